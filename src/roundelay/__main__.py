@@ -1,0 +1,7 @@
+"""`python -m roundelay` is the `roundelay` command."""
+
+import sys
+
+from roundelay.cli import main
+
+sys.exit(main())

@@ -1,0 +1,65 @@
+"""The `roundelay` command.
+
+One module per subcommand, imported when that subcommand runs, so that `--help` is quick and needs
+no optional package. Such a module has two functions: `configure(parser)` declares its arguments
+and `run(args)` does the work and returns the exit code: 0 fine, 1 a property was violated or a run
+failed, 2 the command was used wrongly or the environment lacks something.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from roundelay import __version__
+from roundelay.cli.errors import UserError
+
+COMMANDS = {
+    "demo": "run a group through faults, check its trace, draw what went wrong",
+    "sim": "run scenarios in the deterministic simulator",
+    "check": "check a trace against the properties its protocol promises",
+    "draw": "draw a trace as a space-time diagram (SVG)",
+    "bench": "measure Roundelay next to a peer, in one run",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; every expected failure ends in a sentence, never in a traceback."""
+    argv = sys.argv[1:] if argv is None else argv
+    command = next((word for word in argv if not word.startswith("-")), None)
+    parser = _parser(command)
+    args = parser.parse_args(argv)
+    if args.command is None:
+        parser.print_help()
+        return 2
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except UserError as e:
+        print(f"roundelay {args.command}: {e}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # The reader went away (`| head`). Keep the interpreter from complaining as it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser(command: str | None) -> argparse.ArgumentParser:
+    """All commands by name; the arguments of `command` alone, as only its module is imported."""
+    parser = argparse.ArgumentParser(
+        prog="roundelay", description="Totally ordered group communication."
+    )
+    parser.add_argument("--version", action="version", version=f"roundelay {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        sub = subparsers.add_parser(name, help=summary, description=summary.capitalize() + ".")
+        if name == command:
+            module = importlib.import_module(f"roundelay.cli.{name}")
+            module.configure(sub)
+            sub.set_defaults(run=module.run)
+    return parser

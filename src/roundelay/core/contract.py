@@ -1,0 +1,218 @@
+"""The two contracts of Roundelay: Core (a whole stack, run by a driver) and Engine (one ordering
+protocol, run by a stack).
+
+Theory of operation
+===================
+
+A core is a deterministic state machine. Time enters as `expire`, chance never does, and what it
+wants done it returns. Two drivers run cores, the simulator and the node, and the difference
+cannot be seen from inside: what is simulated is what runs.
+
+Duties of the driver
+--------------------
+- Effects run in list order. A `Persist` is durable before any later effect runs.
+- The core is never called from inside an effect, so a handler never meets half-changed state.
+- `SetTimer` replaces a timer of the same name; a cancelled or replaced timer never expires.
+- Every frame that reaches `receive` passed the wire's checks and the core's own codec; frames of
+  the node itself, looped back by the network, do not.
+- Waiting frames are handed over before an expired timer is.
+- Rows of the trace are written before what they tell of becomes visible: a `deliver` row before
+  the application sees the message.
+
+Duties of a core
+----------------
+- Every input returns a fresh list and leaves the core ready for any other input.
+- The same inputs give the same effects, on every machine and under every hash seed: no clock, no
+  randomness, no iteration over a set, no identity or hash of an object in a decision.
+- A message that is well-formed but stale, foreign or repeated is an expected case: return early.
+- Memory is bounded: every queue, window and table has a limit in the configuration.
+- A core started as incarnation 1 or later opens with `Record(RECOVER)`.
+
+The life of an engine
+---------------------
+An engine orders packets within one view at a time. The stack calls::
+
+    start(view)                    fresh state for a view; also the first call ever
+    submit / receive / expire      while the view lasts, in any order
+    freeze()                       a view change is certain: deliver nothing from here on
+    seal(summaries)                hand out what others of the old view may lack
+    absorb(item) ...               take in what they handed out
+    conclude(...)                  decide, from what was exchanged alone, what is delivered
+    start(next view)
+
+Duties of the stack: `submit` and `expire` come only between `start` and `freeze`; `receive` comes
+only with frames of the view that was started, and never after `seal`. A view change may be begun
+again: `freeze`, `seal` and `absorb` may then come again before one `conclude` ends the view. In a
+static group none of them ever comes.
+
+Duties of an engine: after `freeze` no delivery and no send; a late packet that still reaches
+`receive` is stored, no more. `freeze` and `seal` may be repeated and answer for what is held by
+then; `absorb` is idempotent, whatever failed attempts came before.
+`conclude` is a function of the summaries, the items and its arguments, so that all who move
+together decide alike; an own packet that it neither delivers nor withdraws is lost, so it must do
+one of the two for each. Messages of others are never withdrawn.
+
+Pulling packets
+---------------
+Messages of the application wait in the group layer, in an open packet, until the engine may send.
+The engine is told by `submit()` that there is something and calls `outlet.pull()` when its rules
+allow, at once or much later. A pulled packet belongs to the engine: it is to be originated.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from roundelay.core.effects import Deliver, Effect
+from roundelay.core.ids import NodeId, Packet, Service, View, ViewId
+from roundelay.core.value import value
+
+M = TypeVar("M")
+
+SUMMARY_BYTES_MAX = 1024
+"""Longest answer of `Engine.freeze`: one per member travels in a single Commit token."""
+
+
+@value
+class Origin:
+    """Where a frame comes from, as its header says."""
+
+    group: str
+    node: NodeId
+    incarnation: int
+    view: ViewId | None
+    """The view it was sent in; None before the sender has one, and in a static group."""
+
+
+@value
+class Boot:
+    """What a driver tells a core about the node it is to be."""
+
+    group: str
+    node: NodeId
+    incarnation: int = 0
+    """0 at the first start; greater at every later one, also when stable storage was lost."""
+    stored: bytes | None = None
+    """Stable storage as found. It may be torn or foreign: check it before use."""
+
+
+class Codec(Protocol[M]):
+    """Messages to bytes and back. One per engine, declared beside its messages."""
+
+    tags: Mapping[int, str]
+    """The name of each tag, as the trace shows it: MSG, ACK, TOKEN ..."""
+
+    def encode(self, message: M) -> tuple[int, bytes]:
+        """The message's tag and body."""
+        ...
+
+    def decode(self, tag: int, body: bytes) -> M:
+        """The message again, or WireError; any bytes may come here."""
+        ...
+
+
+class Core(Protocol[M]):
+    """A stack: what a driver runs. Each input returns its effects, in the order to run them."""
+
+    @property
+    def codec(self) -> Codec[M]: ...
+
+    def start(self) -> list[Effect[M]]: ...
+
+    def submit(
+        self,
+        payload: bytes,
+        service: Service = Service.AGREED,
+        destinations: tuple[NodeId, ...] | None = None,
+    ) -> list[Effect[M]]:
+        """Accept a message of the application, or raise `Full` and change nothing."""
+        ...
+
+    def receive(self, origin: Origin, message: M) -> list[Effect[M]]: ...
+
+    def expire(self, timer: str) -> list[Effect[M]]: ...
+
+
+class Full(Exception):
+    """The stack's queue is at its limit: submit again once something was delivered."""
+
+
+class Outlet(Protocol):
+    """The group layer as an engine sees it: packets that wait to be sent."""
+
+    @property
+    def waiting(self) -> int:
+        """How many packets `pull` would give now."""
+        ...
+
+    def pull(self) -> Packet | None:
+        """The next packet to originate, or None."""
+        ...
+
+
+@value
+class Item:
+    """Something of an old view that is exchanged at a view change: a packet or evidence of order.
+
+    Members may hold the same item; `key` identifies it, so that one copy is sent and not n.
+    """
+
+    key: tuple[int, ...]
+    body: bytes
+
+
+@value
+class Conclusion:
+    """How an old view ends, the same at all members that move on together."""
+
+    regular: tuple[Deliver, ...] = ()
+    """Delivered while still in the old view."""
+    transitional: tuple[Deliver, ...] = ()
+    """Delivered in the transitional view: guarantees hold among its members only."""
+    withdrawn: tuple[Packet, ...] = ()
+    """Own packets that the old view will never deliver, to be submitted again in the next."""
+
+
+class Engine(Protocol[M]):
+    """One ordering protocol. See the module docstring for the duties of both sides."""
+
+    @property
+    def codec(self) -> Codec[M]: ...
+
+    def start(self, view: View) -> list[Effect[M]]: ...
+
+    def submit(self) -> list[Effect[M]]:
+        """Packets wait in the outlet. Pull them now, or remember to when the rules allow."""
+        ...
+
+    def receive(self, origin: Origin, message: M) -> list[Effect[M]]: ...
+
+    def expire(self, timer: str) -> list[Effect[M]]: ...
+
+    def freeze(self) -> bytes:
+        """Stop delivering and sum up what is held, in at most `SUMMARY_BYTES_MAX` bytes."""
+        ...
+
+    def seal(self, summaries: Mapping[NodeId, bytes]) -> Sequence[Item]:
+        """Refuse direct frames of the old view from here on, and give what its other members,
+        by their summaries, may lack."""
+        ...
+
+    def absorb(self, item: Item) -> None:
+        """Take in an item of the old view that another member sealed."""
+        ...
+
+    def conclude(
+        self,
+        summaries: Mapping[NodeId, bytes],
+        transitional: View,
+        obligations: tuple[NodeId, ...],
+    ) -> Conclusion:
+        """End the old view. `obligations` are members of it, those of `transitional` among them,
+        whose messages must be delivered even behind a gap."""
+        ...
+
+
+class EngineFactory(Protocol):
+    """How a stack makes its engine; engine modules export one as `engine`."""
+
+    def __call__(self, node: NodeId, outlet: Outlet) -> Engine[Any]: ...

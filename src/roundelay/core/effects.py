@@ -1,0 +1,131 @@
+"""What a core asks its driver to do: a closed union of small values.
+
+    Send        a message for the wire            Install     the application enters a view
+    Deliver     a packet for the application      Persist     state that must survive a crash
+    SetTimer    arm or re-arm a named timer       CancelTimer disarm it
+    Record      a row for the trace               Suspect     engine to membership, never to a driver
+
+A driver runs them in list order. `Suspect` is the one effect that stops inside the stack: the
+membership layer consumes it (in a static group it becomes a trace row and nothing more).
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Generic, TypeAlias, TypeVar
+
+from roundelay.core.ids import Key, NodeId, Packet, Span, View, ViewId
+from roundelay.core.value import value
+
+M = TypeVar("M")
+
+
+class Kind(StrEnum):
+    """What an event is, in the trace and in every property that reads one."""
+
+    SUBMIT = "submit"
+    ORIGINATE = "originate"
+    RECEIVE = "receive"
+    ORDER = "order"
+    CONFIRM = "confirm"
+    DELIVER = "deliver"
+    STABLE = "stable"
+    INSTALL = "install"
+    WITHDRAW = "withdraw"
+    TOKEN = "token"
+    CRASH = "crash"
+    RECOVER = "recover"
+    FAULT = "fault"
+    END = "end"
+    SEND = "send"
+    ARRIVE = "arrive"
+    DROP = "drop"
+    EXPIRE = "expire"
+    SUSPECT = "suspect"
+
+
+@value
+class Send(Generic[M]):
+    """Put `message` on the wire, stamped with `view`; to everyone reachable when `to` is None."""
+
+    message: M
+    view: ViewId | None = None
+    to: NodeId | None = None
+
+
+@value
+class Deliver:
+    """Hand `packet` to the application. `view` is the view that ordered it, also when the
+    delivery happens in a transitional view after it."""
+
+    packet: Packet
+    view: ViewId | None = None
+    key: Key | None = None
+    index: int | None = None
+    """Place of its first message in the view's order. Engines leave it None: the group layer
+    alone knows how many messages went before."""
+
+
+@value
+class Install:
+    """The application leaves its view and enters this one."""
+
+    view: View
+
+
+@value
+class SetTimer:
+    """Call `expire(timer)` after `delay_s`, replacing a timer of the same name."""
+
+    timer: str
+    delay_s: float
+
+
+@value
+class CancelTimer:
+    """Forget the timer; nothing happens if none of that name is armed."""
+
+    timer: str
+
+
+@value
+class Persist:
+    """Write `state` to stable storage, replacing what was there, before any later effect runs."""
+
+    state: bytes
+
+
+@value
+class Record:
+    """A fact for the trace that no other effect tells.
+
+    Deliveries, views and frames are recorded by the driver from the effects themselves. An engine
+    adds what only it knows: `originate` (first broadcast of a packet), `receive` (a copy arrived,
+    duplicates too), `order`, `confirm`, `stable`, `withdraw`, `token`.
+    """
+
+    kind: Kind
+    subject: Packet | Span | None = None
+    """The messages it is about. Give the packet where it is at hand: its digest is recorded too."""
+    view: ViewId | None = None
+    key: Key | None = None
+    level: int | None = None
+    """stable: 1 received by all, 2 delivered by all; order: 0 tentative, 1 final."""
+    tag: str = ""
+    """token: `acquire` or `release`."""
+    stable_seq: int | None = None
+    """recover only: the ring sequence number that stable storage gave back."""
+    detail: Mapping[str, object] | None = None
+    """For people; no property reads it."""
+
+
+@value
+class Suspect:
+    """These members (possibly none: just the view as a whole) do not answer; change the view."""
+
+    members: tuple[NodeId, ...] = ()
+    reason: str = ""
+
+
+Effect: TypeAlias = (
+    Send[M] | Deliver | Install | SetTimer | CancelTimer | Persist | Record | Suspect
+)

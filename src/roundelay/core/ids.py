@@ -1,0 +1,86 @@
+"""Who and what: nodes, views, messages and packets.
+
+A *node* is a process and its id is a name. A *view* is a membership that some nodes installed. A
+*message* is what an application submits; a *packet* is what an engine orders and may hold many
+messages of one sender.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias
+
+from roundelay.core.value import value
+
+NodeId: TypeAlias = str
+"""A node's name. Names are ordered by code point; the smallest of a view is its representative."""
+
+NODE_NAME_BYTES_MAX = 64
+"""Longest node or group name, in UTF-8 bytes: it travels in every frame."""
+
+
+class Service(IntEnum):
+    """What the sender asked for. Each one implies those before it."""
+
+    FIFO = 0
+    CAUSAL = 1
+    AGREED = 2
+    SAFE = 3
+
+
+class ViewId(NamedTuple):
+    """Names one view for ever. Compare whole ids: both halves of a partition may reach one `seq`."""
+
+    seq: int
+    rep: NodeId
+
+    def __str__(self) -> str:
+        return f"{self.seq}.{self.rep}"
+
+
+@value
+class View:
+    """A membership and its place in a node's history."""
+
+    id: ViewId
+    members: tuple[NodeId, ...]
+    """In code point order; a member's index here is its number on the wire of this view."""
+    transitional: bool = False
+    primary: bool = False
+    previous: ViewId | None = None
+
+    def __str__(self) -> str:
+        kind = "T" if self.transitional else "R"
+        return f"{kind}{self.id}{{{','.join(self.members)}}}{'!' if self.primary else ''}"
+
+
+class Span(NamedTuple):
+    """`count` consecutive messages of one sender; with `count` 1 the identity of one message."""
+
+    node: NodeId
+    incarnation: int
+    first: int
+    count: int = 1  # type: ignore[assignment]  # A field; tuple.count has no use here.
+
+    def __str__(self) -> str:
+        last = f"..{self.first + self.count - 1}" if self.count != 1 else ""
+        life = f"'{self.incarnation}" if self.incarnation else ""
+        return f"{self.node}{life}:{self.first}{last}"
+
+
+Key: TypeAlias = tuple[int, int]
+"""An order key within one view, compared lexicographically; what the two numbers are is the
+engine's affair (a sequence number and an index, a timestamp and a sender ...)."""
+
+
+@value
+class Packet:
+    """The unit of ordering. An engine moves it about and never looks inside `body`.
+
+    A packet with `span.count` 0 carries part of a large message and completes none: it is ordered
+    and acknowledged like any other, and no message row of the trace is written for it.
+    """
+
+    span: Span
+    service: Service
+    body: bytes
+    destinations: tuple[NodeId, ...] | None = None
+    """Who is to deliver it; None means every member of the view."""

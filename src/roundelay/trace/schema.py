@@ -1,0 +1,138 @@
+"""The trace schema: one row per event, the same columns in Parquet, JSON Lines and memory.
+
+Nodes appear as numbers, their index in the manifest's sorted list of names. Rows that belong to
+no node (faults, the end of the run) are written by the world, `proc` -1. A row may cover `count`
+consecutive messages of one sender, of which `m_seq` and `k3` belong to the first: a real node
+writes one row per packet. `expand` makes one row per message of them.
+
+    kind        written by     besides the common columns it fills
+    submit      driver         m_*, svc, dst, size
+    originate   engine         m_*, svc, dst, digest, size, count
+    receive     engine         m_*, count, pkt, peer
+    order       engine         m_*, count, k*, level
+    confirm     engine         m_*, count, k*
+    deliver     driver         m_*, svc, dst, digest, size, count, k*
+    stable      engine         m_*, count, level
+    withdraw    engine         m_*, count
+    install     driver         c_* (the view entered), members, prev_c, primary
+    token       engine         tag: acquire, release
+    crash       driver
+    recover     core           k0: the ring sequence number read back from stable storage
+    suspect     driver         members
+    expire      driver         tag: the timer
+    send        driver         tag: the message type; pkt; peer (none: everyone); size
+    arrive      driver         tag, pkt, peer, size
+    drop        driver, world  tag: the reason; pkt, peer
+    fault       world          tag: what was done (`heal` ends the faults), x: its arguments
+    end         world          members: one live connected component (a row for each); the run was
+                               quiet when it was written
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from roundelay.core.effects import Kind
+
+SCHEMA_VERSION = 1
+"""Grows when a reader of the older version would misread a trace."""
+
+WORLD = -1
+"""The `proc` of rows that belong to no node."""
+
+LAYERS = ("net", "vs", "to", "app")
+"""Where an event happened: the network, a view-synchronous layer, the ordering, the application."""
+
+REGULAR, TRANSITIONAL = 0, 1
+"""Values of `c_kind`."""
+
+
+class Row(NamedTuple):
+    """One event. Field order is column order."""
+
+    kind: str
+    proc: int
+    """The node, as a number."""
+    inc: int
+    """Incarnation: 0 at the first start of the node."""
+    lseq: int
+    """0, 1, 2 ... per (proc, inc): a hole means lost trace, not a bug."""
+    gseq: int | None = None
+    """The simulator's total order of events; none in traces of real nodes."""
+    t_ns: int = 0
+    """Virtual or monotonic time."""
+    wall_ns: int | None = None
+    lam: int = 0
+    """The node's Lamport clock."""
+    layer: str = "to"
+    tag: str = ""
+    m_src: int | None = None
+    m_inc: int | None = None
+    m_seq: int | None = None
+    svc: int | None = None
+    dst: tuple[int, ...] | None = None
+    """Destinations; none means the whole view."""
+    k0: int | None = None
+    """Order key, compared lexicographically: k0, k1 are the view (seq, representative)."""
+    k1: int | None = None
+    k2: int | None = None
+    k3: int | None = None
+    level: int | None = None
+    c_seq: int | None = None
+    """The view the event happened in; on install rows the view entered."""
+    c_rep: int | None = None
+    c_kind: int | None = None
+    members: tuple[int, ...] | None = None
+    prev_c: tuple[int, int, int] | None = None
+    """The view left (seq, rep, kind), on install rows."""
+    primary: bool | None = None
+    digest: int | None = None
+    """CRC-32 of the payload bytes of the row."""
+    size: int | None = None
+    count: int = 1  # type: ignore[assignment]  # A column; tuple.count has no use here.
+    """Messages covered by the row."""
+    pkt: int | None = None
+    """Names one transmission, wherever its copies arrive: see `packet_key`."""
+    peer: int | None = None
+    cause: int | None = None
+    """lseq of the event whose handler emitted this one."""
+    x: str | None = None
+    """JSON for people; no property reads it."""
+
+
+def packet_key(node: int, inc: int, number: int) -> int:
+    """The `pkt` of a node's `number`-th transmission: unique in a run, and it fits 64 bits."""
+    return (node & 0x7FFF) << 48 | (inc & 0xFFF) << 36 | (number & 0xF_FFFF_FFFF)
+
+
+def expand(rows: Iterable[Row]) -> Iterator[Row]:
+    """One row per message: a row of count n becomes n rows, which share their lseq and gseq.
+
+    A digest and a size of several messages are nobody's: the single rows go without.
+    """
+    for row in rows:
+        if row.count == 1 or row.m_seq is None:
+            yield row
+            continue
+        for i in range(row.count):
+            yield row._replace(
+                m_seq=row.m_seq + i,
+                k3=None if row.k3 is None else row.k3 + i,
+                digest=None,
+                size=None,
+                count=1,
+            )
+
+
+MESSAGE_KINDS = frozenset(
+    {
+        Kind.SUBMIT,
+        Kind.ORIGINATE,
+        Kind.RECEIVE,
+        Kind.ORDER,
+        Kind.CONFIRM,
+        Kind.DELIVER,
+        Kind.STABLE,
+        Kind.WITHDRAW,
+    }
+)
+"""Kinds whose rows are about messages."""
