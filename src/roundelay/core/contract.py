@@ -13,8 +13,9 @@ Duties of the driver
 - Effects run in list order. A `Persist` is durable before any later effect runs.
 - The core is never called from inside an effect, so a handler never meets half-changed state.
 - `SetTimer` replaces a timer of the same name; a cancelled or replaced timer never expires.
-- Every frame that reaches `receive` passed the wire's checks and the core's own codec; frames of
-  the node itself, looped back by the network, do not.
+- Every frame that reaches `receive` passed the wire's checks and the core's own codec. The node's
+  own frames, looped back by the network, do not reach it, except on a channel that shows each
+  sender its own frames in their place.
 - Waiting frames are handed over before an expired timer is.
 - Rows of the trace are written before what they tell of becomes visible: a `deliver` row before
   the application sees the message.
@@ -105,8 +106,8 @@ class Codec(Protocol[M]):
         """The message's tag and body."""
         ...
 
-    def decode(self, tag: int, body: bytes) -> M:
-        """The message again, or WireError; any bytes may come here."""
+    def decode(self, tag: int, data: bytes, start: int) -> M:
+        """The message whose body is `data[start:]`, or WireError: any bytes may come here."""
         ...
 
 
@@ -124,7 +125,7 @@ class Core(Protocol[M]):
         service: Service = Service.AGREED,
         destinations: tuple[NodeId, ...] | None = None,
     ) -> list[Effect[M]]:
-        """Accept a message of the application, or raise `Full` and change nothing."""
+        """Accept a message of the application, or raise `QueueFullError` and change nothing."""
         ...
 
     def receive(self, origin: Origin, message: M) -> list[Effect[M]]: ...
@@ -132,7 +133,7 @@ class Core(Protocol[M]):
     def expire(self, timer: str) -> list[Effect[M]]: ...
 
 
-class Full(Exception):
+class QueueFullError(Exception):
     """The stack's queue is at its limit: submit again once something was delivered."""
 
 

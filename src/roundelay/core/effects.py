@@ -1,12 +1,12 @@
 """What a core asks its driver to do: a closed union of small values.
 
-    Send        a message for the wire            Install     the application enters a view
-    Deliver     a packet for the application      Persist     state that must survive a crash
-    SetTimer    arm or re-arm a named timer       CancelTimer disarm it
-    Record      a row for the trace               Suspect     engine to membership, never to a driver
+    Send       a message for the wire          Install      the application enters a view
+    Deliver    a packet for the application    Persist      state that must survive a crash
+    SetTimer   arm or re-arm a named timer     CancelTimer  disarm it
+    Record     a row for the trace             Suspect      engine to membership
 
-A driver runs them in list order. `Suspect` is the one effect that stops inside the stack: the
-membership layer consumes it (in a static group it becomes a trace row and nothing more).
+A driver runs them in list order. `Suspect` is the one effect that usually stops inside the stack,
+at the membership layer; in a static group it becomes a trace row and nothing more.
 """
 
 from collections.abc import Mapping
@@ -98,9 +98,10 @@ class Persist:
 class Record:
     """A fact for the trace that no other effect tells.
 
-    Deliveries, views and frames are recorded by the driver from the effects themselves. An engine
-    adds what only it knows: `originate` (first broadcast of a packet), `receive` (a copy arrived,
-    duplicates too), `order`, `confirm`, `stable`, `withdraw`, `token`.
+    Deliveries, views and frames are recorded by the driver from the effects themselves. The group
+    layer adds `submit`, and an engine what only it knows: `originate` (first broadcast of a
+    packet), `receive` (a copy arrived, duplicates too), `order`, `confirm`, `stable`, `withdraw`,
+    `token`.
     """
 
     kind: Kind

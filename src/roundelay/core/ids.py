@@ -27,7 +27,7 @@ class Service(IntEnum):
 
 
 class ViewId(NamedTuple):
-    """Names one view for ever. Compare whole ids: both halves of a partition may reach one `seq`."""
+    """Names one view for ever. Compare it whole: two sides of a partition may reach one `seq`."""
 
     seq: int
     rep: NodeId
@@ -84,3 +84,11 @@ class Packet:
     body: bytes
     destinations: tuple[NodeId, ...] | None = None
     """Who is to deliver it; None means every member of the view."""
+
+    def __str__(self) -> str:
+        """For people: sender and number, what it says, and what is special about it."""
+        said = self.body.rstrip(b"\0")
+        said = said if len(said) <= 24 else said[:21] + b"..."
+        safe = " safe" if self.service is Service.SAFE else ""
+        to = "" if self.destinations is None else f" to {','.join(self.destinations)}"
+        return f"{self.span} {str(said)[1:]}{safe}{to}"

@@ -2,11 +2,12 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from roundelay.trace.schema import SCHEMA_VERSION
+from roundelay.trace.schema import SCHEMA_VERSION, WORLD
 
 
 class TraceError(Exception):
@@ -42,6 +43,12 @@ class Manifest:
     """Over the rows in canonical form: see `writer.canonical`."""
     schema: int = SCHEMA_VERSION
 
+    def name(self, proc: int) -> str:
+        """The node's name, for messages to people; also for numbers that no node has."""
+        if 0 <= proc < len(self.nodes):
+            return self.nodes[proc]
+        return "world" if proc == WORLD else f"node number {proc}"
+
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
 
@@ -49,19 +56,78 @@ class Manifest:
     def from_json(cls, text: str) -> "Manifest":
         try:
             fields = json.loads(text)
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise TraceError(
-                f"the manifest is not JSON ({e}); the trace was cut short or is not one of ours"
+                f"the manifest is not JSON ({e}); restore it, or move it away to read the rows "
+                "without it"
             ) from None
         known = {f.name for f in dataclasses.fields(cls)}
         if not isinstance(fields, dict) or not {"run", "nodes", "schema"} <= fields.keys():
-            raise TraceError("the manifest lacks run, nodes or schema; it is not one of ours")
-        if not isinstance(fields["schema"], int) or fields["schema"] > SCHEMA_VERSION:
             raise TraceError(
-                f"the trace has schema {fields['schema']}, this version reads up to "
-                f"{SCHEMA_VERSION}; update roundelay"
+                "the manifest lacks run, nodes or schema; restore the one that was written with "
+                "the trace"
             )
+        if type(fields["schema"]) is not int or fields["schema"] < 1:
+            raise TraceError("the manifest has no number for its schema; restore the original")
+        check_schema_version(fields["schema"])
         if unknown := sorted(fields.keys() - known):
-            raise TraceError(f"the manifest has unknown fields: {', '.join(unknown)}")
+            raise TraceError(
+                f"the manifest has fields this version does not know ({', '.join(unknown)}); "
+                "update roundelay"
+            )
+        if wrong := sorted(n for n, v in fields.items() if not _VALID.get(n, _text)(v)):
+            raise TraceError(
+                f"the manifest has a value of the wrong kind in {', '.join(wrong)}; restore the "
+                "original"
+            )
         fields["nodes"] = tuple(fields["nodes"])
         return cls(**fields)
+
+
+def check_schema_version(version: int) -> None:
+    """Raise TraceError if a trace of this schema would be misread."""
+    if version > SCHEMA_VERSION:
+        raise TraceError(
+            f"the trace has schema {version}, this version reads up to {SCHEMA_VERSION}; "
+            "update roundelay"
+        )
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _number(value: object) -> bool:
+    return value is None or type(value) is int
+
+
+def _object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _names(value: object) -> bool:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        return False
+    return len(set(value)) == len(value)
+
+
+def _counts(value: object) -> bool:
+    return value is None or (
+        isinstance(value, dict)
+        and all(re.fullmatch(r"-?[0-9]+\.[0-9]+", writer) for writer in value)
+        and all(type(count) is int and count >= 0 for count in value.values())
+    )
+
+
+_VALID: Mapping[str, Callable[[object], bool]] = {
+    "nodes": _names,
+    "resilience": _number,
+    "mode": lambda value: value in ("static", "views"),
+    "seed": _number,
+    "config": _object,
+    "envelope": _object,
+    "bound_ns": _number,
+    "rows": _counts,
+    "schema": _number,
+}
+"""What a field must look like, where it is not a text."""

@@ -28,7 +28,7 @@ writes one row per packet. `expand` makes one row per message of them.
                                quiet when it was written
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from roundelay.core.effects import Kind
@@ -97,6 +97,51 @@ class Row(NamedTuple):
     """lseq of the event whose handler emitted this one."""
     x: str | None = None
     """JSON for people; no property reads it."""
+
+
+COLUMNS: Mapping[str, str] = {
+    "kind": "word",
+    "proc": "int16",
+    "inc": "int32",
+    "lseq": "int64",
+    "gseq": "int64",
+    "t_ns": "int64",
+    "wall_ns": "int64",
+    "lam": "int64",
+    "layer": "word",
+    "tag": "word",
+    "m_src": "int16",
+    "m_inc": "int32",
+    "m_seq": "int64",
+    "svc": "int8",
+    "dst": "list<int16>",
+    "k0": "int64",
+    "k1": "int64",
+    "k2": "int64",
+    "k3": "int64",
+    "level": "int8",
+    "c_seq": "int64",
+    "c_rep": "int16",
+    "c_kind": "int8",
+    "members": "list<int16>",
+    "prev_c": "view",
+    "primary": "bool",
+    "digest": "int64",
+    "size": "int32",
+    "count": "int32",
+    "pkt": "int64",
+    "peer": "int16",
+    "cause": "int64",
+    "x": "string",
+}
+"""The type of each column on disk, in column order; files have a column `run`, a word, besides.
+
+A `word` is a string of few values (a dictionary in Arrow), a `view` is (seq: int64, rep: int16,
+kind: int8). Incarnations have 32 bits: a node that lost its storage takes one from the clock.
+"""
+
+NULLABLE = frozenset(name for name in COLUMNS if Row._field_defaults.get(name, "required") is None)
+"""Columns that may be null. The others must be there, or take the default that `Row` gives."""
 
 
 def packet_key(node: int, inc: int, number: int) -> int:

@@ -1,0 +1,113 @@
+"""T: whether the trace itself can be trusted. A breach here makes every other verdict worthless.
+
+These properties are about how a trace was written, so T1 and T2 look at the rows as they are, with
+ranges not expanded and frames and timers included.
+"""
+
+from roundelay.check.model import Message, Model
+from roundelay.check.property import Finding, declare
+from roundelay.core.effects import Kind
+from roundelay.trace.schema import Row
+
+Writer = tuple[int, int]
+"""Who wrote rows: (proc, inc)."""
+
+
+@declare("T1", "Every node's rows are numbered without a gap, and all are there")
+def gap_free(model: Model) -> Finding:
+    following: dict[Writer, int] = {}
+    written: dict[Writer, list[Row]] = {}
+    for row in model.rows:
+        written.setdefault((row.proc, row.inc), []).append(row)
+    counts = _counts(model)
+    for writer in sorted(written.keys() | counts.keys()):
+        rows = sorted(written.get(writer, []), key=lambda row: row.lseq)
+        who = f"{model.name(writer[0])} in incarnation {writer[1]}"
+        for i, row in enumerate(rows):
+            if row.lseq != i:
+                around = tuple(rows[max(i - 1, 0) : i + 1])
+                what = f"repeats row {row.lseq}" if row.lseq < i else f"lacks row {i}"
+                return Finding(len(written), f"the log of {who} {what}", around)
+        expected = counts.get(writer, len(rows))
+        if expected != len(rows):
+            reason = f"the log of {who} has {len(rows)} rows where {expected} were written"
+            return Finding(max(len(written), 1), reason, tuple(rows[-1:]))
+        following[writer] = len(rows)
+    return Finding(len(following))
+
+
+def _counts(model: Model) -> dict[Writer, int]:
+    """Rows per writer as the manifest counts them; empty if it does not."""
+    if model.manifest is None or model.manifest.rows is None:
+        return {}
+    counts = {}
+    for key, count in model.manifest.rows.items():
+        proc, _, inc = key.partition(".")
+        counts[int(proc), int(inc)] = count
+    return counts
+
+
+@declare("T2", "A node does nothing between its crash and its recovery")
+def lifecycle(model: Model) -> Finding:
+    # The log of a real node ends where it was killed, without a crash row; its next life is then
+    # known by its number. In the simulator the crash must be there.
+    killed = not model.total
+    down: dict[int, Row] = {}
+    latest: dict[int, Row] = {}
+    for row in model.rows:
+        if row.kind == Kind.DROP or row.proc not in model.by_proc:
+            continue  # A frame lost at a node that is down is the network's doing.
+        who = model.name(row.proc)
+        crash, last = down.get(row.proc), latest.get(row.proc)
+        if row.kind == Kind.RECOVER:
+            if crash is None and not killed:
+                reason = f"{who} recovers though it never crashed"
+                return Finding(len(latest) + 1, reason, (row,))
+            if last is not None and row.inc <= last.inc:
+                reason = f"{who} recovers as incarnation {row.inc}, which it was before"
+                return Finding(len(latest), reason, (last, row) if crash is None else (crash, row))
+            down.pop(row.proc, None)
+        elif crash is not None:
+            reason = f"{who} has a {row.kind} row after it crashed"
+            return Finding(len(latest), reason, (crash, row))
+        elif last is not None and row.inc != last.inc:
+            reason = f"{who} changes from incarnation {last.inc} to {row.inc} without a recovery"
+            return Finding(len(latest), reason, (last, row))
+        if row.kind == Kind.CRASH:
+            down[row.proc] = row
+        latest[row.proc] = row
+    return Finding(len(latest))
+
+
+@declare("T3", "A message is sent once, or taken back before it is sent again in another view")
+def one_origin(model: Model) -> Finding:
+    for message, origins in model.originates.items():
+        for first, second in zip(origins, origins[1:], strict=False):
+            who, what = model.name(second.proc), model.label(message)
+            if second.proc != first.proc:
+                reason = f"{who} sends {what}, which {model.name(first.proc)} has sent"
+                return Finding(len(model.originates), reason, (first, second))
+            taken_back = model.withdrawn(first)
+            if taken_back is None or taken_back.at > second.at:
+                reason = f"{who} sends {what} twice without taking it back in between"
+                return Finding(len(model.originates), reason, (first, second))
+            if first.reg == second.reg:
+                reason = f"{who} sends {what} twice in {model.view(first.reg)}"
+                return Finding(len(model.originates), reason, (first, taken_back, second))
+    return Finding(len(model.originates))
+
+
+@declare("T4", "Nothing is received before it was sent")
+def no_receipt_from_nowhere(model: Model) -> Finding:
+    received = model.by_kind.get(Kind.RECEIVE, ())
+    for event in received:
+        if event.message is None or model.origins(event):
+            continue
+        return Finding(len(received), _from_nowhere(model, event.proc, event.message), (event,))
+    return Finding(len(received))
+
+
+def _from_nowhere(model: Model, proc: int, message: Message) -> str:
+    when = "before it was sent" if message in model.originates else "which nobody sent"
+    comma = "" if message in model.originates else ","
+    return f"{model.name(proc)} receives {model.label(message)}{comma} {when}"

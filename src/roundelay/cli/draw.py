@@ -1,0 +1,151 @@
+"""`roundelay draw`: a trace, or a violation in it, as a space-time diagram."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from roundelay import draw
+from roundelay.cli.errors import UserError
+from roundelay.trace import mini, reader
+from roundelay.trace.manifest import Manifest, TraceError
+from roundelay.trace.schema import Row
+
+AROUND = 60
+"""Events before and after each row of a witness."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", nargs="?", metavar="PATH", help="a trace, as `check` reads it")
+    parser.add_argument(
+        "--trace", metavar="TEXT", help='a trace in the mini-language: "p!a q?a p.a=1 q.a=1"'
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="the picture (default: beside PATH, as .svg)"
+    )
+    parser.add_argument("--title", default="", help="written above the picture")
+    parser.add_argument(
+        "--witness", action="store_true", help="check the trace and show the first violation"
+    )
+    parser.add_argument(
+        "--property", metavar="NAME", help="show the violation of this property, as O5"
+    )
+    parser.add_argument(
+        "--around-witness", metavar="N", type=int, help=f"events around it (default {AROUND})"
+    )
+    parser.add_argument("--from", dest="start", metavar="T", help="leave out what was before 12ms")
+    parser.add_argument("--to", dest="end", metavar="T", help="leave out what was after 1.5s")
+    parser.add_argument("--nodes", metavar="A,B", help="draw these nodes alone")
+    parser.add_argument("--hide", metavar="KINDS", help="leave out kinds of events, as expire,send")
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=int,
+        default=draw.EVENTS_MAX,
+        help=f"draw at most N events (default {draw.EVENTS_MAX})",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    manifest, rows, problems = _trace(args)
+    window = _window(args, manifest)
+    witness: tuple[Row, ...] = ()
+    reason = ""
+    if args.witness or args.property:
+        witness, reason = _witness(rows, manifest, problems, args.property)
+    output = _output(args)
+    title = args.title or (Path(args.path).resolve().name if args.path else "")
+    scene = draw.layout(rows, manifest, witness=witness, reason=reason, title=title, window=window)
+    try:
+        output.write_text(draw.render(scene), encoding="utf-8")
+    except OSError as e:
+        raise UserError(
+            f"cannot write {output}: {e.strerror}; choose another file with -o"
+        ) from None
+    print(f"{output}: {scene.note or 'all events drawn.'}")
+    if reason:
+        print(reason)
+    for problem in problems:
+        print(f"The trace has a problem: {problem}")
+    print(f"Open it in a browser: {output.resolve().as_uri()}")
+    return 0
+
+
+def _trace(args: argparse.Namespace) -> tuple[Manifest, list[Row], list[str]]:
+    if (args.path is None) == (args.trace is None):
+        raise UserError("give the PATH of a trace or a text with --trace, one of the two")
+    try:
+        if args.trace is not None:
+            manifest, rows = mini.parse(args.trace)
+            return manifest, rows, []
+        trace = reader.read(args.path)
+    except TraceError as e:
+        raise UserError(str(e)) from None
+    named = trace.manifest or Manifest(run=Path(args.path).stem, nodes=())
+    return named, trace.rows, trace.problems
+
+
+def _window(args: argparse.Namespace, manifest: Manifest) -> draw.Window:
+    for name, number in (("--limit", args.limit), ("--around-witness", args.around_witness)):
+        if number is not None and number < 1:
+            raise UserError(f"{name} must be 1 or more, not {number}")
+    times: list[int | None] = []
+    for name, text in (("--from", args.start), ("--to", args.end)):
+        try:
+            times.append(None if text is None else draw.parse_time(text))
+        except ValueError as e:
+            raise UserError(f"{name}: {e}") from None
+    nodes = _names(args.nodes)
+    for name in nodes or ():
+        if manifest.nodes and name not in manifest.nodes:
+            raise UserError(
+                f"the trace has no node {name!r}; its nodes are {', '.join(manifest.nodes)}"
+            )
+    around = args.around_witness
+    if around is None and (args.witness or args.property):
+        around = AROUND
+    return draw.Window(
+        start_ns=times[0],
+        end_ns=times[1],
+        nodes=nodes,
+        around=around,
+        limit=args.limit,
+        hide=_names(args.hide) or (),
+    )
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def _witness(
+    rows: Sequence[Row], manifest: Manifest, problems: Sequence[str], wanted: str | None
+) -> tuple[tuple[Row, ...], str]:
+    """The first violation that has something to show, or that of the wanted property."""
+    from roundelay.check import check
+    from roundelay.check.verdict import Validity
+
+    verdicts = check(rows, manifest, problems=problems).verdicts
+    if wanted is not None and not any(v.property == wanted for v in verdicts):
+        known = ", ".join(v.property for v in verdicts)
+        raise UserError(f"property {wanted} was not checked; this trace is checked for {known}")
+    for verdict in verdicts:
+        violated = verdict.validity is Validity.VIOLATED
+        if violated and verdict.witness and wanted in (None, verdict.property):
+            return verdict.witness, f"{verdict.property} violated: {verdict.reason}"
+    what = f"property {wanted}" if wanted else "any property"
+    raise UserError(
+        f"the trace shows no violation of {what}; draw it without --witness and --property"
+    )
+
+
+def _output(args: argparse.Namespace) -> Path:
+    if args.output is not None:
+        return Path(args.output)
+    if args.path is None:
+        return Path("trace.svg")
+    path = Path(args.path).resolve()
+    name = path.name if path.is_dir() else path.stem
+    return Path(os.path.relpath(path.with_name(f"{name or 'trace'}.svg")))

@@ -1,0 +1,41 @@
+"""Progress on standard error, for anything that takes longer than two seconds."""
+
+import sys
+import time
+
+QUIET_S = 2.0
+"""Short work shows nothing."""
+STEP_S = 5.0
+"""Between lines where there is no terminal to redraw one on."""
+
+
+class Progress:
+    """`update(done, total)` as often as you like; `close()` leaves the line clean."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._start = time.monotonic()
+        self._shown = self._start
+        self._drawn = False
+        self._terminal = sys.stderr.isatty()
+
+    def update(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        elapsed = now - self._start
+        step = 0.2 if self._terminal else STEP_S
+        if elapsed < QUIET_S or now - self._shown < step or not total:
+            return
+        self._shown = now
+        left = elapsed * (total - done) / done if done else 0.0
+        line = f"{self._label}: {done * 100 // total}%, {elapsed:.0f} s, about {left:.0f} s to go"
+        if self._terminal:
+            sys.stderr.write(f"\r\x1b[K{line}")
+            self._drawn = True
+        else:
+            sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,130 @@
+"""`roundelay sim run FILE`, `roundelay sim replay RECORDING`."""
+
+import argparse
+import difflib
+import json
+import sys
+from pathlib import Path
+
+from roundelay.cli.errors import UserError
+from roundelay.cli.progress import Progress
+from roundelay.sim.recording import Recording, RecordingError
+from roundelay.sim.scenario import Block, ScenarioError, parse, rewrite
+from roundelay.sim.story import Story
+from roundelay.trace.manifest import TraceError
+from roundelay.trace.writer import Writer
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    run_ = actions.add_parser("run", help="run a scenario file and compare what happens")
+    run_.add_argument("scenario", metavar="FILE", type=Path)
+    run_.add_argument("--seed", type=int, help="another seed than the file's; nothing is compared")
+    run_.add_argument("--rewrite", action="store_true", help="put what happens into the file")
+    run_.add_argument("--record", metavar="OUT", type=Path, help="keep every choice of the run")
+    replay = actions.add_parser("replay", help="run a recording again, choice by choice")
+    replay.add_argument("recording", metavar="RECORDING", type=Path)
+    for sub in (run_, replay):
+        sub.add_argument("--trace", metavar="DIR", type=Path, help="write the trace there")
+        sub.add_argument("--json", action="store_true", help="one JSON document, nothing else")
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        return _run(args) if args.action == "run" else _replay(args)
+    except ScenarioError as e:
+        raise UserError(f"{args.scenario}: {e}") from None
+    except (RecordingError, TraceError) as e:
+        raise UserError(str(e)) from None
+
+
+def _run(args: argparse.Namespace) -> int:
+    text = _read(args.scenario)
+    progress = Progress("simulating")
+    story = Story(seed=args.seed, progress=progress.update)
+    outputs: dict[int, str] = {}
+    replay = f"roundelay sim run {args.scenario} --seed {story.seed}"
+
+    def play(block: Block) -> str:
+        if block.line not in outputs:
+            try:
+                outputs[block.line] = story.play(block)
+            except AssertionError as e:
+                where = f"{args.scenario}: line {block.line}"
+                raise UserError(f"{where}: an invariant broke: {e}\nreplay: {replay}") from e
+        return outputs[block.line]
+
+    blocks = parse(text)
+    actual = rewrite(text, play)
+    progress.close()
+    replay = f"roundelay sim run {args.scenario} --seed {story.seed}"
+    expected = rewrite(text, lambda block: block.expected)
+    compared = args.seed is None and any(block.expected for block in blocks)
+    same = not compared or actual == expected
+    if args.trace is not None:
+        _write_trace(story, text, args.trace)
+    if args.record is not None:
+        args.record.write_text(Recording.of(text, story).to_json())
+    if args.rewrite:
+        args.scenario.write_text(actual)
+        same = True
+    if args.json:
+        document = {
+            "scenario": str(args.scenario),
+            "seed": story.seed,
+            "same": same,
+            "rows": len(story.rows),
+            "trace_sha256": story.sha256(),
+            "blocks": [
+                {"line": block.line, "output": outputs[block.line].splitlines()} for block in blocks
+            ],
+            "replay": replay,
+        }
+        print(json.dumps(document, indent=2))
+    elif same:
+        print(actual, end="")
+        print(f"\n{len(story.rows)} events, trace {story.sha256()[:16]}; again: {replay}")
+    else:
+        names = (f"{args.scenario} (expected)", "what happened")
+        diff = difflib.unified_diff(
+            expected.splitlines(), actual.splitlines(), *names, lineterm="", n=4
+        )
+        print("\n".join(diff))
+        print(
+            f"\nnot as expected; if it should be so: roundelay sim run {args.scenario} --rewrite",
+            file=sys.stderr,
+        )
+    return 0 if same else 1
+
+
+def _replay(args: argparse.Namespace) -> int:
+    recording = Recording.from_json(_read(args.recording))
+    story = recording.replay()
+    same = story.sha256() == recording.sha256
+    if args.trace is not None:
+        _write_trace(story, recording.scenario, args.trace)
+    if args.json:
+        print(json.dumps({"same": same, "trace_sha256": story.sha256()}, indent=2))
+    elif same:
+        print(f"the same run again: {len(story.rows)} events, trace {story.sha256()[:16]}")
+    else:
+        print(
+            f"a different run: recorded by {recording.revision} with trace "
+            f"{recording.sha256[:16]}, now {story.sha256()[:16]}"
+        )
+    return 0 if same else 1
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "it is not text"
+        raise UserError(f"cannot read {path}: {reason}") from None
+
+
+def _write_trace(story: Story, scenario: str, directory: Path) -> None:
+    with Writer(directory, story.manifest(scenario)) as writer:
+        for row in story.rows:
+            writer.append(row)
+    print(f"trace: {writer.path}", file=sys.stderr)

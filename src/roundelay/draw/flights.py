@@ -1,0 +1,143 @@
+"""The arrows of a picture: who sent what to whom, and what became of it."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from roundelay.core.effects import Kind
+from roundelay.core.value import value
+from roundelay.trace.schema import WORLD, Row
+
+
+class Fate(StrEnum):
+    """What became of a frame, or of a message where frames were not recorded."""
+
+    ARRIVED = "arrived"
+    COPY = "copy"
+    """Arrived once more."""
+    LOST = "lost"
+    """The network dropped it on its way."""
+    REFUSED = "refused"
+    """It reached the node, which dropped it."""
+    IMPLIED = "implied"
+    """Delivered without a recorded receipt."""
+    OPEN = "open"
+    """One end is not in the picture."""
+
+
+@value
+class Flight:
+    """One arrow. Ends are indices into the rows; None when that end is not shown."""
+
+    fate: Fate
+    source: int | None
+    target: int | None
+    sender: int | None
+    receiver: int | None
+    """Nodes; None when the trace does not tell."""
+    packet: int
+    """Arrows of one transmission share it."""
+
+
+def flights(rows: Sequence[Row], shown: Sequence[int]) -> list[Flight]:
+    """All arrows that end or begin in a shown row."""
+    if any(rows[i].kind in (Kind.SEND, Kind.ARRIVE) for i in shown):
+        found = _frames(rows, shown)
+    else:
+        found = _messages(rows, shown)
+    visible = set(shown)
+    return [_clip(flight, visible) for flight in found]
+
+
+def _clip(flight: Flight, visible: set[int]) -> Flight:
+    source = flight.source if flight.source in visible else None
+    target = flight.target if flight.target in visible else None
+    fate = flight.fate
+    if fate is not Fate.LOST and (source is None or target is None):
+        fate = Fate.OPEN
+    return Flight(fate, source, target, flight.sender, flight.receiver, flight.packet)
+
+
+def _frames(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
+    sends: dict[int, int] = {}
+    for i, row in enumerate(rows):
+        if row.kind == Kind.SEND and row.pkt is not None:
+            sends.setdefault(row.pkt, i)
+    arrived = {(row.pkt, row.proc) for row in rows if row.kind == Kind.ARRIVE}
+    answered = {row.pkt for row in rows if row.kind in (Kind.ARRIVE, Kind.DROP)}
+    seen: set[tuple[int, int]] = set()
+    visible = set(shown)
+    for i, row in enumerate(rows):
+        again = False
+        if row.kind == Kind.ARRIVE and row.pkt is not None:
+            again = (row.pkt, row.proc) in seen
+            seen.add((row.pkt, row.proc))
+        source = sends.get(row.pkt) if row.pkt is not None else None
+        if i not in visible and source not in visible:
+            continue
+        sender = rows[source].proc if source is not None else None
+        packet = source if source is not None else i
+        if row.kind == Kind.ARRIVE:
+            fate = Fate.COPY if again else Fate.ARRIVED
+            sender = sender if sender is not None else row.peer
+            yield Flight(fate, source, i, sender, row.proc, packet)
+        elif row.kind == Kind.DROP and row.proc == WORLD:
+            yield Flight(Fate.LOST, source, i, sender, row.peer, packet)
+        elif row.kind == Kind.DROP and row.pkt is not None and (row.pkt, row.proc) not in arrived:
+            sender = sender if sender is not None else row.peer
+            yield Flight(Fate.REFUSED, source, i, sender, row.proc, packet)
+        elif row.kind == Kind.SEND and row.pkt not in answered and row.peer is not None:
+            yield Flight(Fate.OPEN, i, None, row.proc, row.peer, i)
+
+
+def _messages(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
+    """Messages stand in for the frames that carried them."""
+    visible = set(shown)
+    origins = _Origins(rows)
+    obtained: set[tuple[int, int]] = set()
+    for i, row in enumerate(rows):
+        if row.kind == Kind.DROP and row.proc == WORLD and i in visible:
+            yield Flight(Fate.LOST, None, i, None, row.peer, i)
+        if row.kind not in (Kind.RECEIVE, Kind.DELIVER):
+            continue
+        for source in origins.of(row):
+            again = (source, row.proc) in obtained
+            obtained.add((source, row.proc))
+            if row.proc == rows[source].proc or not (i in visible or source in visible):
+                continue
+            if row.kind == Kind.RECEIVE:
+                fate = Fate.COPY if again else Fate.ARRIVED
+            elif again:
+                continue
+            else:
+                fate = Fate.IMPLIED
+            yield Flight(fate, source, i, rows[source].proc, row.proc, source)
+
+
+class _Origins:
+    """The originate rows by the messages they cover; one row may cover very many."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._spans: dict[tuple[int | None, int | None], list[tuple[int, int, int]]] = {}
+        for i, row in enumerate(rows):
+            if row.kind == Kind.ORIGINATE and row.m_seq is not None:
+                span = row.m_seq, row.m_seq + max(row.count, 1), i
+                self._spans.setdefault((row.m_src, row.m_inc), []).append(span)
+        for spans in self._spans.values():
+            spans.sort()
+
+    def of(self, row: Row) -> list[int]:
+        """The rows that originated messages of `row`."""
+        if row.m_seq is None:
+            return []
+        spans = self._spans.get((row.m_src, row.m_inc), [])
+        end = row.m_seq + max(row.count, 1)
+        found: list[int] = []
+        for place in range(bisect_left(spans, (end,)) - 1, -1, -1):
+            first, last, i = spans[place]
+            if last > row.m_seq:
+                found.append(i)
+            elif first < row.m_seq:
+                break  # Spans do not overlap in a sound trace: all before it end earlier still.
+        # A message originated twice keeps its first origin.
+        return found[-1:] if row.count == 1 else found[::-1]

@@ -1,0 +1,397 @@
+"""Composes a picture: rows of a trace in, positions out. Pure; `render` writes them down.
+
+Theory of operation
+===================
+
+`order` puts all rows in one sequence and `window` chooses some. `flights` finds the arrows between
+them, and `lines` gives each a line on the time axis such that no arrow runs backwards unless the
+trace does. Here lines become heights and nodes become columns, wide enough for what most labels
+say; then `labels` looks for room beside the marks.
+"""
+
+import dataclasses
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from roundelay.core.effects import Kind
+from roundelay.draw import flights, heading, labels, lines, spans
+from roundelay.draw.clock import Clock, clock_of, span
+from roundelay.draw.flights import Fate, Flight
+from roundelay.draw.lines import Between, Lines
+from roundelay.draw.order import ordered
+from roundelay.draw.scene import (
+    Arrow,
+    Band,
+    Box,
+    Column,
+    Hold,
+    Label,
+    Life,
+    Mark,
+    Rule,
+    Scene,
+    Tick,
+)
+from roundelay.draw.text import fit, width
+from roundelay.draw.window import Selection, Window, select
+from roundelay.draw.words import Words
+from roundelay.trace.manifest import Manifest
+from roundelay.trace.schema import WORLD, Row
+
+LINE = 20.0
+"""From one line to the next: a label and a little air."""
+NAMES = 12.0
+"""Where the node names stand, from the top of the body."""
+WIDTH_AIM = 1240.0
+"""Columns are made no wider for their labels' sake than fits into this."""
+WIDTH_MIN = 560.0
+MARK = 7.0
+"""Half the side of the square that belongs to a mark."""
+LOST_BEFORE = 22.0
+"""A lost frame ends so far from the lifeline it was meant for."""
+CLEAR = 6.0
+"""An arrow that comes closer than this to a foreign mark seems to end or begin there."""
+BEND = 12.0
+STUB = 30.0
+"""Length of an arrow of which one end is not shown."""
+SIDE = 12.0
+
+
+def layout(
+    rows: Sequence[Row],
+    manifest: Manifest,
+    *,
+    witness: Sequence[Row] = (),
+    reason: str = "",
+    title: str = "",
+    window: Window | None = None,
+) -> Scene:
+    """The picture of a trace, as positions."""
+    sequence = ordered(rows)
+    clock = clock_of(sequence)
+    words = Words(manifest, sequence, clock)
+    selection = select(sequence, witness, words, clock, window or Window())
+    arrows = flights.flights(sequence, selection.shown)
+    grid = lines.assign(sequence, selection.shown, selection.cuts, arrows, stepped=clock.stepped)
+    body = _Body(selection, words, clock, grid, arrows)
+    return heading.crown(
+        body.scene(), manifest, selection, words, clock, title=title, reason=reason
+    )
+
+
+class _Body:
+    """The lifelines and all that is on them."""
+
+    def __init__(
+        self,
+        selection: Selection,
+        words: Words,
+        clock: Clock,
+        grid: Lines,
+        arrows: Sequence[Flight],
+    ) -> None:
+        self.rows = selection.rows
+        self.shown = selection.shown
+        self.witness = selection.witness
+        self.procs = selection.procs
+        self.words = words
+        self.clock = clock
+        self.grid = grid
+        self.flights = arrows
+        self.places: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        for i in self.shown:
+            self.places[self.rows[i].proc, grid.line[i]].append(i)
+
+        # Views entered before the first event shown are named above it.
+        first = self.shown[0] if self.shown else 0
+        early = {row.proc: i for i, row in enumerate(self.rows[:first]) if row.kind == Kind.INSTALL}
+        widths = [
+            width(texts[0], labels.SIZE, bold=True)
+            for i in (*self.shown, *early.values())
+            if self.rows[i].proc in self.procs and (texts := words.labels(self.rows[i]))
+        ]
+        names = [width(words.node(proc), 13, bold=True) for proc in self.procs]
+        share = (WIDTH_AIM - 100) / max(len(self.procs), 1) - 2 * labels.REACH
+        room = min(max(widths, default=0.0), max(share, 70.0))
+        self.axis_x = 10.0 if clock.stepped else 66.0
+        self.left = self.axis_x + labels.REACH + max(30.0, min(room, 60.0))
+        margin = labels.REACH + max(room, 40.0) + SIDE
+        gaps = max(len(self.procs) - 1, 0)
+        named = min(max(names, default=0.0), 120.0) + 24
+        # Few nodes stand further apart than their labels need: arrows want room too.
+        airy = min((WIDTH_MIN - self.left - margin) / max(gaps, 1), 170.0)
+        self.pitch = max(84.0, room + 2 * labels.REACH + 4, named, airy)
+        self.x = {proc: self.left + self.pitch * n for n, proc in enumerate(self.procs)}
+        self.width = max(self.left + self.pitch * gaps + margin, WIDTH_MIN)
+
+        self.first_y = NAMES + 16 + LINE * (1.5 if early else 1.0)
+        self.top = NAMES + 14
+        self.bottom = self.first_y + LINE * (max(grid.count - 1, 0) + 0.9)
+
+    # Heights
+
+    def y(self, line: int) -> float:
+        return self.first_y + LINE * line
+
+    def height(self, i: int) -> float:
+        """Where row `i` is, or would be: just above the next one shown."""
+        if i in self.grid.line:
+            return self.y(self.grid.line[i])
+        place = bisect_left(self.shown, i)
+        if place == 0:
+            return self.top
+        if place == len(self.shown):
+            return self.bottom
+        line = self.grid.line[self.shown[place]]
+        cut = line - 1 in self.grid.between
+        return self.y(line) - (LINE if cut else LINE / 2)
+
+    def lit(self, i: int | None) -> bool:
+        return not self.witness or i in self.witness
+
+    # The parts
+
+    def scene(self) -> Scene:
+        lives: list[Life] = []
+        bands: list[tuple[int, Band]] = []
+        holds: list[Hold] = []
+        colours = spans.colours_of(self.rows)
+        for proc, x in self.x.items():
+            rows = [(i, row) for i, row in enumerate(self.rows) if row.proc == proc]
+            lives += spans.lives(rows, x, top=self.top, bottom=self.bottom, height=self.height)
+            bands += spans.bands(
+                rows, x, colours, self.words, bottom=self.bottom, height=self.height, lit=self.lit
+            )
+            holds += spans.holds(
+                rows, x, self.words, bottom=self.bottom, height=self.height, lit=self.lit
+            )
+        arrows = list(self._arrows())
+        marks = list(self._marks(arrows))
+        rules = list(self._rules())
+        columns = tuple(
+            Column(
+                proc,
+                fit(self.words.node(proc), self.pitch - 16, 13, bold=True),
+                self.words.node(proc),
+                x,
+            )
+            for proc, x in self.x.items()
+        )
+        names = [self.y(n) for n, (what, _) in self.grid.between.items() if what is Between.NAMES]
+        foot = self.bottom + 14
+        return Scene(
+            width=self.width,
+            height=foot + 18,
+            title="",
+            description="",
+            headings=(),
+            legend=(),
+            body_top=0.0,
+            axis_x=self.axis_x,
+            columns=columns,
+            names=(NAMES, *names, foot),
+            lives=tuple(lives),
+            bands=tuple(band for _, band in bands),
+            holds=tuple(holds),
+            rules=tuple(rules),
+            ticks=tuple(self._ticks()),
+            arrows=tuple(arrows),
+            marks=tuple(marks),
+            labels=tuple(self._labels(arrows, marks, rules, columns, names, bands)),
+            testimony=bool(self.witness),
+        )
+
+    def _marks(self, arrows: Sequence[Arrow]) -> Iterator[Mark]:
+        for arrow in arrows:
+            if arrow.fate is Fate.LOST and arrow.target is not None:
+                facts = self.words.facts(self.rows[arrow.target])
+                yield Mark("lost", arrow.x1, arrow.y1, arrow.target, facts, self.lit(arrow.target))
+        # A frame may leave at the place of another event, whose mark then covers the frame's.
+        for i in sorted(self.shown, key=lambda i: (self.rows[i].kind != Kind.SEND, i)):
+            row = self.rows[i]
+            if row.proc not in self.x or (row.kind == Kind.ARRIVE and i not in self.witness):
+                continue  # An arrowhead is mark enough, but not for a witness.
+            facts = self.words.facts(row)
+            yield Mark(shape(row), self.x[row.proc], self.height(i), i, facts, self.lit(i))
+
+    def _arrows(self) -> Iterator[Arrow]:
+        stubs: set[tuple[float, float, float, float]] = set()
+        for flight in self.flights:
+            arrow = self._arrow(flight)
+            if arrow is None:
+                continue
+            if arrow.target is None:  # One stub stands for all copies that go the same way.
+                way = arrow.x0, arrow.y0, arrow.x1, arrow.y1
+                if way in stubs:
+                    continue
+                stubs.add(way)
+            yield arrow
+
+    def _arrow(self, flight: Flight) -> Arrow | None:
+        """Where an arrow runs; None when neither end is shown."""
+        source, target = flight.source, flight.target
+        if source is None and target is None:
+            return None
+        x0 = self.x.get(self.rows[source].proc) if source is not None else None
+        x1 = self.x.get(flight.receiver) if flight.receiver is not None else None
+        y0 = self.height(source) if source is not None else None
+        y1 = self.height(target) if target is not None else None
+        towards = 1.0
+        if x0 is not None and x1 is not None:
+            towards = 1.0 if x1 >= x0 else -1.0
+        elif flight.sender is not None and flight.receiver is not None:
+            towards = 1.0 if flight.receiver >= flight.sender else -1.0
+        if flight.fate is Fate.LOST:
+            if x1 is not None:
+                x1 -= towards * LOST_BEFORE
+            else:
+                x1 = (x0 if x0 is not None else self.left) + towards * LOST_BEFORE
+            if y1 is None:
+                y1 = (y0 or 0.0) + 0.8 * LINE
+            if x0 is None or y0 is None:
+                x0, y0 = x1 - towards * STUB, y1 - STUB / 3
+        elif source is None and x1 is not None and y1 is not None:
+            x0, y0 = x1 - towards * STUB, y1 - STUB / 3
+        elif target is None and x0 is not None and y0 is not None:
+            x1, y1 = x0 + towards * STUB, y0 + STUB / 3
+        if x0 is None or x1 is None or y0 is None or y1 is None:
+            return None
+        facts = "\n\n".join(
+            self.words.facts(self.rows[i]) for i in (source, target) if i is not None
+        )
+        loop = source is not None and target is not None and x0 == x1
+        lit = not self.witness or (self._told(source) and self._told(target))
+        packet = flight.packet
+        straight = Arrow(flight.fate, x0, y0, x1, y1, 0.0, loop, source, target, packet, facts, lit)
+        bent = (dataclasses.replace(straight, bend=bend) for bend in (0.0, -BEND, BEND))
+        return min(bent, key=self._touched)
+
+    def _touched(self, arrow: Arrow) -> int:
+        """How many marks of nodes in between the arrow comes too close to."""
+        if arrow.loop or arrow.x0 == arrow.x1:
+            return 0
+        touched = 0
+        for proc, x in self.x.items():
+            part = (x - arrow.x0) / (arrow.x1 - arrow.x0)
+            if not 0.01 < part < 0.99:
+                continue
+            y = arrow.at(part)[1]
+            line = round((y - self.first_y) / LINE)
+            touched += abs(self.y(line) - y) < CLEAR and (proc, line) in self.places
+        return touched
+
+    def _told(self, i: int | None) -> bool:
+        """Is the row one of the witness, or at the same place as one?"""
+        return i is not None and any(j in self.witness for j in self._together(i))
+
+    def _together(self, i: int) -> list[int]:
+        """The rows at the place of row `i`, itself included."""
+        return self.places[self.rows[i].proc, self.grid.line[i]]
+
+    def _rules(self) -> Iterator[Rule]:
+        for n, (what, number) in self.grid.between.items():
+            if what is Between.CUT:
+                text = f"{number} event{'s' if number != 1 else ''} left out"
+                yield self._rule("cut", self.y(n), text, (), "")
+            elif what is Between.PAUSE:
+                yield self._rule("pause", self.y(n), f"{span(number)} later", (), "")
+        across: dict[int, list[int]] = {}
+        for i in self.shown:
+            row = self.rows[i]
+            if row.proc == WORLD and row.kind != Kind.DROP:
+                across.setdefault(self.grid.line[i], []).append(i)
+        for n, found in across.items():
+            first = self.rows[found[0]]
+            texts = [(self.words.labels(self.rows[i]) or ("",))[0] for i in found]
+            if first.kind == Kind.END:
+                texts = ["end", *(text.removeprefix("end ") for text in texts)]
+            kind = first.kind if first.kind in (Kind.FAULT, Kind.END) else "other"
+            facts = "\n\n".join(self.words.facts(self.rows[i]) for i in found)
+            yield self._rule(kind, self.y(n), " ".join(texts), tuple(found), facts)
+
+    def _rule(self, kind: str, y: float, text: str, found: tuple[int, ...], facts: str) -> Rule:
+        """A line with its words in the middle, or in the gap between lifelines nearest to it."""
+        left, right = self.axis_x + 8, self.width - SIDE
+        text = fit(text, right - left - 24, labels.SIZE, bold=True)
+        half = width(text, labels.SIZE, bold=True) / 2 + 5
+        middle = (left + right) / 2
+        gaps = [(a + b) / 2 for a, b in pairwise(self.x.values())]
+        if gaps and half <= self.pitch / 2 - labels.REACH:
+            middle = min(gaps, key=lambda x: (abs(x - middle), x))
+        box = Box(middle - half, y - 8, middle + half, y + 8)
+        lit = not self.witness or not found or any(i in self.witness for i in found)
+        return Rule(kind, y, text, box, found, facts, lit)
+
+    def _ticks(self) -> Iterator[Tick]:
+        if self.clock.stepped:
+            return
+        last_line, last_text = -2, ""
+        for i in self.shown:
+            line, text = self.grid.line[i], self.clock.tick(self.rows[i].t_ns)
+            after = line - 1 in self.grid.between
+            if text != last_text and (line >= last_line + 2 or (after and line > last_line)):
+                yield Tick(self.y(line), text)
+                last_line, last_text = line, text
+
+    def _labels(
+        self,
+        arrows: Sequence[Arrow],
+        marks: Sequence[Mark],
+        rules: Sequence[Rule],
+        columns: Sequence[Column],
+        names: Sequence[float],
+        bands: Sequence[tuple[int, Band]],
+    ) -> list[Label]:
+        board = labels.Board(arrows)
+        for mark in marks:
+            board.take(Box(mark.x - MARK, mark.y - MARK, mark.x + MARK, mark.y + MARK))
+        for rule in rules:
+            board.take(rule.box)
+        for y in names:
+            for column in columns:
+                half = width(column.name, 13, bold=True) / 2
+                board.take(Box(column.x - half, y - 9, column.x + half, y + 9))
+        wishes = [wish for mark in marks if (wish := self._wish(mark.row, mark.x, mark.y))]
+        for i, band in bands:
+            if i not in self.grid.line and (wish := self._wish(i, band.x, band.y0 + LINE / 2)):
+                wishes.append(wish)
+        return labels.place(wishes, board)
+
+    def _wish(self, i: int, x: float, y: float) -> labels.Wish | None:
+        row = self.rows[i]
+        texts = self.words.labels(row)
+        if not texts or (row.kind == Kind.SEND and self._accompanied(i)):
+            return None
+        others = sorted(self.x.values())
+        before = [at for at in others if at < x - MARK]
+        after = [at for at in others if at > x + MARK]
+        left = before[-1] + labels.REACH if before else self.axis_x + 6
+        right = after[0] - labels.REACH if after else self.width - 4
+        urgent = i in self.witness
+        lit = self.lit(i) or i not in self.grid.line  # What is not shown is context.
+        return labels.Wish(texts, row.kind, x, y, left, right, i, lit, urgent)
+
+    def _accompanied(self, i: int) -> bool:
+        """Does the frame leave together with an event that has words of its own?"""
+        kinds = {j: self.rows[j].kind for j in self._together(i)}
+        return Kind.ORIGINATE in kinds.values() or any(
+            j < i and kind == Kind.SEND for j, kind in kinds.items()
+        )
+
+
+def shape(row: Row) -> str:
+    """The mark of an event."""
+    match row.kind:
+        case Kind.ORDER:
+            return "order" if row.level != 0 else "tentative"
+        case Kind.STABLE:
+            return "stable2" if row.level == 2 else "stable"
+        case Kind.TOKEN:
+            return "token"
+        case _:
+            return row.kind if row.kind in _SHAPES else "other"
+
+
+_SHAPES = frozenset(kind.value for kind in Kind if kind not in (Kind.FAULT, Kind.END, Kind.TOKEN))

@@ -1,0 +1,194 @@
+"""A picture as positions and words, before it becomes SVG. All lengths are pixels.
+
+Time runs downwards, nodes stand side by side. The body (lifelines and all on them) has its own
+vertical origin below the heading and the legend.
+"""
+
+from roundelay.core.value import value
+from roundelay.draw.flights import Fate
+
+
+@value
+class Box:
+    """A rectangle that a text or a mark covers."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+    def overlaps(self, other: "Box") -> bool:
+        return (
+            self.x0 < other.x1 and other.x0 < self.x1 and self.y0 < other.y1 and other.y0 < self.y1
+        )
+
+
+@value
+class Column:
+    """A node."""
+
+    proc: int
+    name: str
+    """As it fits above the lifeline."""
+    full_name: str
+    x: float
+
+
+@value
+class Life:
+    """A stretch of a lifeline: up, or down between a crash and the recovery."""
+
+    x: float
+    y0: float
+    y1: float
+    up: bool
+
+
+@value
+class Band:
+    """A node's stay in a view."""
+
+    x: float
+    y0: float
+    y1: float
+    colour: int
+    """The view's number in order of appearance."""
+    transitional: bool
+    primary: bool
+    facts: str
+    lit: bool
+
+
+@value
+class Hold:
+    """A node has the token."""
+
+    x: float
+    y0: float
+    y1: float
+    facts: str
+    lit: bool
+
+
+@value
+class Mark:
+    """An event on a lifeline, or a lost frame before it."""
+
+    shape: str
+    x: float
+    y: float
+    row: int
+    """Index of the event."""
+    facts: str
+    lit: bool
+    """Not faded; with a witness, only its rows are lit."""
+
+
+@value
+class Arrow:
+    """A frame or a message on its way, from (x0, y0) to (x1, y1)."""
+
+    fate: Fate
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    bend: float
+    """How far its middle is pulled down, or up, to keep clear of marks of others."""
+    loop: bool
+    """It goes back to where it came from."""
+    source: int | None
+    target: int | None
+    """Indices of the events at its ends."""
+    packet: int
+    facts: str
+    lit: bool
+
+    def at(self, part: float) -> tuple[float, float]:
+        """Where it is after that part of its way."""
+        x = self.x0 + (self.x1 - self.x0) * part
+        y = self.y0 + (self.y1 - self.y0) * part
+        return x, y + 4 * self.bend * part * (1 - part)
+
+
+@value
+class Label:
+    """The words beside a mark."""
+
+    text: str
+    kind: str
+    box: Box
+    end: bool
+    """The text ends at the right edge of its box and does not start at the left one."""
+    y: float
+    row: int
+    lit: bool
+
+
+@value
+class Rule:
+    """A line across all nodes: a fault, the end, a pause, left out events."""
+
+    kind: str
+    y: float
+    text: str
+    box: Box
+    rows: tuple[int, ...]
+    facts: str
+    lit: bool
+
+
+@value
+class Tick:
+    """A time on the axis."""
+
+    y: float
+    text: str
+
+
+@value
+class Heading:
+    """One line of text above the body."""
+
+    style: str
+    text: str
+    y: float
+
+
+@value
+class Entry:
+    """One item of the legend."""
+
+    glyph: str
+    text: str
+    x: float
+    y: float
+
+
+@value
+class Scene:
+    """A whole picture."""
+
+    width: float
+    height: float
+    title: str
+    description: str
+    headings: tuple[Heading, ...]
+    legend: tuple[Entry, ...]
+    body_top: float
+    axis_x: float
+    columns: tuple[Column, ...]
+    names: tuple[float, ...]
+    """Heights at which the node names stand."""
+    lives: tuple[Life, ...]
+    bands: tuple[Band, ...]
+    holds: tuple[Hold, ...]
+    rules: tuple[Rule, ...]
+    ticks: tuple[Tick, ...]
+    arrows: tuple[Arrow, ...]
+    marks: tuple[Mark, ...]
+    labels: tuple[Label, ...]
+    testimony: bool
+    """There is a witness to highlight."""
+    note: str = ""
+    """What was left out."""

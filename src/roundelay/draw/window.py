@@ -1,0 +1,133 @@
+"""Which events of a trace a picture shows, and the sentence about those it does not."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
+
+from roundelay.core.effects import Kind
+from roundelay.core.ids import NodeId
+from roundelay.core.value import value
+from roundelay.draw.clock import Clock
+from roundelay.draw.words import Words
+from roundelay.trace.schema import WORLD, Row
+
+EVENTS_MAX = 400
+"""Shown unless asked otherwise: more make a picture nobody reads, and a slow one."""
+
+
+@value
+class Window:
+    """What to show of a trace."""
+
+    start_ns: int | None = None
+    """Times as the picture writes them: real nodes' are counted from the first event."""
+    end_ns: int | None = None
+    nodes: tuple[NodeId, ...] | None = None
+    around: int | None = None
+    """Only this many events before and after each row of the witness."""
+    limit: int | None = EVENTS_MAX
+    """At most so many events: the first, or those nearest to the witness."""
+    hide: tuple[str, ...] = ()
+    """Kinds that are not shown."""
+
+
+@value
+class Selection:
+    """A trace and the part of it that is shown."""
+
+    rows: tuple[Row, ...]
+    """All of it, in order."""
+    shown: tuple[int, ...]
+    """Indices into `rows`, ascending."""
+    procs: tuple[int, ...]
+    """The nodes that get a lifeline, in order of their numbers."""
+    witness: frozenset[int]
+    """Indices into `rows`."""
+    cuts: dict[int, int]
+    """How many events were left out just before a shown row, though others of their time and node
+    are there."""
+    note: str
+    """Says what was left out; empty when nothing was."""
+
+
+def select(
+    rows: Sequence[Row], witness: Sequence[Row], words: Words, clock: Clock, window: Window
+) -> Selection:
+    """Cut `rows`, which are in order, to the window."""
+    marked = {_identity(row) for row in witness}
+    testimony = [i for i, row in enumerate(rows) if _identity(row) in marked]
+    procs = _procs(rows, words, window.nodes)
+    shown = list(range(len(rows)))
+    reasons: list[str] = []
+
+    def narrow(kept: list[int], reason: str) -> list[int]:
+        if len(kept) < len(shown):
+            reasons.append(reason)
+        return kept
+
+    if window.nodes is not None:
+        names = ", ".join(words.node(proc) for proc in procs)
+        shown = narrow([i for i in shown if _concerns(rows[i], procs)], f"only nodes {names}")
+    if window.hide:
+        reason = f"without {', '.join(window.hide)}"
+        shown = narrow([i for i in shown if rows[i].kind not in window.hide], reason)
+    if window.start_ns is not None:
+        start = clock.origin_ns + window.start_ns
+        reason = f"from {clock.exact(start)} on"
+        shown = narrow([i for i in shown if rows[i].t_ns >= start], reason)
+    if window.end_ns is not None:
+        end = clock.origin_ns + window.end_ns
+        reason = f"up to {clock.exact(end)}"
+        shown = narrow([i for i in shown if rows[i].t_ns <= end], reason)
+    eligible = shown
+    if window.around is not None and testimony:
+        distance = _distances(shown, testimony)
+        reason = f"within {window.around} events of the witness"
+        shown = narrow([i for i in shown if distance[i] <= window.around], reason)
+    if window.limit is not None and len(shown) > window.limit:
+        if testimony:
+            distance = _distances(shown, testimony)
+            nearest = sorted(shown, key=lambda i: (distance[i], i))[: window.limit]
+            shown = narrow(sorted(nearest), f"the {window.limit} nearest to the witness")
+        else:
+            shown = narrow(shown[: window.limit], f"the first {window.limit}")
+
+    note = ""
+    if reasons:
+        note = f"Shows {len(shown)} of {len(rows)} events ({'; '.join(reasons)})."
+    if unseen := len(set(testimony) - set(shown)):
+        note += f" {unseen} of the {len(testimony)} events of the witness are not among them."
+    cuts = _cuts(eligible, shown)
+    return Selection(tuple(rows), tuple(shown), procs, frozenset(testimony), cuts, note)
+
+
+def _cuts(eligible: Sequence[int], shown: Sequence[int]) -> dict[int, int]:
+    place = {i: at for at, i in enumerate(eligible)}
+    gaps = {j: place[j] - place[i] - 1 for i, j in pairwise(shown)}
+    return {i: gap for i, gap in gaps.items() if gap}
+
+
+def _identity(row: Row) -> tuple[str, int, int, int]:
+    """Survives `expand`, which makes several rows of one."""
+    return row.kind, row.proc, row.inc, row.lseq
+
+
+def _procs(rows: Sequence[Row], words: Words, nodes: tuple[NodeId, ...] | None) -> tuple[int, ...]:
+    known = set(range(words.node_count)) | {row.proc for row in rows if row.proc != WORLD}
+    return tuple(p for p in sorted(known) if nodes is None or words.node(p) in nodes)
+
+
+def _concerns(row: Row, procs: tuple[int, ...]) -> bool:
+    if row.proc != WORLD:
+        return row.proc in procs
+    return row.kind != Kind.DROP or row.peer is None or row.peer in procs
+
+
+def _distances(shown: Sequence[int], testimony: Sequence[int]) -> dict[int, int]:
+    """How many shown events lie between each one and the nearest row of the witness."""
+    places = sorted(bisect_left(shown, i) for i in testimony)
+    distance: dict[int, int] = {}
+    for place, i in enumerate(shown):
+        right = bisect_left(places, place)
+        distance[i] = min(abs(place - at) for at in places[max(0, right - 1) : right + 1])
+    return distance

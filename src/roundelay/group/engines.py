@@ -1,0 +1,53 @@
+"""Engines by name. A new one adds its line here and nothing else outside its own module."""
+
+import dataclasses
+import importlib
+from collections.abc import Mapping
+from functools import partial
+
+from roundelay.core.contract import EngineFactory
+
+MODULES = {
+    "template": "roundelay.protocols.template",
+}
+"""Where each engine lives: a module with an `engine` (its class) and a `Config`."""
+
+
+def engine_factory(name: str, options: Mapping[str, str] | None = None) -> EngineFactory:
+    """The engine of that name, configured by `options`: text, as files and flags give it."""
+    if name not in MODULES:
+        raise ValueError(f"no engine is called {name!r}; there are: {', '.join(MODULES)}")
+    module = importlib.import_module(MODULES[name])
+    config = module.Config(**_typed(name, module.Config, options or {}))
+    return partial(module.engine, config=config)
+
+
+def _typed(name: str, config: type, options: Mapping[str, str]) -> dict[str, object]:
+    """Options with the types of the fields they set."""
+    fields = {field.name: field for field in dataclasses.fields(config)}
+    typed: dict[str, object] = {}
+    for option, text in options.items():
+        if option not in fields:
+            raise ValueError(f"{name} has no option {option!r}; it has: {', '.join(fields)}")
+        default: object = fields[option].default
+        try:
+            typed[option] = _parse(text, default)
+        except ValueError:
+            kind = type(default).__name__
+            raise ValueError(f"{option}={text} is not of type {kind}") from None
+    return typed
+
+
+def _parse(text: str, default: object) -> object:
+    """`text` as a value of the type of `default`."""
+    match default:
+        case bool():
+            if text not in ("yes", "no"):
+                raise ValueError(text)
+            return text == "yes"
+        case int():
+            return int(text)
+        case float():
+            return float(text)
+        case _:
+            return text

@@ -1,0 +1,176 @@
+"""Chance in a run: what becomes of each copy of each frame, drawn from the seed and recorded.
+
+Every choice that is not the plain one is kept under the name of what it fell upon, for a frame
+`sender/number>receiver` (with an incarnation `sender'1/number>receiver` after a restart). A run
+given the recorded choices instead of a seed repeats them and makes no others, so a choice can be
+taken out and the run looked at without it: that is how a failure is shrunk.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from roundelay.core.ids import NodeId
+from roundelay.core.value import value
+from roundelay.sim.units import duration_ns, show_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How often each thing happens to a copy of a frame on its way to one receiver.
+
+    At most one of them happens to a copy, so together they are at most 1.
+    """
+
+    loss: float = 0.0
+    duplicate: float = 0.0
+    """A second copy arrives up to `reorder_ns` later."""
+    reorder: float = 0.0
+    """The copy is held back by up to `reorder_ns`, so that later frames overtake it."""
+    spike: float = 0.0
+    """The copy is held back by up to `spike_ns`: longer than the protocol's timers."""
+    corrupt: float = 0.0
+    """One bit is flipped."""
+    reorder_ns: int = 2_000_000
+    spike_ns: int = 200_000_000
+
+    total: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        total = self.loss + self.duplicate + self.reorder + self.spike + self.corrupt
+        if total > 1:
+            raise ValueError(f"the rates add up to {total:.3g}; together they are at most 1")
+        object.__setattr__(self, "total", total)
+
+
+@value
+class Fate:
+    """What happens to one copy of a frame; the plain fate is to arrive once, on time, whole."""
+
+    lost: bool = False
+    delay_ns: int = 0
+    copy_ns: int | None = None
+    """A second copy arrives this much after the first."""
+    flip: int | None = None
+    """Number of the bit that is flipped, taken modulo the frame's size."""
+
+    def __str__(self) -> str:
+        words = [
+            "lost" if self.lost else "",
+            f"delay={show_ns(self.delay_ns)}" if self.delay_ns else "",
+            f"copy={show_ns(self.copy_ns)}" if self.copy_ns is not None else "",
+            f"flip={self.flip}" if self.flip is not None else "",
+        ]
+        return " ".join(word for word in words if word) or "plain"
+
+    @classmethod
+    def parse(cls, text: str) -> "Fate":
+        """The fate that `str` shows so."""
+        fate = cls()
+        for word in text.split():
+            name, _, amount = word.partition("=")
+            match name:
+                case "plain":
+                    pass
+                case "lost":
+                    fate = replace(fate, lost=True)
+                case "delay":
+                    fate = replace(fate, delay_ns=duration_ns(amount))
+                case "copy":
+                    fate = replace(fate, copy_ns=duration_ns(amount))
+                case "flip" if amount.isdecimal():
+                    fate = replace(fate, flip=int(amount))
+                case _:
+                    raise ValueError(
+                        f"{word!r} is no fate; write lost, delay=5ms, copy=1ms or flip=17"
+                    )
+        return fate
+
+
+PLAIN = Fate()
+
+
+def copy_name(sender: NodeId, incarnation: int, packet: int, receiver: NodeId) -> str:
+    """The name of one copy of one frame."""
+    life = f"'{incarnation}" if incarnation else ""
+    return f"{sender}{life}/{packet}>{receiver}"
+
+
+class Choices:
+    """Where a run's chance comes from.
+
+    With `given` nothing is drawn: what is not in it goes the plain way. `record` keeps what was
+    chosen in `made`, by name; switch it off in runs too long to be replayed choice by choice.
+    """
+
+    def __init__(
+        self, seed: int, given: Mapping[str, str] | None = None, *, record: bool = True
+    ) -> None:
+        self.made: dict[str, str] = {}
+        self._record = record
+        self._given = given
+        # Text seeds are hashed with SHA-512: the same on every machine, whatever the hash seed.
+        self._random = Random(f"roundelay/{seed}/network")
+        self._forced: dict[str, Fate] = {}
+
+    def fate(
+        self,
+        rates: Rates,
+        jitter_ns: int,
+        sender: NodeId,
+        incarnation: int,
+        packet: int,
+        receiver: NodeId,
+    ) -> Fate:
+        """What happens to one copy of a frame."""
+        if self._given is None and not self._forced:
+            if not jitter_ns and not rates.total:
+                return PLAIN
+            fate = self._draw(rates, jitter_ns)
+            if fate is PLAIN or not self._record:
+                return fate
+            name = copy_name(sender, incarnation, packet, receiver)
+        else:
+            name = copy_name(sender, incarnation, packet, receiver)
+            if name in self._forced:
+                fate = self._forced.pop(name)
+            elif self._given is None:
+                fate = self._draw(rates, jitter_ns)
+            else:
+                fate = Fate.parse(self._given.get(name, "plain"))
+        if fate != PLAIN and self._record:
+            self.made[name] = str(fate)
+        return fate
+
+    def force(self, name: str, fate: Fate) -> None:
+        """Make this the fate of a copy yet to be sent, whatever would have been drawn."""
+        self._forced[name] = fate
+
+    def number(self, name: str, most: int) -> int:
+        """A whole number from 0 to `most`, for choices that are not about frames."""
+        if self._given is not None:
+            chosen = min(int(self._given.get(name, "0")), most)
+        else:
+            chosen = self._random.randint(0, most)
+        if chosen and self._record:
+            self.made[name] = str(chosen)
+        return chosen
+
+    def _draw(self, rates: Rates, jitter_ns: int) -> Fate:
+        random = self._random
+        delay = random.randint(0, jitter_ns) if jitter_ns else 0
+        u = random.random()
+        if u >= rates.total:
+            return Fate(delay_ns=delay) if delay else PLAIN
+        if u < rates.loss:
+            return Fate(lost=True)
+        u -= rates.loss
+        if u < rates.duplicate:
+            return Fate(delay_ns=delay, copy_ns=random.randint(1, rates.reorder_ns))
+        u -= rates.duplicate
+        if u < rates.reorder:
+            return Fate(delay_ns=delay + random.randint(1, rates.reorder_ns))
+        u -= rates.reorder
+        if u < rates.spike:
+            return Fate(delay_ns=delay + random.randint(1, rates.spike_ns))
+        return Fate(delay_ns=delay, flip=random.getrandbits(20))

@@ -1,0 +1,350 @@
+"""A simulated machine: it drives one core, with a clock, a processor, a disk and a socket.
+
+A host without costs handles each input the moment it comes. One with costs, or a slow or paused
+one, queues them: frames wait in the socket's buffer, and are handed over before expired timers, as
+a node drains its socket before it looks at the clock.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, assert_never
+
+from roundelay.core.contract import Boot, Core, Origin, QueueFullError
+from roundelay.core.effects import (
+    CancelTimer,
+    Deliver,
+    Effect,
+    Install,
+    Persist,
+    Record,
+    Send,
+    SetTimer,
+    Suspect,
+)
+from roundelay.core.ids import NodeId, Service
+from roundelay.trace.schema import packet_key
+from roundelay.wire.endpoint import Endpoint
+from roundelay.wire.frame import Frame, decode
+from roundelay.wire.primitives import Reason
+
+if TYPE_CHECKING:
+    from roundelay.sim.world import World
+    from roundelay.trace.recorder import Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Processor time a host spends; all zero means infinitely fast."""
+
+    send_ns: int = 0
+    receive_ns: int = 0
+    byte_ns: float = 0.0
+    """Per byte sent or received, on top."""
+    tag_ns: dict[str, int] = field(default_factory=dict)
+    """Receiving a frame of this type costs this instead of `receive_ns`: a token, say."""
+
+    def __bool__(self) -> bool:
+        return bool(self.send_ns or self.receive_ns or self.byte_ns or self.tag_ns)
+
+    def sending(self, size: int) -> int:
+        return self.send_ns + round(self.byte_ns * size)
+
+    def receiving(self, tag: str, size: int) -> int:
+        return self.tag_ns.get(tag, self.receive_ns) + round(self.byte_ns * size)
+
+
+class Transmission:
+    """A frame on the wire. It is decoded once, through the codec, for all who get it whole."""
+
+    __slots__ = (
+        "_codec",
+        "_frame",
+        "_origins",
+        "data",
+        "incarnation",
+        "packet",
+        "sender",
+        "tag",
+        "to",
+    )
+
+    def __init__(
+        self,
+        endpoint: Endpoint[Any],
+        sender: NodeId,
+        incarnation: int,
+        effect: Send[Any],
+        origins: dict[bytes, Origin],
+    ) -> None:
+        tag, self.data = endpoint.encode(effect.message, effect.view)
+        self.tag = endpoint.codec.tags[tag]
+        self.sender = sender
+        self.incarnation = incarnation
+        self.packet = endpoint.packet
+        self.to = effect.to
+        self._codec = endpoint.codec
+        self._origins = origins
+        self._frame: Frame[Any] | None = None
+
+    @property
+    def frame(self) -> Frame[Any]:
+        if self._frame is None:
+            self._frame = decode(self.data, self._codec, self._origins)
+        return self._frame
+
+    def __str__(self) -> str:
+        return str(self.frame.message)
+
+
+Arrival = tuple[Transmission, bytes | None]
+"""A copy of a frame that reaches a host; the bytes are given only if they were damaged."""
+
+
+class Host:
+    """One node of a world, over all its incarnations."""
+
+    def __init__(self, world: "World", name: NodeId) -> None:
+        self.name = name
+        self.incarnation = -1
+        self.alive = False
+        self.paused = False
+        self.slow_ns = 0
+        """Added to the cost of every input."""
+        self.drift = 1.0
+        """Timers take this many times as long."""
+        self.fuse: int | None = None
+        """Crash after this many more effects."""
+        self.storage: bytes | None = None
+        self.refused = 0
+        """Messages of the application that found the queue full."""
+        self.core: Core[Any]
+        self.endpoint: Endpoint[Any]
+        self.recorder: Recorder
+        self._world = world
+        self._deadlines: dict[str, int] = {}
+        self._alarms: dict[str, int] = {}
+        """When the loop will call for each timer; a later deadline waits for that call."""
+        self._inbox: deque[Arrival] = deque()
+        self._submits: deque[tuple[bytes, Service, tuple[NodeId, ...] | None]] = deque()
+        self._due: deque[str] = deque()
+        self._working = False
+        self._busy_until = 0
+
+    # Life and death
+
+    def boot(self) -> None:
+        """Start the next incarnation from what storage holds."""
+        world = self._world
+        self.incarnation += 1
+        self.alive = True
+        boot = Boot(world.group, self.name, self.incarnation, self.storage)
+        self.core = world.factory(boot)
+        self.endpoint = Endpoint(boot, self.core.codec, reflect=world.network.reflects)
+        self.recorder = world.recorder(self.name, self.incarnation)
+        self._deadlines = {}
+        self._alarms = {}
+        self._inbox.clear()
+        self._submits.clear()
+        self._due.clear()
+        self._working = False
+        self._busy_until = world.loop.now
+        self._perform(self.core.start())
+
+    def crash(self) -> None:
+        """Everything but stable storage is gone."""
+        self.recorder.crash()
+        self.alive = False
+        self.paused = False
+        self.fuse = None
+        self._world.observe(self.name, "crashes")
+
+    def resume(self) -> None:
+        """Go on after a pause with whatever waited."""
+        self.paused = False
+        self._work()
+
+    # Inputs
+
+    def submit(
+        self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
+    ) -> None:
+        if self._queues:
+            self._submits.append((payload, service, destinations))
+            self._work()
+        else:
+            self._submit(payload, service, destinations)
+
+    def arrive(self, arrival: Arrival) -> None:
+        if not self.alive:
+            self._world.drop("down", arrival[0], self.name)
+        elif self._queues:
+            if len(self._inbox) >= self._world.buffer_frames:
+                self._world.drop("overrun", arrival[0], self.name)
+                return
+            self._inbox.append(arrival)
+            self._work()
+        else:
+            self._receive(arrival)
+
+    def expire(self, timer: str) -> None:
+        """Let a timer run out now, whatever its deadline."""
+        del self._deadlines[timer]
+        self.recorder.expire(timer)
+        self._world.observe(self.name, "expire", timer)
+        self._perform(self.core.expire(timer))
+
+    @property
+    def timers(self) -> dict[str, int]:
+        """Armed timers and when they run out."""
+        return dict(self._deadlines)
+
+    def _submit(
+        self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
+    ) -> None:
+        self.recorder.begin()
+        try:
+            effects = self.core.submit(payload, service, destinations)
+        except QueueFullError:
+            self.refused += 1
+            return
+        self._perform(effects)
+
+    def _receive(self, arrival: Arrival) -> None:
+        transmission, damaged = arrival
+        endpoint = self.endpoint
+        if damaged is None:
+            frame = transmission.frame
+            refusal = endpoint.admit(frame)
+        else:
+            received = endpoint.receive(damaged)
+            refusal = received if isinstance(received, Reason) else None
+            frame = transmission.frame if isinstance(received, Reason) else received
+        if refusal is not None:
+            number = self._world.numbers[transmission.sender]
+            pkt = packet_key(number, transmission.incarnation, transmission.packet)
+            self.recorder.drop(refusal, pkt, transmission.sender)
+            return
+        self.recorder.lamport = endpoint.lamport
+        origin = frame.origin
+        self.recorder.arrive(
+            origin.node, origin.incarnation, frame.packet, transmission.tag, frame.size
+        )
+        self._perform(self.core.receive(origin, frame.message))
+
+    def _alarm(self, alarm: tuple[int, str]) -> None:
+        """The loop calls for a timer, which may have been cancelled or put off meanwhile."""
+        incarnation, timer = alarm
+        now = self._world.loop.now
+        if incarnation != self.incarnation or not self.alive or self._alarms.get(timer) != now:
+            return
+        del self._alarms[timer]
+        deadline = self._deadlines.get(timer)
+        if deadline is None:
+            return
+        if deadline > now:
+            self._set_alarm(timer, deadline)
+        elif self._queues:
+            self._due.append(timer)
+            self._work()
+        else:
+            self.expire(timer)
+
+    # The processor, for hosts on which time passes
+
+    @property
+    def _queues(self) -> bool:
+        """Whether inputs wait their turn; what waits already must not be overtaken."""
+        return bool(self.paused or self._working or self.slow_ns or self._world.costs)
+
+    def _work(self) -> None:
+        """Begin with the next input that waits, unless one is in hand."""
+        if self._working or self.paused or not self.alive:
+            return
+        cost = self.slow_ns
+        if self._inbox:
+            transmission, damaged = self._inbox[0]
+            size = len(transmission.data if damaged is None else damaged)
+            cost += self._world.costs.receiving(transmission.tag, size)
+        elif not self._due and not self._submits:
+            return
+        self._working = True
+        start = max(self._world.loop.now, self._busy_until)
+        self._world.loop.at(start + cost, self._finish, self.incarnation)
+
+    def _finish(self, incarnation: int) -> None:
+        if incarnation != self.incarnation or not self.alive:
+            return
+        self._working = False
+        if self.paused:
+            return  # Stopped in the middle of it: the input waits for `resume`.
+        self._busy_until = self._world.loop.now
+        if self._inbox:
+            self._receive(self._inbox.popleft())
+        elif self._due:
+            timer = self._due.popleft()
+            if self._deadlines.get(timer, self._busy_until + 1) <= self._busy_until:
+                self.expire(timer)  # Unless it was cancelled or put off while it waited.
+        elif self._submits:
+            self._submit(*self._submits.popleft())
+        self._work()
+
+    # Effects
+
+    def _perform(self, effects: list[Effect[Any]]) -> None:
+        if self.fuse is not None:
+            burnt = len(effects) >= self.fuse
+            effects = effects[: self.fuse]
+            self.fuse -= len(effects)
+            self._run(effects)
+            if burnt:
+                self.crash()
+            return
+        self._run(effects)
+
+    def _run(self, effects: list[Effect[Any]]) -> None:
+        for effect in effects:
+            match effect:
+                case Record():
+                    self.recorder.record(effect)
+                case Send():
+                    self._send(effect)
+                case Deliver():
+                    self.recorder.deliver(effect)
+                    self._world.observe(self.name, "delivers", effect)
+                case SetTimer():
+                    deadline = self._world.loop.now + round(effect.delay_s * 1e9 * self.drift)
+                    self._deadlines[effect.timer] = deadline
+                    alarm = self._alarms.get(effect.timer)
+                    if alarm is None or alarm > deadline:
+                        self._set_alarm(effect.timer, deadline)
+                case CancelTimer():
+                    self._deadlines.pop(effect.timer, None)
+                case Install():
+                    self.recorder.install(effect.view)
+                    self._world.observe(self.name, "installs", effect.view)
+                case Persist():
+                    self.storage = effect.state
+                case Suspect():
+                    self.recorder.suspect(effect.members, effect.reason)
+                    self._world.observe(self.name, "suspects", effect)
+                case _:
+                    assert_never(effect)
+
+    def _set_alarm(self, timer: str, deadline: int) -> None:
+        self._alarms[timer] = deadline
+        self._world.loop.at(deadline, self._alarm, (self.incarnation, timer))
+
+    def _send(self, effect: Send[Any]) -> None:
+        world = self._world
+        transmission = Transmission(
+            self.endpoint, self.name, self.incarnation, effect, world.origins
+        )
+        size = len(transmission.data)
+        self.recorder.lamport = self.endpoint.lamport
+        self.recorder.send(effect.to, transmission.packet, transmission.tag, size)
+        world.observe(self.name, "sends", transmission)
+        if not world.costs:
+            world.depart(transmission)
+            return
+        self._busy_until = max(self._busy_until, world.loop.now) + world.costs.sending(size)
+        world.loop.at(self._busy_until, world.depart, transmission)

@@ -1,0 +1,279 @@
+"""A world: hosts on a network, under faults, in virtual time."""
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from roundelay.core.contract import Boot, Core, Origin
+from roundelay.core.ids import NodeId, Service
+from roundelay.sim.faults import PLAIN, Choices, Rates
+from roundelay.sim.host import Arrival, Costs, Host, Transmission
+from roundelay.sim.loop import Loop
+from roundelay.sim.network import Manual, Network
+from roundelay.trace.recorder import Append, Recorder
+from roundelay.trace.schema import WORLD, packet_key
+
+Factory = Callable[[Boot], Core[Any]]
+"""Makes the core of a node: a static group's, or a whole stack."""
+
+Storage = Literal["kept", "lost", "torn"]
+"""What a crash leaves of stable storage."""
+
+Observer = Callable[[NodeId, str, Any], None]
+"""Told what happens as it happens: node, verb, and the effect, view or transmission."""
+
+
+class World:
+    """Hosts, a network and faults. All methods act at the present moment of virtual time."""
+
+    def __init__(
+        self,
+        nodes: Iterable[NodeId],
+        factory: Factory,
+        network: Network,
+        append: Append,
+        *,
+        choices: Choices | None = None,
+        costs: Costs | None = None,
+        buffer_frames: int = 4096,
+        group: str = "sim",
+        net_rows: bool = True,
+        observer: Observer | None = None,
+    ) -> None:
+        """`append` takes the rows of the trace; `net_rows` includes those of single frames.
+        `buffer_frames` is the size of each host's socket buffer, which matters once a host is
+        paused, slow or has costs."""
+        self.nodes = tuple(sorted(nodes))
+        self.numbers = {node: number for number, node in enumerate(self.nodes)}
+        self.group = group
+        self.factory = factory
+        self.network = network
+        self.choices = choices or Choices(0)
+        self.costs = costs or Costs()
+        self.buffer_frames = buffer_frames
+        self.loop = Loop()
+        self.rates = Rates()
+        self.cuts: set[tuple[NodeId, NodeId]] = set()
+        """Links, sender to receiver, that carry nothing."""
+        self.held: list[tuple[Transmission, NodeId]] = []
+        """On a manual network: copies that wait for the scenario, oldest first."""
+        self.frames = 0
+        """Frames put on the wire."""
+        self.origins: dict[bytes, Origin] = {}
+        """Parsed origins of frames, shared by all who decode."""
+        self._append = append
+        self._net_rows = net_rows
+        self._observer = observer
+        self._gseq = itertools.count().__next__
+        self._others = {node: tuple(o for o in self.nodes if o != node) for node in self.nodes}
+        self._recorder = Recorder(
+            append, {**self.numbers, "": WORLD}, "", 0, self.loop, self._gseq, net=net_rows
+        )
+        self.hosts = {node: Host(self, node) for node in self.nodes}
+
+    def start(self) -> None:
+        """Boot every node, in order of their names."""
+        for host in self.hosts.values():
+            host.boot()
+
+    def run(self, duration_ns: int) -> None:
+        """Let virtual time pass."""
+        self.loop.run(self.loop.now + duration_ns)
+
+    def submit(
+        self,
+        node: NodeId,
+        payload: bytes,
+        service: Service = Service.AGREED,
+        destinations: tuple[NodeId, ...] | None = None,
+    ) -> None:
+        """A message of the application; nothing happens on a node that is down."""
+        host = self.hosts[node]
+        if host.alive:
+            host.submit(payload, service, destinations)
+
+    # Faults
+
+    def set_rates(self, rates: Rates) -> None:
+        self.rates = rates
+        self._recorder.fault("rates", {"total": rates.total})
+
+    def crash(self, node: NodeId, *, after_effects: int = 0) -> None:
+        """Stop a node at once, or within the step in which it does that many more effects."""
+        host = self.hosts[node]
+        if not host.alive:
+            return
+        self._recorder.fault("crash", {"node": node, "after_effects": after_effects})
+        if after_effects:
+            host.fuse = after_effects
+        else:
+            host.crash()
+
+    def restart(self, node: NodeId, storage: Storage = "kept") -> None:
+        """Start a crashed node again as its next incarnation."""
+        host = self.hosts[node]
+        if host.alive:
+            return
+        if storage == "lost":
+            host.storage = None
+        elif storage == "torn" and host.storage:
+            kept = self.choices.number(f"torn {node}'{host.incarnation}", len(host.storage) - 1)
+            host.storage = host.storage[:kept]
+        self._recorder.fault("restart", {"node": node, "storage": storage})
+        self.observe(node, "restarts")
+        host.boot()
+
+    def pause(self, node: NodeId) -> None:
+        """Stop a node's processor; its socket goes on filling."""
+        self._recorder.fault("pause", {"node": node})
+        self.hosts[node].paused = True
+
+    def resume(self, node: NodeId) -> None:
+        self._recorder.fault("resume", {"node": node})
+        self.hosts[node].resume()
+
+    def slow(self, node: NodeId, extra_ns: int) -> None:
+        """Make every input of a node cost this much more."""
+        self._recorder.fault("slow", {"node": node, "extra_ns": extra_ns})
+        self.hosts[node].slow_ns = extra_ns
+
+    def drift(self, node: NodeId, factor: float) -> None:
+        """Make a node's timers, from the next one armed, take `factor` times as long."""
+        if factor <= 0:
+            raise ValueError(f"a clock cannot run {factor} times as slow")
+        self._recorder.fault("drift", {"node": node, "factor": factor})
+        self.hosts[node].drift = factor
+
+    def cut(self, links: Iterable[tuple[NodeId, NodeId]]) -> None:
+        """Let nothing through from the first to the second of each pair. Frames already under
+        way still arrive."""
+        links = sorted(links)
+        self._recorder.fault("cut", {"links": [f"{a}>{b}" for a, b in links]})
+        self.cuts.update(links)
+
+    def partition(self, *components: tuple[NodeId, ...]) -> None:
+        """Cut every link between different components, both ways; nodes not named stay with the
+        first. Cuts made before are mended."""
+        named = [node for component in components for node in component]
+        if len(set(named)) != len(named):
+            raise ValueError("a node is named in two components")
+        rest = tuple(node for node in self.nodes if node not in named)
+        sides = [(*components[0], *rest), *components[1:]]
+        side = {node: i for i, component in enumerate(sides) for node in component}
+        self.cuts = {
+            (a, b) for a in self.nodes for b in self.nodes if a != b and side[a] != side[b]
+        }
+        self._recorder.fault("partition", {"components": [sorted(c) for c in sides]})
+
+    def merge(self) -> None:
+        """Mend every cut."""
+        self.cuts = set()
+        self._recorder.fault("merge")
+
+    def heal(self) -> None:
+        """End every fault but crashes: liveness is owed from here on."""
+        self.rates = Rates()
+        self.cuts = set()
+        for host in self.hosts.values():
+            host.slow_ns = 0
+            host.drift = 1.0
+            host.fuse = None
+        self._recorder.fault("heal")
+        for host in self.hosts.values():
+            if host.paused:
+                host.resume()
+
+    def end(self) -> None:
+        """Declare the run quiet: one row for each component of live, connected nodes."""
+        for component in self.components():
+            self._recorder.end(component)
+
+    def components(self) -> list[tuple[NodeId, ...]]:
+        """Live nodes that can reach each other both ways, smallest name first."""
+        left = [host.name for host in self.hosts.values() if host.alive]
+        components = []
+        while left:
+            component = [left.pop(0)]
+            for node in component:  # Grows while it is walked.
+                near = [o for o in left if not {(node, o), (o, node)} & self.cuts]
+                component += near
+                left = [o for o in left if o not in near]
+            components.append(tuple(sorted(component)))
+        return components
+
+    # The wire
+
+    def depart(self, transmission: Transmission) -> None:
+        """Put a frame on the wire."""
+        sender = transmission.sender
+        if transmission.to is not None:
+            receivers: tuple[NodeId, ...] = (transmission.to,)
+        elif self.network.reflects:
+            receivers = self.nodes
+        else:
+            receivers = self._others[sender]
+        self.frames += 1
+        if self.cuts:
+            for receiver in receivers:
+                if (sender, receiver) in self.cuts:
+                    self.drop("cut", transmission, receiver)
+            receivers = tuple(r for r in receivers if (sender, r) not in self.cuts)
+        if type(self.network) is Manual:
+            self.held += [(transmission, receiver) for receiver in receivers]
+            return
+        network, loop, hosts = self.network, self.loop, self.hosts
+        times = network.arrivals(loop.now, sender, receivers, len(transmission.data))
+        for receiver, time in zip(receivers, times, strict=True):
+            if time is None:
+                self.drop("overrun", transmission, receiver)
+                continue
+            fate = self.choices.fate(
+                self.rates,
+                network.jitter_ns,
+                sender,
+                transmission.incarnation,
+                transmission.packet,
+                receiver,
+            )
+            if fate is PLAIN:
+                loop.at(time, hosts[receiver].arrive, (transmission, None))
+            elif fate.lost:
+                self.drop("loss", transmission, receiver)
+            else:
+                damaged = None if fate.flip is None else _flip(transmission.data, fate.flip)
+                arrival: Arrival = (transmission, damaged)
+                time += fate.delay_ns
+                loop.at(time, hosts[receiver].arrive, arrival)
+                if fate.copy_ns is not None:
+                    loop.at(time + fate.copy_ns, hosts[receiver].arrive, arrival)
+
+    def drop(self, reason: str, transmission: Transmission, receiver: NodeId) -> None:
+        """Record that a copy of a frame never got anywhere."""
+        number = self.numbers[transmission.sender]
+        pkt = packet_key(number, transmission.incarnation, transmission.packet)
+        self._recorder.drop(reason, pkt, receiver)
+
+    # For hosts
+
+    def recorder(self, node: NodeId, incarnation: int) -> Recorder:
+        return Recorder(
+            self._append,
+            self.numbers,
+            node,
+            incarnation,
+            self.loop,
+            self._gseq,
+            net=self._net_rows,
+        )
+
+    def observe(self, node: NodeId, verb: str, what: Any = None) -> None:
+        if self._observer is not None:
+            self._observer(node, verb, what)
+
+
+def _flip(data: bytes, bit: int) -> bytes:
+    """The same bytes with one bit the other way round."""
+    bit %= len(data) * 8
+    damaged = bytearray(data)
+    damaged[bit // 8] ^= 1 << bit % 8
+    return bytes(damaged)

@@ -1,0 +1,219 @@
+"""Parquet: the format for traces of any size. The only module of the trace that needs pyarrow."""
+
+from collections.abc import Iterator
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from roundelay.trace.intake import (
+    CONVERT,
+    EMPTY,
+    MISFIT,
+    REQUIRED,
+    Findings,
+    UnreadableError,
+    fault,
+    listed,
+)
+from roundelay.trace.manifest import TraceError, check_schema_version
+from roundelay.trace.schema import COLUMNS, NULLABLE, SCHEMA_VERSION, Row
+
+SCHEMA_KEY = b"roundelay.schema"
+"""Where a file says which version of the schema it has."""
+
+SHA256_KEY = b"roundelay.sha256"
+"""Where a file repeats the sha256 of its rows."""
+
+
+class Encoder:
+    """Writes rows to a file: a row group per batch; zstd, dictionaries for words, checksums."""
+
+    def __init__(self, file: BinaryIO, run: str) -> None:
+        self._run = run
+        self._schema = arrow_schema()
+        self._writer = pq.ParquetWriter(
+            file,
+            self._schema,
+            compression="zstd",
+            use_dictionary=["run", *(n for n, type_ in COLUMNS.items() if type_ == "word")],
+            write_page_checksum=True,
+        )
+
+    def write(self, rows: list[Row]) -> None:
+        run = pa.DictionaryArray.from_arrays(
+            pa.array([0] * len(rows), pa.int32()), pa.array([self._run], pa.string())
+        )
+        arrays = [run]
+        for place, field in enumerate(list(self._schema)[1:]):
+            arrays.append(_column(field, list(map(itemgetter(place), rows))))
+        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+    def finish(self, sha256: str) -> None:
+        """Complete the file, which says itself which rows it has: pages have their checksums, so
+        a reader need not compute the sha256 to know that the manifest and the rows go together."""
+        if sha256:
+            self._writer.add_key_value_metadata({SHA256_KEY: sha256})
+        try:
+            self._writer.close()
+        finally:
+            # Or, on a full disk, its destructor would try again and complain to nobody.
+            self._writer.is_open = False
+
+
+def _column(field: Any, values: list[Any]) -> Any:
+    if values.count(None) == len(values):
+        return pa.nulls(len(values), field.type)
+    if COLUMNS[field.name] == "view":
+        names = ("seq", "rep", "kind")
+        values = [v and dict(zip(names, v, strict=True)) for v in values]
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowException, OverflowError, ValueError, TypeError) as e:
+        raise TraceError(f"a row does not fit the column {field.name} of the trace: {e}") from None
+
+
+def arrow_schema() -> Any:
+    """The columns of a Parquet trace, as a pyarrow schema."""
+    types = {
+        "word": pa.dictionary(pa.int32(), pa.string()),
+        "string": pa.string(),
+        "bool": pa.bool_(),
+        "list<int16>": pa.list_(pa.int16()),
+        "view": pa.struct([("seq", pa.int64()), ("rep", pa.int16()), ("kind", pa.int8())]),
+        **{name: getattr(pa, name)() for name in ("int8", "int16", "int32", "int64")},
+    }
+    fields = [pa.field("run", types["word"], nullable=False)]
+    for name, type_ in COLUMNS.items():
+        fields.append(pa.field(name, types[type_], nullable=name in NULLABLE))
+    return pa.schema(fields, metadata={SCHEMA_KEY: str(SCHEMA_VERSION)})
+
+
+def decode(path: Path, batch_rows: int, found: Findings) -> Iterator[list[Row]]:
+    """The rows of a file in batches; raises UnreadableError where it ends before its end."""
+    _check_ends(path)
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            _check_columns(file.schema_arrow, found)
+            found.sha256 = (file.metadata.metadata or {}).get(SHA256_KEY, b"").decode()
+            first = 0
+            names = [name for name in file.schema_arrow.names if name in COLUMNS or name == "run"]
+            for batch in file.iter_batches(batch_rows, columns=names):
+                batch.validate(full=True)  # A page header has no checksum.
+                rows = _from_batch(batch, first, found)
+                first += batch.num_rows
+                found.row_count += len(rows)
+                yield rows
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as e:
+        raise UnreadableError(
+            f"is damaged ({str(e).partition(chr(10))[0][:120]}); copy it again or run again"
+        ) from None
+
+
+def _check_ends(path: Path) -> None:
+    """Tell a file that was cut from one that never was Parquet: pyarrow's words do not help."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(4)
+            size = file.seek(0, 2)
+            file.seek(max(0, size - 4))
+            tail = file.read(4)
+    except OSError as e:
+        raise UnreadableError(
+            f"cannot be opened: {e.strerror or e}; check that it is yours"
+        ) from None
+    if not size:
+        raise UnreadableError(EMPTY)
+    if head != b"PAR1":
+        raise UnreadableError("is not a Parquet file; name another one")
+    if tail != b"PAR1" or size < 12:
+        raise UnreadableError(
+            "is cut short, and Parquet cannot be read without its end: copy it again, or run "
+            "again and let it finish"
+        )
+
+
+def _check_columns(schema: Any, found: Findings) -> None:
+    version = (schema.metadata or {}).get(SCHEMA_KEY, b"1")
+    if not version.isdigit():
+        raise UnreadableError("names no number as the version of its schema; copy it again")
+    check_schema_version(int(version))
+    if lacking := [name for name in REQUIRED if name not in schema.names]:
+        raise UnreadableError(
+            f"lacks the columns {listed(lacking)}: it is no trace; name another one"
+        )
+    if len(set(schema.names)) < len(schema.names):
+        raise UnreadableError("has two columns of one name: it is no trace; name another one")
+    if lacking := [name for name in COLUMNS if name not in schema.names]:
+        found.notes.append(f"it lacks the columns {listed(lacking)}, which properties may need")
+    found.unknown.update(dict.fromkeys(n for n in schema.names if n not in COLUMNS and n != "run"))
+
+
+def _from_batch(batch: Any, first: int, found: Findings) -> list[Row]:
+    """Rows of a batch, converted column by column."""
+    count = batch.num_rows
+    present = dict(zip(batch.schema.names, batch.columns, strict=True))
+    if (runs := present.pop("run", None)) is not None:
+        found.runs.update(dict.fromkeys(run for run in runs.unique().to_pylist() if run))
+    bad: dict[int, str] = {}
+    columns = []
+    for name in COLUMNS:
+        values = _values(name, present[name], bad) if name in present else [None] * count
+        if name not in NULLABLE and None in values:
+            if name in REQUIRED:
+                for i, value in enumerate(values):
+                    if value is None:
+                        bad.setdefault(i, f"{name} is null")
+            default = Row._field_defaults.get(name)
+            values = [default if value is None else value for value in values]
+        columns.append(values)
+    rows = []
+    for i, row in enumerate(map(Row._make, zip(*columns, strict=True))):
+        reason = bad.get(i) or fault(row, found.node_count)
+        if reason is None:
+            rows.append(row)
+        else:
+            found.leave_out(f"row {first + i}", reason)
+    return rows
+
+
+def _values(name: str, array: Any, bad: dict[int, str]) -> list[Any]:
+    """A column as Python values; the places of values that do not fit it go to `bad`."""
+    is_ = pa.types
+    if array.null_count == len(array):
+        return [None] * len(array)
+    type_ = COLUMNS[name]
+    if type_ in ("word", "string"):
+        if is_.is_dictionary(array.type) and is_.is_string(array.type.value_type):
+            words = array.dictionary.to_pylist()
+            return [None if i is None else words[i] for i in array.indices.to_pylist()]
+        fits = is_.is_string(array.type) or is_.is_large_string(array.type)
+    elif type_ == "bool":
+        fits = is_.is_boolean(array.type)
+    elif type_ == "list<int16>":
+        fits = is_.is_list(array.type) and is_.is_integer(array.type.value_type)
+    elif type_ == "view":
+        fits = is_.is_struct(array.type)
+    else:
+        # Tables that passed through pandas have whole numbers as floats where there are nulls.
+        fits = is_.is_integer(array.type) or is_.is_floating(array.type)
+    if not fits:
+        raise UnreadableError(
+            f"has {array.type} in the column {name}, not {type_}: it is no trace; name another one"
+        )
+    if is_.is_floating(array.type):
+        array = array.cast(pa.int64())
+    values: list[Any] = array.to_pylist()
+    if str(array.type) == type_ or type_ in ("string", "bool"):
+        return values
+    convert = CONVERT[name]
+    for i, value in enumerate(values):
+        if value is not None:
+            try:
+                values[i] = convert(value)
+            except MISFIT:
+                bad[i] = f"{name} is {str(value)[:60]}, not {type_}"
+                values[i] = None
+    return values

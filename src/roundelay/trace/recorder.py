@@ -1,0 +1,289 @@
+"""Effects and inputs to rows: what both drivers call so that both write the same trace.
+
+One recorder per node and incarnation. It knows the view the node is in, counts its rows, and keeps
+the cause: every row written between one input and the next names the row of that input.
+"""
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from roundelay.core.effects import Deliver, Kind, Record
+from roundelay.core.ids import Key, NodeId, Packet, Span, View, ViewId
+from roundelay.trace.schema import REGULAR, TRANSITIONAL, Row, packet_key
+
+
+class Clock(Protocol):
+    """Where the time of a row comes from: virtual in the simulator, monotonic in a node."""
+
+    @property
+    def now(self) -> int:
+        """Nanoseconds."""
+        ...
+
+
+Append = Callable[[Row], None]
+
+Keys = tuple[int | None, int | None, int | None, int | None]
+
+_NO_VIEW = (None, None, None)
+_NONE_10 = (None,) * 10  # m_src to level: a frame is about no message.
+_DIGESTED = frozenset({Kind.ORIGINATE, Kind.DELIVER})
+
+
+class Recorder:
+    """Writes the rows of one node in one incarnation through `append`.
+
+    `numbers` gives each node its number in the trace. `gseq` draws from the run's total order of
+    events, where there is one. Without `net` the rows of frames and timers are left out: they are
+    most of a trace, and only diagrams, overhead figures and traces without gseq need them.
+    """
+
+    def __init__(
+        self,
+        append: Append,
+        numbers: Mapping[NodeId, int],
+        node: NodeId,
+        incarnation: int,
+        clock: Clock,
+        gseq: Callable[[], int] | None = None,
+        *,
+        net: bool = True,
+    ) -> None:
+        self.net = net
+        self._append = append
+        self._numbers = numbers
+        self._proc = numbers[node]
+        self._inc = incarnation
+        self._clock = clock
+        self._gseq = gseq
+        self._lseq = 0
+        self._cause: int | None = None
+        self._view: tuple[int, int, int] | None = None
+        self._arrived: tuple[int | None, int | None] = (None, None)
+        self.lamport = 0
+        """The node's Lamport clock; the driver keeps it up to date."""
+
+    def begin(self) -> None:
+        """An input without a row of its own begins: what follows has no recorded cause."""
+        self._cause = None
+
+    def arrive(self, sender: NodeId, incarnation: int, packet: int, tag: str, size: int) -> None:
+        """A frame arrived; the rows that follow are its doing."""
+        self._cause = None
+        peer = self._numbers.get(sender)
+        pkt = None if peer is None else packet_key(peer, incarnation, packet)
+        self._arrived = (pkt, peer)
+        if self.net:
+            self._cause = self._frame(Kind.ARRIVE, tag, size, pkt, peer)
+
+    def expire(self, timer: str) -> None:
+        """A timer ran out; the rows that follow are its doing."""
+        self._cause = None
+        if self.net:
+            self._cause = self._frame(Kind.EXPIRE, timer, None, None, None)
+
+    def send(self, to: NodeId | None, packet: int, tag: str, size: int) -> None:
+        if self.net:
+            peer = None if to is None else self._numbers.get(to)
+            self._frame(Kind.SEND, tag, size, packet_key(self._proc, self._inc, packet), peer)
+
+    def drop(self, reason: str, pkt: int | None = None, peer: NodeId | None = None) -> None:
+        """A datagram was refused."""
+        if self.net:
+            number = None if peer is None else self._numbers.get(peer)
+            self._frame(Kind.DROP, reason, None, pkt, number)
+
+    def deliver(self, effect: Deliver) -> None:
+        self._message(Kind.DELIVER, "app", effect.packet, effect.view, effect.key, None)
+
+    def record(self, record: Record) -> None:
+        """A fact that the core tells."""
+        if record.subject is None:
+            keys = self._keys(record.view, record.key)
+            if record.kind is Kind.RECOVER:
+                keys = (record.stable_seq, None, None, None)
+            x = None if record.detail is None else json.dumps(record.detail, sort_keys=True)
+            self._other(record.kind, record.tag, keys=keys, level=record.level, x=x)
+        elif record.kind is Kind.SUBMIT:
+            self._cause = None
+            self._cause = self._message(record.kind, "app", record.subject, None, None, None)
+        else:
+            self._message(record.kind, "to", record.subject, record.view, record.key, record.level)
+
+    def install(self, view: View) -> None:
+        left, numbers = self._view, self._numbers
+        kind = TRANSITIONAL if view.transitional else REGULAR
+        self._view = (view.id.seq, numbers[view.id.rep], kind)
+        self._other(
+            Kind.INSTALL,
+            "",
+            members=tuple(numbers[member] for member in view.members),
+            prev_c=left,
+            primary=view.primary,
+        )
+
+    def suspect(self, members: tuple[NodeId, ...], reason: str) -> None:
+        numbers = tuple(self._numbers[member] for member in members)
+        self._other(Kind.SUSPECT, "", members=numbers, x=json.dumps({"reason": reason}))
+
+    def crash(self) -> None:
+        self._cause = None
+        self._other(Kind.CRASH, "")
+
+    def fault(self, tag: str, detail: Mapping[str, object] | None = None) -> None:
+        """Something was done to the run. The world's rows: its recorder has no node."""
+        self._other(Kind.FAULT, tag, x=json.dumps(detail, sort_keys=True) if detail else None)
+
+    def end(self, component: tuple[NodeId, ...]) -> None:
+        """The run ended quietly, and these nodes were alive and connected."""
+        self._other(Kind.END, "", members=tuple(self._numbers[node] for node in component))
+
+    # Rows are built by position, in schema order: a run writes millions.
+
+    def _message(
+        self,
+        kind: Kind,
+        layer: str,
+        subject: Packet | Span,
+        view: ViewId | None,
+        key: Key | None,
+        level: int | None,
+    ) -> int | None:
+        if type(subject) is Packet:
+            node, incarnation, first, count = subject.span
+            service: int | None = int(subject.service)
+            dst = subject.destinations
+            size: int | None = len(subject.body)
+            digest = zlib.crc32(subject.body) if kind in _DIGESTED else None
+        else:
+            node, incarnation, first, count = subject  # type: ignore[misc]  # A Span.
+            service = dst = size = digest = None
+        if not count:
+            return None  # Part of a large message: no message to tell of yet.
+        numbers = self._numbers
+        k0, k1, k2, k3 = self._keys(view, key)
+        c_seq, c_rep, c_kind = self._view or _NO_VIEW
+        pkt, peer = self._arrived if kind is Kind.RECEIVE else (None, None)
+        lseq = self._lseq
+        self._lseq = lseq + 1
+        self._append(
+            Row(
+                kind,
+                self._proc,
+                self._inc,
+                lseq,
+                self._gseq() if self._gseq is not None else None,
+                self._clock.now,
+                None,
+                self.lamport,
+                layer,
+                "",
+                numbers[node],
+                incarnation,
+                first,
+                service,
+                None if dst is None else tuple(numbers[d] for d in dst),
+                k0,
+                k1,
+                k2,
+                k3,
+                level,
+                c_seq,
+                c_rep,
+                c_kind,
+                None,
+                None,
+                None,
+                digest,
+                size,
+                count,
+                pkt,
+                peer,
+                self._cause,
+                None,
+            )
+        )
+        return lseq
+
+    def _frame(
+        self, kind: Kind, tag: str, size: int | None, pkt: int | None, peer: int | None
+    ) -> int:
+        c_seq, c_rep, c_kind = self._view or _NO_VIEW
+        lseq = self._lseq
+        self._lseq = lseq + 1
+        self._append(
+            Row(
+                kind,
+                self._proc,
+                self._inc,
+                lseq,
+                self._gseq() if self._gseq is not None else None,
+                self._clock.now,
+                None,
+                self.lamport,
+                "net",
+                tag,
+                *_NONE_10,
+                c_seq,
+                c_rep,
+                c_kind,
+                None,
+                None,
+                None,
+                None,
+                size,
+                1,
+                pkt,
+                peer,
+                self._cause,
+                None,
+            )
+        )
+        return lseq
+
+    def _other(
+        self,
+        kind: Kind,
+        tag: str,
+        *,
+        keys: Keys = (None, None, None, None),
+        level: int | None = None,
+        members: tuple[int, ...] | None = None,
+        prev_c: tuple[int, int, int] | None = None,
+        primary: bool | None = None,
+        x: str | None = None,
+    ) -> None:
+        c_seq, c_rep, c_kind = self._view or _NO_VIEW
+        self._append(
+            Row(
+                kind=kind,
+                proc=self._proc,
+                inc=self._inc,
+                lseq=self._lseq,
+                gseq=self._gseq() if self._gseq is not None else None,
+                t_ns=self._clock.now,
+                lam=self.lamport,
+                tag=tag,
+                k0=keys[0],
+                k1=keys[1],
+                k2=keys[2],
+                k3=keys[3],
+                level=level,
+                c_seq=c_seq,
+                c_rep=c_rep,
+                c_kind=c_kind,
+                members=members,
+                prev_c=prev_c,
+                primary=primary,
+                cause=self._cause,
+                x=x,
+            )
+        )
+        self._lseq += 1
+
+    def _keys(self, view: ViewId | None, key: Key | None) -> Keys:
+        if key is None or view is None:
+            return None, None, None, None
+        return view.seq, self._numbers[view.rep], key[0], key[1]

@@ -1,0 +1,69 @@
+"""A node's end of the wire: stamps what goes out, checks what comes in, counts what it drops."""
+
+from typing import Generic, TypeVar
+
+from roundelay.core.contract import Boot, Codec, Origin
+from roundelay.core.ids import ViewId
+from roundelay.wire.frame import Frame, decode, encode, encode_origin
+from roundelay.wire.primitives import I64_MAX, Reason, WireError
+
+M = TypeVar("M")
+
+
+class Endpoint(Generic[M]):
+    """Holds the node's Lamport clock and packet counter. One per node and incarnation.
+
+    With `reflect` the node's own frames are admitted too: on a channel, their place among those of
+    others is news to their sender.
+    """
+
+    def __init__(self, boot: Boot, codec: Codec[M], *, reflect: bool = False) -> None:
+        self.codec = codec
+        self.lamport = 0
+        """Counts this node's frames and is pushed on by those it accepts."""
+        self.packet = 0
+        """Id of the last frame encoded."""
+        self.drops: dict[Reason, int] = {}
+        """Datagrams refused, by reason."""
+        self._boot = boot
+        self._reflect = reflect
+        self._view: ViewId | None = None
+        self._origin = encode_origin(Origin(boot.group, boot.node, boot.incarnation, None))
+        self._origins: dict[bytes, Origin] = {}
+
+    def encode(self, message: M, view: ViewId | None) -> tuple[int, bytes]:
+        """The message's tag and the datagram that carries it, with a packet id of its own."""
+        if view != self._view:
+            boot = self._boot
+            self._origin = encode_origin(Origin(boot.group, boot.node, boot.incarnation, view))
+            self._view = view
+        tag, body = self.codec.encode(message)
+        self.lamport = min(self.lamport + 1, I64_MAX)  # A forged clock must not wrap ours.
+        self.packet += 1
+        return tag, encode(self._origin, tag, self.lamport, self.packet, body)
+
+    def receive(self, data: bytes) -> Frame[M] | Reason:
+        """The frame in a datagram, or why it is refused: then it was counted, and nothing else
+        changed."""
+        try:
+            frame = decode(data, self.codec, self._origins)
+        except WireError as e:
+            return self._refuse(e.reason)
+        return self.admit(frame) or frame
+
+    def admit(self, frame: Frame[M]) -> Reason | None:
+        """Take over the clock of a frame that is meant for this node, or say why it is not."""
+        origin = frame.origin
+        boot = self._boot
+        if origin.group != boot.group:
+            return self._refuse(Reason.GROUP)
+        own = origin.node == boot.node and origin.incarnation == boot.incarnation
+        if own and not self._reflect:
+            return self._refuse(Reason.OWN)
+        if frame.lamport > self.lamport:
+            self.lamport = frame.lamport
+        return None
+
+    def _refuse(self, reason: Reason) -> Reason:
+        self.drops[reason] = self.drops.get(reason, 0) + 1
+        return reason

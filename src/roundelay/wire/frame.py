@@ -1,0 +1,118 @@
+"""The frame: one datagram.
+
+     0   2  magic `RD`
+     2   4  CRC-32 of everything behind it
+     6   1  version
+     7   1  tag: the message type, numbered by the core's codec
+     8   4  size of the whole frame
+    12   8  Lamport clock of the sender
+    20   8  packet id: the sender's transmissions counted from 1, per incarnation
+    28   2  length of the origin
+    30   .  origin: group, node, incarnation, view
+     .   .  body, by the core's codec
+
+The origin is the same in every frame that a node sends in one view, so both ends keep its parsed
+form by its bytes and a frame costs one struct call and one look-up.
+"""
+
+import struct
+import zlib
+from typing import Generic, TypeVar
+
+from roundelay.core.contract import Codec, Origin
+from roundelay.core.ids import NODE_NAME_BYTES_MAX, ViewId
+from roundelay.core.value import value
+from roundelay.wire.primitives import I64_MAX, U32_MAX, Reader, Reason, WireError, Writer
+
+M = TypeVar("M")
+
+MAGIC = b"RD"
+VERSION = 1
+FRAME_BYTES_MAX = 65_507
+"""The largest UDP datagram over IPv4."""
+
+_HEADER = struct.Struct(">2sIBBIQQH")
+_CHECKED_FROM = 6
+_ORIGINS_MAX = 1024
+
+
+@value
+class Frame(Generic[M]):
+    """A datagram that passed every check."""
+
+    origin: Origin
+    lamport: int
+    packet: int
+    tag: int
+    message: M
+    size: int
+
+
+def encode(origin: bytes, tag: int, lamport: int, packet: int, body: bytes) -> bytes:
+    """The datagram; `origin` comes from `encode_origin`."""
+    size = _HEADER.size + len(origin) + len(body)
+    if size > FRAME_BYTES_MAX:
+        raise ValueError(f"a frame of {size} bytes; the limit is {FRAME_BYTES_MAX}")
+    tail = _HEADER.pack(MAGIC, 0, VERSION, tag, size, lamport, packet, len(origin))
+    data = b"".join((tail[_CHECKED_FROM:], origin, body))
+    return b"".join((MAGIC, zlib.crc32(data).to_bytes(4), data))
+
+
+def decode(data: bytes, codec: Codec[M], origins: dict[bytes, Origin]) -> Frame[M]:
+    """The frame in `data`, or WireError. `origins` is a cache that the caller keeps."""
+    if len(data) < _HEADER.size:
+        # Too short to tell versions apart; only the magic decides whose it is.
+        short = data[:2] == MAGIC[: len(data)] and data
+        raise WireError(Reason.TRUNCATED if short else Reason.FOREIGN)
+    magic, crc, version, tag, size, lamport, packet, origin_size = _HEADER.unpack_from(data)
+    if magic != MAGIC:
+        raise WireError(Reason.FOREIGN)
+    if version != VERSION:
+        raise WireError(Reason.VERSION, f"version {version}, this is {VERSION}")
+    if size > len(data):
+        raise WireError(Reason.TRUNCATED, f"{len(data)} bytes of {size}")
+    if size < len(data) or size > FRAME_BYTES_MAX:
+        raise WireError(Reason.OVERSIZED, f"{len(data)} bytes, declared {size}")
+    if zlib.crc32(memoryview(data)[_CHECKED_FROM:]) != crc:
+        raise WireError(Reason.CHECKSUM)
+    body_at = _HEADER.size + origin_size
+    if body_at > size:
+        raise WireError(Reason.MALFORMED, "the origin is longer than the frame")
+    if lamport > I64_MAX or packet > I64_MAX:
+        raise WireError(Reason.MALFORMED, "a counter past 63 bits")
+    raw_origin = data[_HEADER.size : body_at]
+    origin = origins.get(raw_origin)
+    if origin is None:
+        origin = _decode_origin(raw_origin)
+        if len(origins) >= _ORIGINS_MAX:
+            origins.clear()  # Bounded: strangers may send any number of origins.
+        origins[raw_origin] = origin
+    return Frame(origin, lamport, packet, tag, codec.decode(tag, data, body_at), size)
+
+
+def encode_origin(origin: Origin) -> bytes:
+    """The part of the header that stays the same while its sender stays in one view."""
+    w = Writer()
+    for name in (origin.group, origin.node, origin.view.rep if origin.view else ""):
+        if len(name.encode()) > NODE_NAME_BYTES_MAX:
+            raise ValueError(f"the name {name!r} is longer than {NODE_NAME_BYTES_MAX} bytes")
+    w.text(origin.group)
+    w.text(origin.node)
+    w.u32(origin.incarnation)
+    w.flag(origin.view is not None)
+    if origin.view is not None:
+        w.u64(origin.view.seq)
+        w.text(origin.view.rep)
+    return w.done()
+
+
+def _decode_origin(raw: bytes) -> Origin:
+    r = Reader(raw)
+    group = r.text(NODE_NAME_BYTES_MAX)
+    node = r.text(NODE_NAME_BYTES_MAX)
+    incarnation = r.u32(U32_MAX)
+    view = ViewId(r.u64(I64_MAX), r.text(NODE_NAME_BYTES_MAX)) if r.flag() else None
+    r.done()
+    if not node:
+        raise WireError(Reason.MALFORMED, "a node without a name")
+    return Origin(group, node, incarnation, view)

@@ -1,0 +1,170 @@
+"""Checked reading and writing of binary fields, for the frame header and every protocol's messages.
+
+All numbers are big-endian and unsigned. A reader never trusts a length or a count: each has a
+limit, given by whoever declares the message, and nothing is allocated before it is checked.
+"""
+
+import struct
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_U8 = struct.Struct(">B")
+_U16 = struct.Struct(">H")
+_U32 = struct.Struct(">I")
+_U64 = struct.Struct(">Q")
+
+U8_MAX = 0xFF
+U16_MAX = 0xFFFF
+U32_MAX = 0xFFFF_FFFF
+U64_MAX = 0xFFFF_FFFF_FFFF_FFFF
+I64_MAX = 0x7FFF_FFFF_FFFF_FFFF
+"""The largest number that the signed columns of a trace hold."""
+
+
+class Reason(StrEnum):
+    """Why a datagram was dropped; the names that counters, traces and `status` show."""
+
+    FOREIGN = "foreign"
+    """Not a frame of Roundelay at all."""
+    VERSION = "version"
+    """Of a version that this one does not speak."""
+    TRUNCATED = "truncated"
+    """Shorter than it says."""
+    OVERSIZED = "oversized"
+    """Longer than it says, or than a datagram may be."""
+    CHECKSUM = "checksum"
+    """Damaged on the way."""
+    GROUP = "group"
+    """Of another group."""
+    OWN = "own"
+    """Sent by this very node and looped back."""
+    MALFORMED = "malformed"
+    """A sound frame whose fields make no sense."""
+
+
+class WireError(Exception):
+    """Bytes that make no sense. The driver counts the reason and drops them."""
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else str(reason))
+        self.reason = reason
+
+
+class Writer:
+    """Appends fields to a buffer. A value out of range is a bug of the caller: ValueError."""
+
+    __slots__ = ("_out",)
+
+    def __init__(self) -> None:
+        self._out = bytearray()
+
+    def u8(self, n: int) -> None:
+        self._pack(_U8, n)
+
+    def u16(self, n: int) -> None:
+        self._pack(_U16, n)
+
+    def u32(self, n: int) -> None:
+        self._pack(_U32, n)
+
+    def u64(self, n: int) -> None:
+        self._pack(_U64, n)
+
+    def flag(self, yes: bool) -> None:
+        self._out.append(1 if yes else 0)
+
+    def text(self, s: str) -> None:
+        """A short string: at most 255 bytes of UTF-8."""
+        raw = s.encode()
+        self.u8(len(raw))
+        self._out += raw
+
+    def blob(self, data: bytes) -> None:
+        """Bytes with their length before them."""
+        self.u32(len(data))
+        self._out += data
+
+    def rest(self, data: bytes) -> None:
+        """Bytes up to the end of the message, without a length: the last field only."""
+        self._out += data
+
+    def done(self) -> bytes:
+        return bytes(self._out)
+
+    def _pack(self, form: struct.Struct, n: int) -> None:
+        try:
+            self._out += form.pack(n)
+        except struct.error as e:
+            raise ValueError(f"{n} does not fit {form.size} bytes") from e
+
+
+class Reader:
+    """Takes fields off bytes, from `start` on. What is missing or out of range is a WireError."""
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: bytes, start: int = 0) -> None:
+        self._data = data
+        self._at = start
+
+    def u8(self, most: int = U8_MAX) -> int:
+        return self._unpack(_U8, most)
+
+    def u16(self, most: int = U16_MAX) -> int:
+        return self._unpack(_U16, most)
+
+    def u32(self, most: int = U32_MAX) -> int:
+        return self._unpack(_U32, most)
+
+    def u64(self, most: int = U64_MAX) -> int:
+        return self._unpack(_U64, most)
+
+    def flag(self) -> bool:
+        return self.u8(1) == 1
+
+    def text(self, most: int = U8_MAX) -> str:
+        raw = self._take(self.u8(most))
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            raise WireError(Reason.MALFORMED, "a name is not UTF-8") from None
+
+    def blob(self, most: int) -> bytes:
+        return self._take(self.u32(most))
+
+    def rest(self, most: int) -> bytes:
+        """Everything that is left."""
+        left = len(self._data) - self._at
+        if left > most:
+            raise WireError(Reason.MALFORMED, f"{left} bytes where at most {most} may be")
+        return self._take(left)
+
+    def many(self, item: Callable[[], T], most: int) -> tuple[T, ...]:
+        """A count of at most `most`, then as many items; `item` reads one."""
+        return tuple(item() for _ in range(self.u16(most)))
+
+    def done(self) -> None:
+        """Nothing may be left: a longer message than declared is as wrong as a shorter one."""
+        if self._at != len(self._data):
+            raise WireError(Reason.MALFORMED, f"{len(self._data) - self._at} bytes too many")
+
+    def _take(self, size: int) -> bytes:
+        end = self._at + size
+        if end > len(self._data):
+            raise WireError(Reason.MALFORMED, f"{end - len(self._data)} bytes missing")
+        data = self._data[self._at : end]
+        self._at = end
+        return data
+
+    def _unpack(self, form: struct.Struct, most: int) -> int:
+        try:
+            (n,) = form.unpack_from(self._data, self._at)
+        except struct.error:
+            raise WireError(Reason.MALFORMED, "the message ends within a number") from None
+        self._at += form.size
+        if n > most:
+            raise WireError(Reason.MALFORMED, f"{n} where at most {most} may be")
+        return int(n)

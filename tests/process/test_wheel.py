@@ -1,0 +1,64 @@
+"""The wheel builds, installs where there is nothing else, and its command runs."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.process
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory) -> Path:
+    """A virtual environment that holds the wheel and nothing else."""
+    work = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", work, ROOT, cwd=work)
+    (wheel,) = work.glob("*.whl")
+    home = work / "venv"
+    venv.create(home, with_pip=True)
+    run(home / "bin" / "pip", "install", "--no-index", "--no-deps", wheel, cwd=work)
+    return home / "bin"
+
+
+def test_help_and_version(empty, tmp_path):
+    text = run(empty / "roundelay", "--help", cwd=tmp_path)
+    assert "sim" in text
+    assert "check" in text
+    assert run(empty / "roundelay", "--version", cwd=tmp_path).startswith("roundelay 0.")
+
+
+@pytest.mark.parametrize("command", ["sim", "check", "draw", "bench", "demo"])
+def test_every_command_explains_itself_without_optional_packages(empty, tmp_path, command):
+    assert "usage:" in run(empty / "roundelay", command, "--help", cwd=tmp_path)
+
+
+def test_the_demo_runs_without_optional_packages(empty, tmp_path):
+    text = run(empty / "roundelay", "demo", "-o", tmp_path / "out", cwd=tmp_path)
+    assert "violated" in text
+    assert list((tmp_path / "out").rglob("*.svg"))
+
+
+def test_the_wheel_carries_types_and_scenarios(empty):
+    (package,) = (empty.parent / "lib").glob("python*/site-packages/roundelay")
+    assert (package / "py.typed").exists()
+    assert list((package / "sim" / "scenarios").glob("*.txt"))

@@ -1,0 +1,27 @@
+"""Every scenario file says what happens; `pytest --rewrite` puts in what does."""
+
+from pathlib import Path
+
+import pytest
+
+from roundelay.sim.scenario import parse, rewrite
+from roundelay.sim.story import Story
+
+ROOT = Path(__file__).parent
+FILES = sorted(ROOT.rglob("*.txt"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_scenario(path, request):
+    text = path.read_text()
+    story = Story()
+    actual = rewrite(text, story.play)
+    if request.config.getoption("--rewrite"):
+        path.write_text(actual)
+        return
+    assert all(block.expected for block in parse(text)), "run pytest --rewrite and read the diff"
+    assert actual == text
+
+
+def test_there_are_scenarios():
+    assert FILES

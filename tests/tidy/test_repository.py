@@ -1,0 +1,81 @@
+"""The repository itself: what it promises to hold true of every file."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import roundelay
+from roundelay.cli import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+SCENARIOS = sorted([*(ROOT / "tests").rglob("*.txt"), *(ROOT / "src").rglob("*.txt")])
+SCENARIOS = [path for path in SCENARIOS if "scenarios" in path.parts]
+
+
+def test_exports_are_what_the_package_says():
+    assert roundelay.__all__ == sorted(roundelay.__all__)
+    for name in roundelay.__all__:
+        assert hasattr(roundelay, name)
+
+
+def test_the_version_is_one():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == roundelay.__version__
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_module_says_what_it_is_for(path):
+    tree = ast.parse(path.read_text())
+    docstring = ast.get_docstring(tree)
+    assert docstring, "no module docstring"
+    assert len(docstring) > 10
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.name)
+def test_every_scenario_opens_with_its_story(path):
+    assert path.read_text().startswith("# ")
+
+
+def test_no_file_is_past_seven_hundred_lines():
+    for path in SOURCES:
+        assert len(path.read_text().splitlines()) <= 700, path.name
+
+
+def test_no_module_is_dead():
+    """Every module is imported by another, or is a command, or is run by name."""
+    imported: set[str] = set()
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                imported.add(node.module)
+                imported.update(f"{node.module}.{alias.name}" for alias in node.names)
+            elif isinstance(node, ast.Import):
+                imported.update(alias.name for alias in node.names)
+    text = "\n".join(path.read_text() for path in SOURCES)
+    for path in SOURCES:
+        relative = path.relative_to(ROOT / "src").with_suffix("")
+        name = ".".join(part for part in relative.parts if part != "__init__")
+        command = relative.parts[-2:-1] == ("cli",) and relative.name in COMMANDS
+        known = name in imported or command or relative.name in ("__init__", "__main__")
+        assert known or f'"{name}"' in text, f"nothing imports {name}"
+
+
+def test_every_command_has_its_module():
+    for command in COMMANDS:
+        assert (ROOT / "src" / "roundelay" / "cli" / f"{command}.py").exists()
+
+
+def test_links_in_documents_lead_somewhere():
+    for path in [ROOT / "README.md", ROOT / "HACKING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
+            if not target.startswith("http"):
+                assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_constraints_are_names_and_versions_only():
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        assert re.fullmatch(r"[A-Za-z0-9_.\-]+==[A-Za-z0-9_.]+", line), line

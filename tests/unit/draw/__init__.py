@@ -1,0 +1,1 @@
+"""Space-time diagrams."""

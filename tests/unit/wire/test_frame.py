@@ -1,0 +1,143 @@
+"""A frame survives the wire whole or not at all."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roundelay.core.contract import Boot, Origin
+from roundelay.core.ids import Packet, Service, Span, ViewId
+from roundelay.protocols.template import Data, TemplateCodec
+from roundelay.wire.endpoint import Endpoint
+from roundelay.wire.frame import FRAME_BYTES_MAX, Frame, decode, encode, encode_origin
+from roundelay.wire.primitives import I64_MAX, Reason, WireError
+
+CODEC = TemplateCodec()
+names = st.text(min_size=1, max_size=16)
+views = st.none() | st.builds(ViewId, st.integers(0, I64_MAX), names)
+packets = st.builds(
+    Packet,
+    st.builds(
+        Span,
+        names,
+        st.integers(0, 2**32 - 1),
+        st.integers(0, 2**60),
+        st.integers(0, 2**16 - 1),
+    ),
+    st.sampled_from(Service),
+    st.binary(max_size=300),
+    st.none() | st.lists(names, max_size=4).map(tuple),
+)
+
+
+def node(name: str, group: str = "g", incarnation: int = 0) -> Endpoint[Data]:
+    return Endpoint(Boot(group, name, incarnation), CODEC)
+
+
+def data(text: bytes = b"hello") -> Data:
+    return Data(Packet(Span("a", 0, 7), Service.AGREED, text))
+
+
+@given(packets, views, names, st.integers(0, 2**32 - 1))
+def test_a_frame_comes_out_as_it_went_in(packet, view, name, incarnation):
+    sender = Endpoint(Boot("g", name, incarnation), CODEC)
+    _, raw = sender.encode(Data(packet), view)
+    frame = decode(raw, CODEC, {})
+    assert frame.message == Data(packet)
+    assert frame.origin == Origin("g", name, incarnation, view)
+    assert (frame.packet, frame.lamport, frame.size) == (1, 1, len(raw))
+
+
+def test_an_endpoint_numbers_its_frames_and_follows_the_clock_of_others():
+    a, b = node("a"), node("b")
+    for _ in range(5):
+        _, raw = a.encode(data(), None)
+    frame = b.receive(raw)
+    assert isinstance(frame, Frame)
+    assert (frame.packet, b.lamport, b.packet) == (5, 5, 0)
+    b.encode(data(), None)
+    assert (b.lamport, b.packet) == (6, 1)
+
+
+def test_the_view_of_each_frame_is_the_one_it_was_sent_in():
+    a = node("a")
+    seen = [
+        decode(a.encode(data(), view)[1], CODEC, {}).origin.view
+        for view in (None, ViewId(4, "a"), ViewId(4, "b"), None)
+    ]
+    assert seen == [None, ViewId(4, "a"), ViewId(4, "b"), None]
+
+
+def test_refusals_are_counted_and_change_nothing_else():
+    a, b = node("a"), node("b")
+    _, raw = a.encode(data(), None)
+    cases = {
+        Reason.FOREIGN: b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
+        Reason.TRUNCATED: raw[:-1],
+        Reason.OVERSIZED: raw + b"x",
+        Reason.VERSION: raw[:6] + b"\x02" + raw[7:],
+        Reason.CHECKSUM: raw[:-1] + bytes([raw[-1] ^ 1]),
+        Reason.GROUP: node("a", group="other").encode(data(), None)[1],
+        Reason.OWN: node("b").encode(data(), None)[1],
+        Reason.MALFORMED: _with_body(b"\0" * 9),
+    }
+    before = vars(b).copy()
+    for reason, datagram in cases.items():
+        assert b.receive(datagram) is reason
+    assert b.drops == dict.fromkeys(cases, 1)
+    # The cache of parsed origins may have grown; it decides nothing.
+    unchanged = {k: v for k, v in vars(b).items() if k not in ("drops", "_origins")}
+    assert unchanged == {k: v for k, v in before.items() if k not in ("drops", "_origins")}
+    assert isinstance(b.receive(raw), Frame)
+
+
+@pytest.mark.parametrize("size", range(30))
+def test_a_stump_of_a_frame_is_truncated(size):
+    _, raw = node("a").encode(data(), None)
+    expected = Reason.FOREIGN if size == 0 else Reason.TRUNCATED
+    assert node("b").receive(raw[:size]) is expected
+
+
+def test_another_incarnation_of_this_very_node_is_heard():
+    _, raw = node("a", incarnation=1).encode(data(), None)
+    assert isinstance(node("a", incarnation=2).receive(raw), Frame)
+
+
+def test_on_a_channel_a_node_hears_itself():
+    a = Endpoint(Boot("g", "a"), CODEC, reflect=True)
+    assert isinstance(a.receive(a.encode(data(), None)[1]), Frame)
+
+
+def test_a_forged_clock_neither_breaks_nor_wraps_ours():
+    origin = encode_origin(Origin("g", "mallory", 0, None))
+    _, body = CODEC.encode(data())
+    b = node("b")
+    assert b.receive(encode(origin, 1, 2**64 - 1, 1, body)) is Reason.MALFORMED
+    assert isinstance(b.receive(encode(origin, 1, I64_MAX, 1, body)), Frame)
+    b.encode(data(), None)
+    assert b.lamport == I64_MAX
+
+
+def test_origins_of_strangers_do_not_fill_memory():
+    origins: dict[bytes, Origin] = {}
+    _, body = CODEC.encode(data())
+    for i in range(5000):
+        raw = encode(encode_origin(Origin("g", f"n{i}", 0, None)), 1, 1, 1, body)
+        decode(raw, CODEC, origins)
+    assert len(origins) <= 1024
+
+
+def test_a_frame_too_large_to_send_is_a_bug_of_the_sender():
+    with pytest.raises(ValueError, match="the limit is 65507"):
+        node("a").encode(data(b"x" * FRAME_BYTES_MAX), None)
+    with pytest.raises(ValueError, match="longer than 64 bytes"):
+        node("n" * 65)
+
+
+def test_a_frame_may_not_come_from_nobody():
+    raw = encode(encode_origin(Origin("g", "", 0, None)), 1, 1, 1, CODEC.encode(data())[1])
+    with pytest.raises(WireError, match="without a name"):
+        decode(raw, CODEC, {})
+
+
+def _with_body(body: bytes) -> bytes:
+    return encode(encode_origin(Origin("g", "a", 0, None)), 1, 1, 1, body)
