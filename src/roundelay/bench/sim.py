@@ -61,16 +61,22 @@ def compare_events(pairs: int, events: int, rounds: int, report: Report) -> Spee
     """Run both simulators in turn on the same workload."""
     rates: list[tuple[float, float, float]] = []
     for i in range(rounds):
-        ours, simpy, callbacks = (
-            _rate(ping, pairs, events) for ping in (ping_roundelay, ping_simpy, ping_callbacks)
+        rates.append(
+            (
+                _rate(ping_roundelay, pairs, events),
+                _rate(ping_simpy, pairs, events),
+                _rate(ping_callbacks, pairs, events),
+            )
         )
-        rates.append((ours, simpy, callbacks))
         report(i + 1, rounds)
+    ours, simpy, callbacks = (median(column) for column in zip(*rates, strict=True))
     return Speed(
         events,
-        *(median(rate) for rate in zip(*rates, strict=True)),
-        ratio=median(ours / simpy for ours, simpy, _ in rates),
-        ratio_callbacks=median(ours / callbacks for ours, _, callbacks in rates),
+        ours,
+        simpy,
+        callbacks,
+        ratio=median(rate[0] / rate[1] for rate in rates),
+        ratio_callbacks=median(rate[0] / rate[2] for rate in rates),
     )
 
 

@@ -1,1 +1,40 @@
-"""x"""
+"""The checker: which of its promises a run kept, and a witness for each that it broke.
+
+    report = check(rows, manifest)
+    report.ok, report.violated
+
+A property is a function from the indexed trace to a finding (`property`), registered by the module
+that declares it; a profile says which of them a protocol is held to (`profiles`). Only `ok` is a
+pass. A trace that may lack rows shows nothing, a property that crashes shows nothing, and a
+protocol outside its assumptions promised nothing: each has a verdict of its own.
+"""
+
+from roundelay.check import delivery, membership, wellformed
+from roundelay.check.judge import Report, check, profile_of
+from roundelay.check.model import Model, read_model
+from roundelay.check.profiles import Profile, Standing, profile
+from roundelay.check.property import PROPERTIES
+from roundelay.check.verdict import Validity, Verdict
+
+__all__ = [
+    "PROPERTIES",
+    "Model",
+    "Profile",
+    "Report",
+    "Standing",
+    "Validity",
+    "Verdict",
+    "check",
+    "profile",
+    "profile_of",
+    "read_model",
+]
+
+for _name in ("acyclicity", "causal", "keys", "order", "stability", "tokens", "liveness", "envelope"):
+    import importlib.util
+
+    if importlib.util.find_spec(f"roundelay.check.{_name}"):
+        importlib.import_module(f"roundelay.check.{_name}")
+
+_DECLARING = (delivery, membership, wellformed)
+"""Modules that fill PROPERTIES as they are imported."""

@@ -121,8 +121,15 @@ def _placed(model: Model, *events: Event) -> tuple[Event, ...]:
                 entered[install.cfg.regular] = install
         if event.cfg is not None and event.cfg.regular:
             entered.pop(False, None)
+        if not entered and event.row.inc:
+            # In no view because it restarted.
+            shown += [e for e in model.by_kind.get(Kind.RECOVER, ()) if _begins(e, event)]
         shown += [*entered.values(), event]
     return tuple(shown)
+
+
+def _begins(recovery: Event, event: Event) -> bool:
+    return (recovery.proc, recovery.row.inc) == (event.proc, event.row.inc)
 
 
 @declare("D4s", "A message is delivered in the very view it was sent in")
@@ -260,9 +267,11 @@ def _ends(model: Model) -> list[Row]:
 
 
 def _agreement(model: Model, *, uniform: bool) -> Finding:
+    if model.delivers and not model.components:
+        return Finding(0, unknown=NOT_QUIET)
     last = _last_blocks(model)
     count = 0
-    for message, events in model.delivers.items():
+    for events in model.delivers.values():
         delivered = {event.proc for event in events}
         for component in model.components:
             source = next((e for e in events if e.proc in component), None)
@@ -280,9 +289,14 @@ def _agreement(model: Model, *, uniform: bool) -> Finding:
                     f"{_delivers(model, source)}, {model.name(proc)} is up at the end and never "
                     "does"
                 )
-                return Finding(count, reason, (source, *_ends(model)))
-        del message
-    return Finding(count, unknown="" if model.components else NOT_QUIET)
+                return Finding(count, reason, _owed(model, source, proc))
+    return Finding(count)
+
+
+def _owed(model: Model, source: Event, proc: int) -> tuple[Event | Row, ...]:
+    """What shows that `proc` owes a delivery: where it is due from, the last view of both, and
+    the quiet end."""
+    return (*_placed(model, source), *model.installs[proc][-1:], *_ends(model))
 
 
 def _addressed(model: Model, delivery: Event, proc: int) -> bool:
@@ -318,14 +332,18 @@ def destination_integrity(model: Model) -> Finding:
 
 @declare("D10", "A message is delivered wherever it was addressed to")
 def information_preservation(model: Model) -> Finding:
+    if model.originates and not model.components:
+        return Finding(0, unknown=NOT_QUIET)
     last = _last_blocks(model)
+    home = {proc: component for component in model.components for proc in component}
     count = 0
     for event in model.by_kind.get(Kind.ORIGINATE, ()):
-        message = event.message
-        component = next((c for c in model.components if event.proc in c), ())
-        if message is None or event.block is not last[event.proc] or model.withdrawn(event):
+        message, component = event.message, home.get(event.proc)
+        if message is None or component is None or event.block is not last[event.proc]:
             continue
-        count += bool(component)
+        if model.withdrawn(event):
+            continue
+        count += 1
         dst = event.row.dst if event.row.dst is not None else model.group(event.reg)
         delivered = {delivery.proc for delivery in model.delivers.get(message, ())}
         for proc in dst:
@@ -335,8 +353,8 @@ def information_preservation(model: Model) -> Finding:
                 f"{model.name(proc)} never delivers {model.label(message)}, which "
                 f"{model.name(event.proc)} sent to {model.names(dst)}"
             )
-            return Finding(count, reason, (event, *_ends(model)))
-    return Finding(count, unknown="" if model.components else NOT_QUIET)
+            return Finding(count, reason, _owed(model, event, proc))
+    return Finding(count)
 
 
 @declare("D11", "What is delivered is what was sent, byte for byte")

@@ -7,6 +7,7 @@ incarnation, as a node that restarts comes from nowhere.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from roundelay.check.model import Config, Event, Model
 from roundelay.check.property import Finding, declare
@@ -74,7 +75,7 @@ def self_inclusion(model: Model) -> Finding:
     installs = _installs(model)
     for event in installs:
         if event.proc not in _members(event):
-            reason = f"{model.name(event.proc)} installs {_view(model, event)}, it is no member"
+            reason = f"{model.name(event.proc)} installs {_view(model, event)} without being in it"
             return Finding(len(installs), reason, (event,))
     return Finding(len(installs))
 
@@ -84,7 +85,7 @@ def local_monotony(model: Model) -> Finding:
     count = 0
     for proc in model.processes:
         path = model.installs[proc]
-        for earlier, later in zip(path, path[1:], strict=False):
+        for earlier, later in pairwise(path):
             count += 1
             if _identity(earlier) >= _identity(later):
                 reason = (
@@ -101,8 +102,8 @@ def initial_view(model: Model) -> Finding:
     count = 0 if model.static else sum(len(model.by_kind.get(kind, ())) for kind in kinds)
     for event in model.events if count else ():
         if event.kind in kinds and event.cfg is None:
-            what = "" if event.message is None else f" of {model.label(event.message)}"
-            reason = f"{model.name(event.proc)} has a {event.kind}{what} before it has any view"
+            what = "" if event.message is None else f" for {model.label(event.message)}"
+            reason = f"{model.name(event.proc)} has no view yet, but a row `{event.kind}`{what}"
             return Finding(count, reason, (*_no_view(model, event), event))
     return Finding(count)
 
@@ -307,7 +308,7 @@ def primary_component(model: Model) -> Finding:
                 survivors.add((last, identity))
             last = identity
     chain = sorted(first)
-    for earlier, later in zip(chain, chain[1:], strict=False):
+    for earlier, later in pairwise(chain):
         if (earlier, later) not in survivors:
             one, two = first[earlier], first[later]
             reason = (

@@ -10,7 +10,7 @@ frames and timers are no events of the model; they serve only to order processes
 has no total order of its own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -86,6 +86,8 @@ class Event:
 
 NET_KINDS = frozenset({Kind.SEND, Kind.ARRIVE, Kind.DROP, Kind.EXPIRE, Kind.SUSPECT})
 """What the network and the timers did: no property is about these rows themselves."""
+
+_HOLDING = frozenset({Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER})
 
 
 @dataclass(slots=True)
@@ -187,6 +189,26 @@ class Model:
         return not self.causality.happened_before(second.row, first.row)
 
     @cached_property
+    def histories(self) -> dict[int, list[Event]]:
+        """D_p without repetitions, which are the business of D2 alone."""
+        histories: dict[int, list[Event]] = {}
+        for proc, events in self.deliveries.items():
+            first: dict[Message | None, Event] = {}
+            for event in events:
+                first.setdefault(event.message, event)
+            histories[proc] = list(first.values())
+        return histories
+
+    @cached_property
+    def holders(self) -> dict[Message, dict[int, Event]]:
+        """Who ever had a message, and since when: it sent, received or delivered it."""
+        holders: dict[Message, dict[int, Event]] = {}
+        for event in self.events:
+            if event.message is not None and event.kind in _HOLDING:
+                holders.setdefault(event.message, {}).setdefault(event.proc, event)
+        return holders
+
+    @cached_property
     def causality(self) -> Causality:
         """What is certain about order between processes, in a trace without a total order."""
         return Causality(self.rows)
@@ -206,8 +228,7 @@ class Model:
     def label(self, message: Message) -> str:
         """A message as diagrams show it: sender, incarnation if not the first, number. A trace in
         the mini-language gave it a name of its own."""
-        given = self.manifest.config.get("messages") if self.manifest is not None else None
-        if isinstance(given, dict) and (name := given.get(".".join(map(str, message)))):
+        if name := (self._written or {}).get(".".join(map(str, message))):
             return str(name)
         life = f"'{message.inc}" if message.inc else ""
         return f"{self.name(message.src)}{life}:{message.seq}"
@@ -215,11 +236,22 @@ class Model:
     def view(self, config: Config | None) -> str:
         if config is None:
             return "no view"
-        return f"{'R' if config.regular else 'T'}{config.seq}.{self.name(config.rep)}"
+        # A trace in the mini-language names views by their number alone.
+        rep = "" if self._written is not None else f".{self.name(config.rep)}"
+        return f"{'R' if config.regular else 'T'}{config.seq}{rep}"
+
+    @cached_property
+    def _written(self) -> Mapping[str, object] | None:
+        """Messages by the names that a trace in the mini-language gave them; None for others."""
+        given = self.manifest.config.get("messages") if self.manifest is not None else None
+        return given if isinstance(given, Mapping) else None
 
 
-def read_model(rows: Iterable[Row], manifest: Manifest | None = None) -> Model:
-    """Index a trace. Nothing is judged here: a malformed trace gives a model all the same."""
+def read_model(rows: Iterable[Row], manifest: Manifest | None = None, layer: str = "") -> Model:
+    """Index a trace. Nothing is judged here: a malformed trace gives a model all the same.
+
+    Where a trace tells of two layers, the model is of the upper one, or of the one called `layer`.
+    """
     ordered = _in_order(list(rows))
     model = Model(manifest, ordered, total=all(row.gseq is not None for row in ordered))
     named = {row.proc for row in ordered if row.proc != WORLD}
@@ -237,14 +269,23 @@ def read_model(rows: Iterable[Row], manifest: Manifest | None = None) -> Model:
         model.installs[proc] = []
         model.by_proc[proc] = []
     at = 0
+    skipped = _other_layers(ordered, layer)
     for row in expand(ordered):
         if row.proc == WORLD:
             _read_world(model, row)
-        elif row.kind not in NET_KINDS and row.layer != "net":
+        elif row.kind not in NET_KINDS and not (row.layer in skipped and row.m_src is not None):
             _read_event(model, walks[row.proc], row, at)
             at += 1
     model.crashed = frozenset(proc for proc, walk in walks.items() if not walk.alive)
     return model
+
+
+def _other_layers(rows: Iterable[Row], layer: str) -> frozenset[str]:
+    """Layers whose rows about messages are not those of the model. Views are common to all."""
+    found = {row.layer for row in rows if row.m_src is not None and row.kind != Kind.SUBMIT}
+    if layer in found:
+        return frozenset(found - {layer})
+    return frozenset({"net"} if found <= {"vs", "net"} else {"vs", "net"})
 
 
 def _in_order(rows: list[Row]) -> list[Row]:

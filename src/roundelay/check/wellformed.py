@@ -4,6 +4,8 @@ These properties are about how a trace was written, so T1 and T2 look at the row
 ranges not expanded and frames and timers included.
 """
 
+from itertools import pairwise
+
 from roundelay.check.model import Message, Model
 from roundelay.check.property import Finding, declare
 from roundelay.core.effects import Kind
@@ -15,31 +17,30 @@ Writer = tuple[int, int]
 
 @declare("T1", "Every node's rows are numbered without a gap, and all are there")
 def gap_free(model: Model) -> Finding:
-    following: dict[Writer, int] = {}
     written: dict[Writer, list[Row]] = {}
     for row in model.rows:
         written.setdefault((row.proc, row.inc), []).append(row)
     counts = _counts(model)
-    for writer in sorted(written.keys() | counts.keys()):
+    writers = sorted(written.keys() | (counts or {}).keys())
+    for writer in writers:
         rows = sorted(written.get(writer, []), key=lambda row: row.lseq)
         who = f"{model.name(writer[0])} in incarnation {writer[1]}"
         for i, row in enumerate(rows):
             if row.lseq != i:
                 around = tuple(rows[max(i - 1, 0) : i + 1])
                 what = f"repeats row {row.lseq}" if row.lseq < i else f"lacks row {i}"
-                return Finding(len(written), f"the log of {who} {what}", around)
-        expected = counts.get(writer, len(rows))
-        if expected != len(rows):
+                return Finding(len(writers), f"the log of {who} {what}", around)
+        if counts is not None and counts.get(writer, 0) != len(rows):
+            expected = counts.get(writer, 0)
             reason = f"the log of {who} has {len(rows)} rows where {expected} were written"
-            return Finding(max(len(written), 1), reason, tuple(rows[-1:]))
-        following[writer] = len(rows)
-    return Finding(len(following))
+            return Finding(len(writers), reason, tuple(rows[-1:]))
+    return Finding(len(writers))
 
 
-def _counts(model: Model) -> dict[Writer, int]:
-    """Rows per writer as the manifest counts them; empty if it does not."""
+def _counts(model: Model) -> dict[Writer, int] | None:
+    """Rows per writer as the manifest counts them; None if it does not."""
     if model.manifest is None or model.manifest.rows is None:
-        return {}
+        return None
     counts = {}
     for key, count in model.manifest.rows.items():
         proc, _, inc = key.partition(".")
@@ -68,7 +69,7 @@ def lifecycle(model: Model) -> Finding:
                 return Finding(len(latest), reason, (last, row) if crash is None else (crash, row))
             down.pop(row.proc, None)
         elif crash is not None:
-            reason = f"{who} has a {row.kind} row after it crashed"
+            reason = f"{who} has a row `{row.kind}` after it crashed"
             return Finding(len(latest), reason, (crash, row))
         elif last is not None and row.inc != last.inc:
             reason = f"{who} changes from incarnation {last.inc} to {row.inc} without a recovery"
@@ -82,7 +83,7 @@ def lifecycle(model: Model) -> Finding:
 @declare("T3", "A message is sent once, or taken back before it is sent again in another view")
 def one_origin(model: Model) -> Finding:
     for message, origins in model.originates.items():
-        for first, second in zip(origins, origins[1:], strict=False):
+        for first, second in pairwise(origins):
             who, what = model.name(second.proc), model.label(message)
             if second.proc != first.proc:
                 reason = f"{who} sends {what}, which {model.name(first.proc)} has sent"
@@ -103,7 +104,9 @@ def no_receipt_from_nowhere(model: Model) -> Finding:
     for event in received:
         if event.message is None or model.origins(event):
             continue
-        return Finding(len(received), _from_nowhere(model, event.proc, event.message), (event,))
+        reason = _from_nowhere(model, event.proc, event.message)
+        late = model.originates.get(event.message, ())[:1]
+        return Finding(len(received), reason, (event, *late))
     return Finding(len(received))
 
 

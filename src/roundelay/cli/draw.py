@@ -1,7 +1,6 @@
 """`roundelay draw`: a trace, or a violation in it, as a space-time diagram."""
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -47,12 +46,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    manifest, rows, problems = _trace(args)
+    found, rows, problems = _trace(args)
+    manifest = found or Manifest(run="", nodes=())
     window = _window(args, manifest)
     witness: tuple[Row, ...] = ()
     reason = ""
     if args.witness or args.property:
-        witness, reason = _witness(rows, manifest, problems, args.property)
+        witness, reason = _witness(rows, found, problems, args.property)
     output = _output(args)
     title = args.title or (Path(args.path).resolve().name if args.path else "")
     scene = draw.layout(rows, manifest, witness=witness, reason=reason, title=title, window=window)
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _trace(args: argparse.Namespace) -> tuple[Manifest, list[Row], list[str]]:
+def _trace(args: argparse.Namespace) -> tuple[Manifest | None, list[Row], list[str]]:
     if (args.path is None) == (args.trace is None):
         raise UserError("give the PATH of a trace or a text with --trace, one of the two")
     try:
@@ -81,8 +81,7 @@ def _trace(args: argparse.Namespace) -> tuple[Manifest, list[Row], list[str]]:
         trace = reader.read(args.path)
     except TraceError as e:
         raise UserError(str(e)) from None
-    named = trace.manifest or Manifest(run=Path(args.path).stem, nodes=())
-    return named, trace.rows, trace.problems
+    return trace.manifest, trace.rows, trace.problems
 
 
 def _window(args: argparse.Namespace, manifest: Manifest) -> draw.Window:
@@ -121,24 +120,30 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 
 
 def _witness(
-    rows: Sequence[Row], manifest: Manifest, problems: Sequence[str], wanted: str | None
+    rows: Sequence[Row], manifest: Manifest | None, problems: Sequence[str], wanted: str | None
 ) -> tuple[tuple[Row, ...], str]:
     """The first violation that has something to show, or that of the wanted property."""
     from roundelay.check import check
     from roundelay.check.verdict import Validity
 
-    verdicts = check(rows, manifest, problems=problems).verdicts
-    if wanted is not None and not any(v.property == wanted for v in verdicts):
-        known = ", ".join(v.property for v in verdicts)
-        raise UserError(f"property {wanted} was not checked; this trace is checked for {known}")
-    for verdict in verdicts:
-        violated = verdict.validity is Validity.VIOLATED
-        if violated and verdict.witness and wanted in (None, verdict.property):
+    if not wanted and not (manifest and manifest.protocol):
+        raise UserError(
+            "the trace does not say which protocol wrote it; name one property with --property"
+        )
+    try:
+        report = check(rows, manifest, profile=[wanted] if wanted else None, problems=problems)
+    except ValueError as e:
+        raise UserError(str(e)) from None
+    for verdict in report.verdicts:
+        if verdict.validity is Validity.VIOLATED and verdict.witness:
             return verdict.witness, f"{verdict.property} violated: {verdict.reason}"
-    what = f"property {wanted}" if wanted else "any property"
-    raise UserError(
-        f"the trace shows no violation of {what}; draw it without --witness and --property"
-    )
+    if wanted:
+        verdict = report.verdicts[0]
+        because = f" ({verdict.reason})" if verdict.reason else ""
+        found = f"{wanted} is {verdict.validity.value} here{because}, so there is no witness"
+    else:
+        found = "the trace shows no violation"
+    raise UserError(f"{found}; draw it without --witness and --property")
 
 
 def _output(args: argparse.Namespace) -> Path:
@@ -146,6 +151,8 @@ def _output(args: argparse.Namespace) -> Path:
         return Path(args.output)
     if args.path is None:
         return Path("trace.svg")
-    path = Path(args.path).resolve()
+    path = Path(args.path)
+    if path.name in ("", ".."):
+        path = path.resolve()
     name = path.name if path.is_dir() else path.stem
-    return Path(os.path.relpath(path.with_name(f"{name or 'trace'}.svg")))
+    return path.parent / f"{name or 'trace'}.svg"

@@ -63,7 +63,7 @@ allow, at once or much later. A pulled packet belongs to the engine: it is to be
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from roundelay.core.effects import Deliver, Effect
+from roundelay.core.effects import Deliver, Effect, Record
 from roundelay.core.ids import NodeId, Packet, Service, View, ViewId
 from roundelay.core.value import value
 
@@ -94,6 +94,9 @@ class Boot:
     """0 at the first start; greater at every later one, also when stable storage was lost."""
     stored: bytes | None = None
     """Stable storage as found. It may be torn or foreign: check it before use."""
+    wall_us: int = 0
+    """The wall clock at this start, in microseconds: larger than at any start before. Only for
+    numbers that must not repeat when storage cannot be trusted."""
 
 
 class Codec(Protocol[M]):
@@ -198,8 +201,9 @@ class Engine(Protocol[M]):
         by their summaries, may lack."""
         ...
 
-    def absorb(self, item: Item) -> None:
-        """Take in an item of the old view that another member sealed."""
+    def absorb(self, item: Item) -> list[Record]:
+        """Take in an item of the old view that another member sealed, or raise WireError. What it
+        brings is recorded as received."""
         ...
 
     def conclude(

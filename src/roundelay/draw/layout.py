@@ -169,7 +169,8 @@ class _Body:
             )
         arrows = list(self._arrows())
         marks = list(self._marks(arrows))
-        rules = list(self._rules())
+        board = labels.Board(arrows)
+        rules = list(self._rules(board))
         columns = tuple(
             Column(
                 proc,
@@ -199,7 +200,7 @@ class _Body:
             ticks=tuple(self._ticks()),
             arrows=tuple(arrows),
             marks=tuple(marks),
-            labels=tuple(self._labels(arrows, marks, rules, columns, names, bands)),
+            labels=tuple(self._labels(board, marks, rules, columns, names, bands)),
             testimony=bool(self.witness),
         )
 
@@ -290,13 +291,13 @@ class _Body:
         """The rows at the place of row `i`, itself included."""
         return self.places[self.rows[i].proc, self.grid.line[i]]
 
-    def _rules(self) -> Iterator[Rule]:
+    def _rules(self, board: labels.Board) -> Iterator[Rule]:
         for n, (what, number) in self.grid.between.items():
             if what is Between.CUT:
                 text = f"{number} event{'s' if number != 1 else ''} left out"
-                yield self._rule("cut", self.y(n), text, (), "")
+                yield self._rule(board, "cut", self.y(n), text)
             elif what is Between.PAUSE:
-                yield self._rule("pause", self.y(n), f"{span(number)} later", (), "")
+                yield self._rule(board, "pause", self.y(n), f"{span(number)} later")
         across: dict[int, list[int]] = {}
         for i in self.shown:
             row = self.rows[i]
@@ -309,18 +310,27 @@ class _Body:
                 texts = ["end", *(text.removeprefix("end ") for text in texts)]
             kind = first.kind if first.kind in (Kind.FAULT, Kind.END) else "other"
             facts = "\n\n".join(self.words.facts(self.rows[i]) for i in found)
-            yield self._rule(kind, self.y(n), " ".join(texts), tuple(found), facts)
+            yield self._rule(board, kind, self.y(n), " ".join(texts), tuple(found), facts)
 
-    def _rule(self, kind: str, y: float, text: str, found: tuple[int, ...], facts: str) -> Rule:
-        """A line with its words in the middle, or in the gap between lifelines nearest to it."""
+    def _rule(
+        self,
+        board: labels.Board,
+        kind: str,
+        y: float,
+        text: str,
+        found: tuple[int, ...] = (),
+        facts: str = "",
+    ) -> Rule:
+        """A line with its words in the middle, or between lifelines where fewest arrows pass."""
         left, right = self.axis_x + 8, self.width - SIDE
         text = fit(text, right - left - 24, labels.SIZE, bold=True)
         half = width(text, labels.SIZE, bold=True) / 2 + 5
         middle = (left + right) / 2
-        gaps = [(a + b) / 2 for a, b in pairwise(self.x.values())]
-        if gaps and half <= self.pitch / 2 - labels.REACH:
-            middle = min(gaps, key=lambda x: (abs(x - middle), x))
-        box = Box(middle - half, y - 8, middle + half, y + 8)
+        places = [middle]
+        if half <= self.pitch / 2 - labels.REACH:
+            places = [(a + b) / 2 for a, b in pairwise(self.x.values())] or places
+        boxes = [Box(x - half, y - 8, x + half, y + 8) for x in places]
+        box = min(boxes, key=lambda b: (board.crossings(b), abs(b.x0 + half - middle), b.x0))
         lit = not self.witness or not found or any(i in self.witness for i in found)
         return Rule(kind, y, text, box, found, facts, lit)
 
@@ -337,14 +347,13 @@ class _Body:
 
     def _labels(
         self,
-        arrows: Sequence[Arrow],
+        board: labels.Board,
         marks: Sequence[Mark],
         rules: Sequence[Rule],
         columns: Sequence[Column],
         names: Sequence[float],
         bands: Sequence[tuple[int, Band]],
     ) -> list[Label]:
-        board = labels.Board(arrows)
         for mark in marks:
             board.take(Box(mark.x - MARK, mark.y - MARK, mark.x + MARK, mark.y + MARK))
         for rule in rules:

@@ -17,7 +17,9 @@ from roundelay.draw.flights import Flight
 from roundelay.trace.schema import WORLD, Row
 
 PAUSE_FACTOR = 20
-"""A gap of so many usual gaps is shown as a pause."""
+PAUSES_MAX = 10
+"""A gap is shown as a pause if it is so many times the usual one, and so large a part of the whole
+that there cannot be more than ten of its size in a hundred events."""
 NAMES_EVERY = 44
 """Lines after which the node names are repeated: about a screen."""
 HANDLER_NS = 1_000_000
@@ -144,4 +146,7 @@ def _joined(first: Row, second: Row, *, last: bool) -> bool:
 def _pause(rows: Sequence[Row], shown: Sequence[int]) -> float | None:
     gaps = [rows[j].t_ns - rows[i].t_ns for i, j in pairwise(shown)]
     gaps = [gap for gap in gaps if gap > 0]
-    return PAUSE_FACTOR * median(gaps) if len(gaps) >= 8 else None
+    if len(gaps) < 8:
+        return None
+    part = 1 / PAUSES_MAX if len(shown) < 50 else 5 / len(shown)
+    return max(PAUSE_FACTOR * median(gaps), part * sum(gaps))

@@ -63,6 +63,8 @@ def _body(scene: Scene) -> Iterator[str]:
         yield _mark(mark)
     for label in scene.labels:
         yield _label(label)
+    for rule in scene.rules:
+        yield _rule_words(rule)
     for y in scene.names:
         for column in scene.columns:
             yield (
@@ -117,12 +119,20 @@ def _hold(hold: Hold) -> str:
 
 
 def _rule(rule: Rule, scene: Scene) -> str:
-    box, y = rule.box, _n(rule.y)
+    y = _n(rule.y)
     left, right = _n(scene.axis_x), _n(scene.width - MARGIN)
     return (
         f'<g class="rule {rule.kind}{_faded(rule.lit)}">{_tip(rule.facts)}'
-        f'<path d="M{left} {y}H{right}"/>'
-        f'<text x="{_n((box.x0 + box.x1) / 2)}" y="{_n(rule.y + 4)}">{_text(rule.text)}</text></g>'
+        f'<path d="M{left} {y}H{right}"/></g>'
+    )
+
+
+def _rule_words(rule: Rule) -> str:
+    """Above the arrows, of which the line itself lies below."""
+    middle = (rule.box.x0 + rule.box.x1) / 2
+    return (
+        f'<g class="rule {rule.kind}{_faded(rule.lit)}">{_tip(rule.facts)}'
+        f'<text x="{_n(middle)}" y="{_n(rule.y + 4)}">{_text(rule.text)}</text></g>'
     )
 
 

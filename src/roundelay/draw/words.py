@@ -194,10 +194,10 @@ def _arguments(x: str | None) -> str:
 
 def _plain(thing: object) -> str:
     if isinstance(thing, Mapping):
-        told = {key: _plain(item) for key, item in thing.items() if item is not None}
-        if len(told) == 1:  # Nearly always what the fault is about: `crash c`.
-            return next(iter(told.values()))
-        return ", ".join(f"{key} {item}" for key, item in told.items())
+        told = {key: item for key, item in thing.items() if item is not None}
+        if len(told) == 1 and isinstance(about := next(iter(told.values())), (str, list)):
+            return _plain(about)  # What the fault is about: `crash c`, `partition {a,b} {c}`.
+        return ", ".join(f"{key} {_plain(item)}" for key, item in told.items())
     if isinstance(thing, list):
         if thing and all(isinstance(item, list) for item in thing):
             return " ".join(_plain(item) for item in thing)

@@ -9,6 +9,7 @@ from roundelay.core.contract import EngineFactory
 
 MODULES = {
     "template": "roundelay.protocols.template",
+    "totem": "roundelay.protocols.totem",
 }
 """Where each engine lives: a module with an `engine` (its class) and a `Config`."""
 

@@ -23,6 +23,8 @@ class Packer:
         self._queue_max = queue_max
         self._next = 0
         self._queue: deque[Packet] = deque()
+        self._back = 0
+        """Packets at the front of the queue that were put back, in their order."""
 
     def put(
         self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
@@ -43,4 +45,10 @@ class Packer:
         return len(self._queue)
 
     def pull(self) -> Packet | None:
+        self._back = max(0, self._back - 1)
         return self._queue.popleft() if self._queue else None
+
+    def put_back(self, packet: Packet) -> None:
+        """A packet that its view did not deliver goes before everything that was never sent."""
+        self._queue.insert(self._back, packet)
+        self._back += 1

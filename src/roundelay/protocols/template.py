@@ -107,9 +107,12 @@ class TemplateEngine:
             self._item(packet) for packets in self.known.values() for packet in packets.values()
         ]
 
-    def absorb(self, item: Item) -> None:
-        r = Reader(item.body)
-        self._take(read_packet(r))
+    def absorb(self, item: Item) -> list[Record]:
+        packet = read_packet(Reader(item.body))
+        if packet.span.node not in self.view.members:
+            return []
+        self._take(packet)
+        return [Record(Kind.RECEIVE, packet.span, self.view.id)]
 
     def conclude(
         self,

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from roundelay.trace.recorder import Recorder
 
 
+WALL_US = 1_800_000_000_000_000
+"""What the wall clock shows when virtual time begins."""
+
+
 @dataclass(frozen=True, slots=True)
 class Costs:
     """Processor time a host spends; all zero means infinitely fast."""
@@ -137,7 +141,8 @@ class Host:
         world = self._world
         self.incarnation += 1
         self.alive = True
-        boot = Boot(world.group, self.name, self.incarnation, self.storage)
+        wall_us = WALL_US + world.loop.now // 1000 + self.incarnation
+        boot = Boot(world.group, self.name, self.incarnation, self.storage, wall_us)
         self.core = world.factory(boot)
         self.endpoint = Endpoint(boot, self.core.codec, reflect=world.network.reflects)
         self.recorder = world.recorder(self.name, self.incarnation)

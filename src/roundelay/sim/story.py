@@ -304,10 +304,11 @@ class Story:
     def _take_held(
         self, words: list[str], options: dict[str, str]
     ) -> list[tuple[Transmission, NodeId]]:
-        """Take copies off the manual network: those for a node, of a sender, so many."""
+        """Take copies off the manual network: for a node, of a sender, behind some, so many."""
         (to,) = exactly(1, words, "a receiver, or all")
         receivers = self.world.nodes if to == "all" else (self._node(to),)
         sender = options.pop("from", None)
+        skip = int(options.pop("skip", "0"))
         count = int(options.pop("count", "0"))
         none_left(options)
         taken = [
@@ -315,7 +316,7 @@ class Story:
             for transmission, receiver in self.world.held
             if receiver in receivers and sender in (None, transmission.sender)
         ]
-        taken = taken[:count] if count else taken
+        taken = taken[skip : skip + count] if count else taken[skip:]
         if not taken:
             raise ValueError("no such frame is under way; `held` lists them")
         # Copies, not values, are taken: the same frame may wait for the same node twice.

@@ -1,7 +1,7 @@
 """JSON Lines: one object per row, with the names of the columns; nulls are left out.
 
 Needs nothing that is not in Python, is read by every tool, and what a killed writer left of it can
-be read. Five times the size of Parquet.
+be read. It takes some twenty times the space of Parquet.
 """
 
 import json

@@ -28,8 +28,11 @@ def checker(monkeypatch: pytest.MonkeyPatch) -> Checker:
     """A checker that finds what the test wants it to."""
 
     def install(*verdicts: Verdict) -> None:
-        def check(rows: object, manifest: object, problems: object = ()) -> Report:
-            return Report(list(verdicts))
+        def check(rows: object, manifest: object, *, profile: object, problems: object) -> Report:
+            names = profile if isinstance(profile, list) else [v.property for v in verdicts]
+            if unknown := [name for name in names if name not in [v.property for v in verdicts]]:
+                raise ValueError(f"there is no property {unknown[0]!r}")
+            return Report([verdict for verdict in verdicts if verdict.property in names])
 
         monkeypatch.setattr("roundelay.check.check", check, raising=False)
 
@@ -87,29 +90,39 @@ def test_the_window_is_taken_from_the_arguments(
 def test_the_first_violation_is_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], checker: Checker
 ) -> None:
-    _, rows = stories.written(stories.DISAGREEMENT)
+    manifest, rows = stories.partition()
     told = tuple(row for row in rows if row.kind == Kind.DELIVER and row.proc in (0, 1))
     checker(
         Verdict("T1", Validity.OK, 3),
-        Verdict("O5", Validity.VIOLATED, 2, told, "p and q disagree on a and b."),
+        Verdict("O5", Validity.VIOLATED, 2, told, "ann and bob disagree."),
         Verdict("O6", Validity.VIOLATED, 2, told[:1], "another story."),
     )
+    with Writer(tmp_path / "run", manifest, format="jsonl") as writer:
+        for row in rows:
+            writer.append(row)
     file = tmp_path / "x.svg"
-    arguments = ["draw", "--trace", stories.DISAGREEMENT, "-o", str(file)]
+    arguments = ["draw", str(tmp_path / "run"), "-o", str(file)]
     assert main([*arguments, "--witness"]) == 0
-    assert "O5 violated: p and q disagree on a and b." in capsys.readouterr().out
+    assert "O5 violated: ann and bob disagree." in capsys.readouterr().out
     assert file.read_text().count('class="halo"') == len(told) + 1  # And the legend's.
     assert main([*arguments, "--property", "O6", "--around-witness", "2"]) == 0
     assert "O6 violated: another story." in capsys.readouterr().out
-    assert "Shows 5 of 15 events" in file.read_text()
+    assert "Shows 5 of 54 events" in file.read_text()
+
+
+def test_the_real_checker_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "x.svg"
+    assert main(["draw", "--trace", "p!a pX p.a", "--property", "T2", "-o", str(file)]) == 0
+    assert "T2 violated: p " in capsys.readouterr().out
+    assert "T2 violated: p " in file.read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--witness"], "no violation of any property"),
-        (["--property", "T1"], "no violation of property T1"),
-        (["--property", "Z9"], "property Z9 was not checked; this trace is checked for T1"),
+        (["--witness"], "does not say which protocol wrote it; name one property with --property"),
+        (["--property", "T1"], "T1 is ok here, so there is no witness"),
+        (["--property", "Z9"], "there is no property 'Z9'"),
         (["--from", "soon"], "--from: 'soon' is not a time; write it like"),
         (["--nodes", "p,z"], "the trace has no node 'z'; its nodes are p, q, r"),
         (["--limit", "0"], "--limit must be 1 or more"),

@@ -1,0 +1,200 @@
+"""Judging a trace: which properties, in which order, and when a verdict may count."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from roundelay.check.model import Model, read_model
+from roundelay.check.profiles import Entry, Profile, Standing, place, profile
+from roundelay.check.property import PROPERTIES
+from roundelay.check.verdict import Validity, Verdict
+from roundelay.trace.manifest import Manifest
+from roundelay.trace.schema import Row
+
+NO_MANIFEST = "no manifest: lost rows at the end would not be noticed"
+NO_COUNTS = "the manifest does not count rows: lost rows at the end would not be noticed"
+
+_SEVERITY = (
+    Validity.VIOLATED,
+    Validity.OUTSIDE,
+    Validity.INCONCLUSIVE,
+    Validity.VACUOUS,
+    Validity.OK,
+)
+"""Worst first."""
+
+
+Progress = Callable[[int, int], None]
+"""Called with what is done and what there is to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The verdicts on one trace, in the order of the profile."""
+
+    profile: Profile
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing speaks against the run. Vacuous verdicts do not; nor do optional ones."""
+        fine = (Validity.OK, Validity.VACUOUS)
+        return all(
+            verdict.validity in fine or entry.standing is Standing.OPTIONAL
+            for verdict, entry in zip(self.verdicts, self.profile.entries, strict=True)
+        )
+
+    @property
+    def violated(self) -> tuple[Verdict, ...]:
+        """The verdicts with a witness, optional properties included."""
+        return tuple(v for v in self.verdicts if v.validity is Validity.VIOLATED)
+
+    @property
+    def worst(self) -> Validity:
+        """The gravest verdict on a property that is not optional; ok if there is none at all."""
+        found = {
+            verdict.validity
+            for verdict, entry in zip(self.verdicts, self.profile.entries, strict=True)
+            if entry.standing is not Standing.OPTIONAL
+        }
+        return next((validity for validity in _SEVERITY if validity in found), Validity.OK)
+
+    def __getitem__(self, name: str) -> Verdict:
+        """The verdict on one property."""
+        for verdict in self.verdicts:
+            if verdict.property == name:
+                return verdict
+        raise KeyError(name)
+
+
+def check(
+    rows: Iterable[Row],
+    manifest: Manifest | None = None,
+    *,
+    profile: Profile | Sequence[str] | None = None,
+    problems: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Report:
+    """Judge a trace.
+
+    `profile` is a profile, a list of names of properties, or nothing, if the manifest names the
+    protocol. `problems` are what the reader of the trace said about it: unless it is only that
+    nobody counted the rows, nothing can be concluded. `progress` is told how many properties of
+    how many are judged.
+
+    ValueError, for the user, if a property or protocol has no such name.
+    """
+    held = _resolve(profile, manifest)
+    model = read_model(rows, manifest, layer=held.layer)
+    judge = _Judge(model, held, progress)
+    return Report(held, tuple(judge.verdicts(_serious(problems, manifest))))
+
+
+def profile_of(manifest: Manifest | None) -> Profile:
+    """The profile of the run that a manifest describes; ValueError if it names no protocol."""
+    if manifest is None or not manifest.protocol:
+        raise ValueError("the trace does not say which protocol wrote it; name a profile")
+    return profile(
+        manifest.protocol,
+        manifest.rules,
+        manifest.resilience,
+        manifest.mode,
+        len(manifest.nodes),
+    )
+
+
+def _resolve(given: Profile | Sequence[str] | None, manifest: Manifest | None) -> Profile:
+    if given is None:
+        given = profile_of(manifest)
+    elif not isinstance(given, Profile):
+        entries = tuple(Entry(name, Standing.PROMISED) for name in dict.fromkeys(given))
+        given = Profile("the properties named", entries)
+    if unknown := [e.property for e in given.entries if e.property not in PROPERTIES]:
+        names = ", ".join(sorted(PROPERTIES, key=place))
+        raise ValueError(f"there is no property {unknown[0]!r}; choose from {names}")
+    return given
+
+
+_UNCOUNTED = ("there is no manifest", "the manifest does not count")
+"""How the reader begins when rows may be missing at the end, and only there."""
+
+
+def _serious(problems: Sequence[str], manifest: Manifest | None) -> str:
+    """The first problem after which nothing can be concluded."""
+    counted = manifest is not None and manifest.rows is not None
+    for problem in problems:
+        if counted or not problem.startswith(_UNCOUNTED):
+            return problem
+    return ""
+
+
+class _Judge:
+    """Runs the properties of a profile in the order in which they depend on each other."""
+
+    def __init__(self, model: Model, held: Profile, progress: Progress | None) -> None:
+        self._model = model
+        self._held = held
+        self._names = [entry.property for entry in held.entries]
+        self._found: dict[str, Verdict] = {}
+        self._progress = progress
+
+    def verdicts(self, problem: str) -> list[Verdict]:
+        for name in self._names:
+            if name.startswith("T"):
+                self._run(name)
+        if reason := problem or self._malformed():
+            for name in self._names:
+                self._found.setdefault(name, _inconclusive(name, reason))
+        else:
+            for name in self._held.envelope:
+                self._run(name)
+            self._judge_promises()
+        return [_uncounted(self._model, self._found[name]) for name in self._names]
+
+    def _malformed(self) -> str:
+        for verdict in self._found.values():
+            if verdict.validity in (Validity.VIOLATED, Validity.INCONCLUSIVE):
+                return f"the trace is not well-formed: {verdict.reason}"
+        return ""
+
+    def _judge_promises(self) -> None:
+        """What holds only inside the envelope. If nobody knows whether the run stayed inside, a
+        violation is none; what holds, holds."""
+        assumed = [self._found[name] for name in self._held.envelope]
+        broken = next((v for v in assumed if v.validity is Validity.VIOLATED), None)
+        unsure = any(v.validity is Validity.INCONCLUSIVE for v in assumed)
+        for name in self._names:
+            if name in self._found:
+                continue
+            if broken is not None:
+                reason = f"{broken.property} does not hold: {broken.reason}"
+                self._found[name] = Verdict(name, Validity.OUTSIDE, reason=reason)
+                continue
+            verdict = self._run(name)
+            if verdict.validity is Validity.VIOLATED and unsure:
+                reason = f"it may be outside its assumptions, but {verdict.reason}"
+                self._found[name] = _inconclusive(name, reason)
+
+    def _run(self, name: str) -> Verdict:
+        try:
+            verdict = PROPERTIES[name].judge(self._model)
+        except Exception as e:  # A check that fails has shown nothing, whatever the failure.
+            verdict = _inconclusive(name, f"the check itself failed: {type(e).__name__}: {e}")
+        self._found[name] = verdict
+        if self._progress is not None:
+            self._progress(len(self._found), len(self._names))
+        return verdict
+
+
+def _inconclusive(name: str, reason: str) -> Verdict:
+    return Verdict(name, Validity.INCONCLUSIVE, reason=reason)
+
+
+def _uncounted(model: Model, verdict: Verdict) -> Verdict:
+    """Nothing is fine in a trace whose end may be missing."""
+    if verdict.validity is not Validity.OK:
+        return verdict
+    if model.manifest is None:
+        return replace(verdict, validity=Validity.INCONCLUSIVE, reason=NO_MANIFEST)
+    if model.manifest.rows is None:
+        return replace(verdict, validity=Validity.INCONCLUSIVE, reason=NO_COUNTS)
+    return verdict

@@ -1,0 +1,243 @@
+"""The sink: hands each row to the checks that read its kind."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
+
+from roundelay.check.online.acyclic import Acyclic
+from roundelay.check.online.delivery import Content, Integrity, SameView
+from roundelay.check.online.evidence import Resilience, SafeEvidence, Stability
+from roundelay.check.online.findings import Findings
+from roundelay.check.online.keys import Assigners, Keys, key_of
+from roundelay.check.online.order import Fifo, KeyOrder, Prefix
+from roundelay.check.online.tokens import TokenExclusion
+from roundelay.check.online.views import Process, Views
+from roundelay.check.online.wellformed import Logs, Origins
+from roundelay.check.online.window import EVERYONE, Entry, OrderKey, Window
+from roundelay.check.verdict import Validity, Verdict
+from roundelay.core.effects import Kind
+from roundelay.trace.schema import WORLD, Row
+
+COVERED = (
+    *("T1", "T2", "T3", "T4", "M1", "M2", "M4", "D1", "D2", "D3", "D9", "D11"),
+    *("O1", "O3f", "O3i", "O4", "O5", "O6", "S1", "S1d", "S4", "S6", "K1", "K3"),
+)
+"""The properties that can be checked while a run goes on, in the order of reports."""
+
+LOWER_LAYER = "vs"
+"""Rows about messages of a layer below the ordering; they tell of the same messages again."""
+
+
+class Check(Protocol):
+    """A property or a few that share their state. Besides it has a method for each kind of row it
+    reads, called like that kind. `repeat` takes a delivery of what the process delivered before;
+    checks without it do not count such a delivery at all."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+
+_OnRow = Callable[[Row], None]
+_OnMessage = Callable[[Row, Process, Entry], None]
+_OnDelivery = Callable[[Row, Process, Entry, OrderKey | None], None]
+
+
+class OnlineChecker:
+    """A trace sink that judges the rows of a run as they are written.
+
+    Rows must come in the order of the run, as the simulator writes them. `nodes` is how many there
+    are, or their names by number. `properties` may name more than is covered, a whole profile say:
+    what is covered of them is checked; without it, everything is. `resilience` is the F of S6.
+    `window` is how many messages (spans of messages, where rows cover several) are remembered in
+    each configuration: too small, and verdicts become inconclusive when a process lags behind by
+    more; too large, and it is only memory. With `strict` the row that breaks a property raises
+    ViolationError, so that a simulation stops there.
+    """
+
+    def __init__(
+        self,
+        nodes: int | Sequence[str],
+        properties: Collection[str] | None = None,
+        resilience: int | None = None,
+        window: int = 10_000,
+        *,
+        strict: bool = False,
+    ) -> None:
+        if window < 1:
+            raise ValueError(f"a window of {window} messages remembers nothing")
+        names = [f"#{i}" for i in range(nodes)] if isinstance(nodes, int) else list(nodes)
+        if properties is None:
+            properties = [name for name in COVERED if name != "S6" or resilience is not None]
+        self._findings = findings = Findings(names, properties, strict, self._arm)
+        self._window = Window(window)
+        self._table = self._window.table
+        self._views = Views(findings, len(names), self._window)
+        self._processes = self._views.processes
+        self._logs = Logs(findings)
+        self._checks: list[Check] = [
+            self._logs,
+            Origins(findings),
+            Integrity(findings),
+            SameView(findings),
+            Content(findings),
+            Fifo(findings),
+            Keys(findings, window),
+            KeyOrder(findings),
+            Acyclic(findings, self._window),
+            Prefix(findings, window),
+            Stability(findings),
+            SafeEvidence(findings),
+            Resilience(findings, resilience),
+            Assigners(findings, window),
+            TokenExclusion(findings, self._views),
+        ]
+        self._log: _OnRow | None = None
+        self._handlers: dict[str, _OnRow] = {}
+        self._on: dict[str, list[_OnRow]] = {}
+        self._on_originate: list[_OnMessage] = []
+        self._on_receive: list[_OnMessage] = []
+        self._on_stable: list[_OnMessage] = []
+        self._on_deliver: list[_OnDelivery] = []
+        self._on_repeat: list[_OnDelivery] = []
+        self._arm()
+
+    @property
+    def violations(self) -> list[Verdict]:
+        """The first breach of each property that broke, in the order in which they did."""
+        return self._findings.violations
+
+    def append(self, row: Row) -> None:
+        """Judge the next row of the run."""
+        if self._log is not None:
+            self._log(row)
+        handler = self._handlers.get(row.kind)
+        if handler is not None:
+            self._findings.recent.append(row)
+            handler(row)
+
+    def verdicts(self) -> list[Verdict]:
+        """What the rows so far show of each property that was asked for and is covered.
+
+        After a breach of T1 to T4 the trace cannot be trusted: what would be fine is inconclusive.
+        """
+        tallies = self._findings.tallies
+        verdicts = [tallies[name].verdict() for name in COVERED if tallies[name].watched]
+        broken = next((v for v in self.violations if v.property.startswith("T")), None)
+        if broken is None:
+            return verdicts
+        reason = f"the trace is not well-formed: {broken.reason}"
+        return [
+            v
+            if v.validity is Validity.VIOLATED or v.property.startswith("T")
+            else Verdict(v.property, Validity.INCONCLUSIVE, v.instances, reason=reason)
+            for v in verdicts
+        ]
+
+    # Which checks run
+
+    def _arm(self) -> None:
+        """Collect the methods of all checks that can still find something."""
+        tallies = self._findings.tallies
+        live = [
+            check
+            for check in self._checks
+            if not all(tallies[name].settled for name in check.names)
+        ]
+        self._log = self._logs.append if self._logs in live else None
+        self._on_originate = _methods(live, Kind.ORIGINATE)
+        self._on_receive = _methods(live, Kind.RECEIVE)
+        self._on_stable = _methods(live, Kind.STABLE)
+        self._on_deliver = _methods(live, Kind.DELIVER)
+        self._on_repeat = _methods(live, "repeat")
+        kinds = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.TOKEN, Kind.ORDER)
+        self._on = {kind: _methods([self._views, *live], kind) for kind in kinds}
+        self._handlers = {kind: self._other for kind, methods in self._on.items() if methods}
+        if self._on_originate or self._on_receive or self._on_stable or self._on_deliver:
+            self._handlers |= {
+                Kind.ORIGINATE: self._originate,
+                Kind.RECEIVE: self._receive,
+                Kind.DELIVER: self._deliver,
+                Kind.STABLE: self._stable,
+                Kind.WITHDRAW: self._withdraw,
+            }
+
+    # Rows by kind
+
+    def _other(self, row: Row) -> None:
+        if row.proc != WORLD:
+            for method in self._on[row.kind]:
+                method(row)
+
+    def _originate(self, row: Row) -> None:
+        if row.layer == LOWER_LAYER:
+            return
+        process = self._processes[row.proc]
+        entry = self._window.open(row, process.regular)
+        if entry is not None:
+            self._sent(row, process, entry)
+            return
+        for piece, known in self._window.pieces(row, process.regular):
+            self._sent(piece, process, known)
+
+    def _sent(self, row: Row, process: Process, entry: Entry) -> None:
+        for method in self._on_originate:
+            method(row, process, entry)
+        entry.send(row.proc, process.regular)
+        entry.holders |= process.bit
+        entry.digest = row.digest if entry.digest is None else entry.digest
+        entry.dst = EVERYONE if row.dst is None else sum(1 << node for node in set(row.dst))
+        self._window.rehome(entry, process.regular)
+
+    def _receive(self, row: Row) -> None:
+        if row.layer == LOWER_LAYER:
+            return
+        process = self._processes[row.proc]
+        entry = self._table.get((row.m_src, row.m_inc, row.m_seq))
+        if entry is not None and entry.count == row.count:
+            entry.holders |= process.bit
+            for method in self._on_receive:
+                method(row, process, entry)
+            return
+        for piece, known in self._window.pieces(row, process.regular):
+            known.holders |= process.bit
+            for method in self._on_receive:
+                method(piece, process, known)
+
+    def _deliver(self, row: Row) -> None:
+        if row.layer == LOWER_LAYER:
+            return
+        process = self._processes[row.proc]
+        entry = self._table.get((row.m_src, row.m_inc, row.m_seq))
+        if entry is not None and entry.count == row.count:
+            self._delivered(row, process, entry)
+            return
+        for piece, known in self._window.pieces(row, process.regular):
+            self._delivered(piece, process, known)
+
+    def _delivered(self, row: Row, process: Process, entry: Entry) -> None:
+        bit = process.bit
+        entry.holders |= bit
+        key = key_of(row)
+        methods = self._on_repeat if entry.delivered & bit else self._on_deliver
+        for method in methods:
+            method(row, process, entry, key)
+        entry.delivered |= bit
+
+    def _stable(self, row: Row) -> None:
+        if row.layer == LOWER_LAYER:
+            return
+        process = self._processes[row.proc]
+        for piece, entry in self._window.pieces(row, process.regular):
+            for method in self._on_stable:
+                method(piece, process, entry)
+
+    def _withdraw(self, row: Row) -> None:
+        if row.layer == LOWER_LAYER:
+            return
+        process = self._processes[row.proc]
+        for _, entry in self._window.pieces(row, process.regular):
+            entry.withdrawn = entry.withdrawn or entry.origin == row.proc
+
+
+def _methods(checks: Sequence[object], kind: str) -> list[Any]:
+    """What the checks do with rows of this kind."""
+    return [getattr(check, kind) for check in checks if hasattr(check, kind)]

@@ -1,0 +1,126 @@
+"""What is delivered, to whom and in which view: D1, D2, D3, D9, D11."""
+
+from typing import TYPE_CHECKING
+
+from roundelay.check.online.findings import Findings
+from roundelay.check.online.window import EVERYONE, FORGOTTEN, WHOLE, Entry, OrderKey
+from roundelay.core.effects import Kind
+from roundelay.trace.schema import Row
+
+if TYPE_CHECKING:
+    from roundelay.check.online.views import Process
+
+
+class Integrity:
+    """D1: what is delivered was sent before. D2: nobody delivers a message twice, also not in two
+    lives. D9: a message is delivered only where it was addressed to."""
+
+    names = ("D1", "D2", "D9")
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.d1, self.d2, self.d9 = map(findings.tally, self.names)
+
+    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+        count = row.count
+        self.d1.instances += count
+        self.d2.instances += count
+        if entry.origin is None:
+            self._from_nowhere(row, entry)
+        if entry.dst != EVERYONE:
+            self.d9.instances += count
+            if not entry.dst & process.bit:
+                reason = f"{self._says(row, entry)}, which is for {self._names(entry.dst)} alone"
+                sent = self.findings.row(Kind.ORIGINATE, None, entry.span)
+                self.findings.convict(self.d9, reason, sent, row)
+
+    def repeat(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+        self.d2.instances += row.count
+        earlier = self.findings.row(Kind.DELIVER, row.proc, entry.span)
+        self.findings.convict(self.d2, f"{self._says(row, entry)} twice", earlier, row)
+
+    def _from_nowhere(self, row: Row, entry: Entry) -> None:
+        if entry.memory != FORGOTTEN:
+            reason = f"{self._says(row, entry)} before anybody sent it"
+            self.findings.convict(self.d1, reason, row)
+            return
+        reason = f"{self._says(row, entry)}, which is long forgotten"
+        self.findings.doubt(self.d1, reason)
+        self.findings.doubt(self.d2, reason)
+        self.findings.doubt(self.d9, reason)
+
+    def _says(self, row: Row, entry: Entry) -> str:
+        return f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)}"
+
+    def _names(self, mask: int) -> str:
+        return self.findings.names(mask)
+
+
+class SameView:
+    """D3: all who deliver a message do so in one regular view, or in a transitional view after it.
+
+    A message that was taken back and sent again is another sending: members of the old view that
+    were cut off may deliver the first sending, each sending in its own view.
+    """
+
+    names = ("D3",)
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        (self.d3,) = map(findings.tally, self.names)
+
+    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+        if entry.delivered:
+            self.d3.instances += row.count
+        here = process.regular
+        if entry.view is here:
+            return
+        if entry.earlier is not None and here in entry.earlier:
+            there = entry.earlier[here]
+            entry.earlier[here] = there or here
+        else:
+            there = entry.view
+            entry.view = there or here
+        if there is None:
+            if entry.forgot_others(process.bit):
+                what = self.findings.label(entry.span)
+                self.findings.doubt(self.d3, f"in which view {what} was delivered is forgotten")
+        elif not there.same(here):
+            reason = (
+                f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)} in "
+                f"{here.name}, others in {there.name}"
+            )
+            first = self.findings.row(Kind.DELIVER, None, entry.span)
+            self.findings.convict(self.d3, reason, first, row)
+
+    repeat = deliver
+
+
+class Content:
+    """D11: what is delivered is what was sent. A digest is of all messages of a row, so that only
+    rows of the same messages can be compared."""
+
+    names = ("D11",)
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        (self.d11,) = map(findings.tally, self.names)
+
+    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+        if row.digest is None:
+            return
+        if entry.digest is None:
+            if entry.memory != WHOLE and entry.origin is not None:
+                reason = f"the content of {self.findings.label(entry.span)} is forgotten"
+                self.findings.doubt(self.d11, reason)
+            return
+        self.d11.instances += 1
+        if row.digest != entry.digest:
+            reason = (
+                f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)} with "
+                f"other bytes than were sent"
+            )
+            sent = self.findings.row(Kind.ORIGINATE, None, entry.span)
+            self.findings.convict(self.d11, reason, sent, row)
+
+    repeat = deliver

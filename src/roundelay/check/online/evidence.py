@@ -1,0 +1,104 @@
+"""Who must have a message when it is delivered or called stable: S1, S1d, S4, S6.
+
+A process has a message once it sent, received or delivered it.
+"""
+
+from typing import TYPE_CHECKING
+
+from roundelay.check.online.findings import Findings, Tally
+from roundelay.check.online.window import EVERYONE, FORGOTTEN, Entry, OrderKey
+from roundelay.core.ids import Service
+from roundelay.trace.schema import Row
+
+if TYPE_CHECKING:
+    from roundelay.check.online.views import Process
+
+
+class _Evidence:
+    """What the checks of this family share."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+
+    def demand(self, tally: Tally, row: Row, entry: Entry, missing: int, says: str) -> None:
+        """Judge that these processes lack what they must have."""
+        if not missing:
+            return
+        reason = f"{self.findings.name(row.proc)} {says} {self.findings.label(entry.span)}"
+        if entry.memory == FORGOTTEN:
+            self.findings.doubt(tally, f"{reason}, which is long forgotten")
+        else:
+            names = self.findings.names(missing)
+            self.findings.convict(tally, f"{reason}, but not so {names}", row)
+
+
+class Stability(_Evidence):
+    """S1: what is called stable was received by all; S1d, on level 2: was delivered by all."""
+
+    names = ("S1", "S1d")
+
+    def __init__(self, findings: Findings) -> None:
+        super().__init__(findings)
+        self.s1, self.s1d = map(findings.tally, self.names)
+
+    def stable(self, row: Row, process: "Process", entry: Entry) -> None:
+        owed = _owed(process, entry)
+        if row.level == 2:
+            self.s1d.instances += row.count
+            says = "claims that all have delivered"
+            self.demand(self.s1d, row, entry, owed & ~entry.delivered, says)
+        elif row.level in (None, 1):
+            self.s1.instances += row.count
+            says = "claims that all have received"
+            self.demand(self.s1, row, entry, owed & ~entry.holders, says)
+
+
+class SafeEvidence(_Evidence):
+    """S4: a safe message is delivered when all members of the view have it."""
+
+    names = ("S4",)
+
+    def __init__(self, findings: Findings) -> None:
+        super().__init__(findings)
+        (self.s4,) = map(findings.tally, self.names)
+
+    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+        if row.svc != Service.SAFE or not process.place.defined:
+            return
+        self.s4.instances += row.count
+        says = "takes it that all have received the safe"
+        self.demand(self.s4, row, entry, _owed(process, entry) & ~entry.holders, says)
+
+    repeat = deliver
+
+
+class Resilience(_Evidence):
+    """S6: a message is delivered when F processes besides one have it, or all of a smaller view.
+    In a transitional view nothing is promised."""
+
+    names = ("S6",)
+
+    def __init__(self, findings: Findings, resilience: int | None) -> None:
+        super().__init__(findings)
+        (self.s6,) = map(findings.tally, self.names)
+        self._needed = 0 if resilience is None else resilience + 1
+        if resilience is None:
+            findings.doubt(self.s6, "nobody told the resilience F of the run")
+
+    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+        place = process.place
+        if not (place.regular and place.defined):
+            return
+        self.s6.instances += row.count
+        having = entry.holders.bit_count()
+        if having < self._needed and having < place.mask.bit_count():
+            missing = place.mask & ~entry.holders
+            says = f"takes it that {self._needed} processes have"
+            self.demand(self.s6, row, entry, missing, says)
+
+    repeat = deliver
+
+
+def _owed(process: "Process", entry: Entry) -> int:
+    """For whom a claim about a message speaks: its own destinations, or the members of the view."""
+    return process.place.mask if entry.dst == EVERYONE else entry.dst

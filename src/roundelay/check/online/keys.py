@@ -1,0 +1,172 @@
+"""Which message has which key: O3f and O3i, and K1 for those who assign them."""
+
+from bisect import bisect_right
+from collections import deque
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from roundelay.check.online.findings import Findings, Span
+from roundelay.check.online.window import Entry, OrderKey
+from roundelay.core.effects import Kind
+from roundelay.trace.schema import Row
+
+if TYPE_CHECKING:
+    from roundelay.check.online.views import Process
+
+RINGS_MAX = 4096
+"""Views of which it is remembered up to which key their keys are forgotten."""
+
+Claim = tuple[int, int, int, Span]
+"""The first k3, past the last one, who claims, and for which messages."""
+
+Ring = tuple[int, int]
+Bucket = tuple[int, int, int]
+"""Keys that differ in k3 only."""
+
+_FIRST = itemgetter(0)
+
+
+def key_of(row: Row) -> OrderKey | None:
+    """The key of a row's first message."""
+    k2 = row.k2
+    return None if k2 is None else (row.k0 or 0, row.k1 or 0, k2, row.k3 or 0)
+
+
+class KeyBook:
+    """Who has which key, for the last `size` claims. Of each view it knows up to which key claims
+    may be forgotten."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._claims: dict[Bucket, list[Claim]] = {}
+        self._oldest: deque[tuple[Bucket, Claim]] = deque()
+        self._floors: dict[Ring, OrderKey] = {}
+        self._forgotten: Ring | None = None
+        """The greatest view whose floor is forgotten."""
+
+    def claim(self, key: OrderKey, owner: int, span: Span) -> Claim | None:
+        """Write a claim down. Returns an earlier one to one of these keys, for other messages or
+        by another owner; that is found only if it is not forgotten: see `forgot`."""
+        bucket, first, end = key[:3], key[3], key[3] + span[3]
+        claim = first, end, owner, span
+        claims = self._claims.get(bucket)
+        if claims is None:
+            self._claims[bucket] = [claim]
+        else:
+            at = bisect_right(claims, first, key=_FIRST)
+            for other in claims[max(at - 1, 0) : at + 1]:
+                if other[0] < end and first < other[1] and not _same(claim, other):
+                    return other
+            claims.insert(at, claim)
+        self._oldest.append((bucket, claim))
+        if len(self._oldest) > self._size:
+            self._forget()
+        return None
+
+    def forgot(self, key: OrderKey) -> bool:
+        """Whether a claim to this key may have been forgotten."""
+        ring = key[:2]
+        floor = self._floors.get(ring)
+        if floor is None:
+            return self._forgotten is not None and ring <= self._forgotten
+        return key <= floor
+
+    def _forget(self) -> None:
+        bucket, claim = self._oldest.popleft()
+        claims = self._claims[bucket]
+        claims.remove(claim)
+        if not claims:
+            del self._claims[bucket]
+        ring, key = bucket[:2], (*bucket, claim[1] - 1)
+        self._floors[ring] = max(key, self._floors.get(ring, key))
+        if len(self._floors) > RINGS_MAX:
+            ring = next(iter(self._floors))
+            del self._floors[ring]
+            self._forgotten = ring if self._forgotten is None else max(ring, self._forgotten)
+
+
+def _same(one: Claim, other: Claim) -> bool:
+    """Whether both give each key they share to the same message, and by the same owner."""
+    (first, _, owner, span), (other_first, _, other_owner, other_span) = one, other
+    if owner != other_owner or span[:2] != other_span[:2]:
+        return False
+    return span[2] - first == other_span[2] - other_first
+
+
+class Keys:
+    """O3f: all deliveries of a message carry one key. O3i: no two messages carry the same."""
+
+    names = ("O3f", "O3i")
+
+    def __init__(self, findings: Findings, window: int) -> None:
+        self.findings = findings
+        self.o3f, self.o3i = map(findings.tally, self.names)
+        self._book = KeyBook(window)
+
+    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+        if key is None:
+            return
+        if entry.key is None:
+            if entry.forgot_others(process.bit):
+                reason = f"the key of {self.findings.label(entry.span)} is forgotten"
+                self.findings.doubt(self.o3f, reason)
+            entry.key = key
+            self._take(row, entry, key)
+            return
+        self.o3f.instances += row.count
+        if entry.key != key:
+            reason = f"{self._says(row, entry, key)}, others with {_shown(entry.key)}"
+            first = self.findings.row(Kind.DELIVER, None, entry.span)
+            self.findings.convict(self.o3f, reason, first, row)
+            self._take(row, entry, key)
+
+    repeat = deliver
+
+    def _take(self, row: Row, entry: Entry, key: OrderKey) -> None:
+        self.o3i.instances += row.count
+        if self._book.forgot(key):
+            reason = f"{self._says(row, entry, key)}, where earlier keys are already forgotten"
+            self.findings.doubt(self.o3i, reason)
+        other = self._book.claim(key, 0, entry.span)
+        if other is not None:
+            reason = f"{self._says(row, entry, key)}, as {self.findings.label(other[3])} was"
+            first = self.findings.row(Kind.DELIVER, None, other[3])
+            self.findings.convict(self.o3i, reason, first, row)
+
+    def _says(self, row: Row, entry: Entry, key: OrderKey) -> str:
+        who, what = self.findings.name(row.proc), self.findings.label(entry.span)
+        return f"{who} delivers {what} with key {_shown(key)}"
+
+
+class Assigners:
+    """K1: a key is assigned once, by one process, to one message."""
+
+    names = ("K1",)
+
+    def __init__(self, findings: Findings, window: int) -> None:
+        self.findings = findings
+        (self.k1,) = map(findings.tally, self.names)
+        self._book = KeyBook(window)
+
+    def order(self, row: Row) -> None:
+        key = key_of(row)
+        if key is None or row.m_seq is None:
+            return
+        self.k1.instances += row.count
+        span = row.m_src or 0, row.m_inc or 0, row.m_seq, row.count
+        who = self.findings.name(row.proc)
+        says = f"{who} gives key {_shown(key)} to {self.findings.label(span)}"
+        if self._book.forgot(key):
+            reason = f"{says}, where earlier keys are already forgotten"
+            self.findings.doubt(self.k1, reason)
+        other = self._book.claim(key, row.proc, span)
+        if other is not None:
+            _, _, owner, taken = other
+            reason = f"{says}; {self.findings.name(owner)} gave it to {self.findings.label(taken)}"
+            first = self.findings.row(Kind.ORDER, owner, taken)
+            self.findings.convict(self.k1, reason, first, row)
+
+
+def _shown(key: OrderKey) -> str:
+    """A key within its view; the index in a packet only if there is one."""
+    return f"{key[2]}.{key[3]}" if key[3] else str(key[2])

@@ -1,0 +1,191 @@
+"""In which order: O1, O4 and O6."""
+
+from typing import TYPE_CHECKING
+
+from roundelay.check.online.findings import Findings, Span
+from roundelay.check.online.window import Entry, OrderKey
+from roundelay.core.effects import Kind
+from roundelay.trace.schema import Row
+
+if TYPE_CHECKING:
+    from roundelay.check.online.views import Configuration, Process
+
+
+class Fifo:
+    """O1: messages of one sender are delivered in the order they were sent."""
+
+    names = ("O1",)
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        (self.o1,) = map(findings.tally, self.names)
+        self._latest: dict[tuple[int, int], tuple[int, int]] = {}
+        """By process and sender: incarnation and number of the last message delivered."""
+
+    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+        src, inc, first, count = entry.span
+        pair = row.proc, src
+        latest = self._latest.get(pair)
+        self._latest[pair] = inc, first + count - 1
+        if latest is None:
+            self.o1.instances += count - 1
+            return
+        self.o1.instances += count
+        if latest >= (inc, first):
+            after = src, *latest, 1
+            reason = (
+                f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)} after "
+                f"{self.findings.label(after)}"
+            )
+            earlier = self.findings.row(Kind.DELIVER, row.proc, after)
+            self.findings.convict(self.o1, reason, earlier, row)
+
+
+class KeyOrder:
+    """O4: every process delivers in the order of the keys."""
+
+    names = ("O4",)
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        (self.o4,) = map(findings.tally, self.names)
+        self._latest: dict[int, tuple[OrderKey, Span]] = {}
+
+    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+        if key is None:
+            return
+        latest = self._latest.get(row.proc)
+        count = row.count
+        last = key if count == 1 else (*key[:3], key[3] + count - 1)
+        self._latest[row.proc] = last, entry.span
+        if latest is None:
+            self.o4.instances += count - 1
+            return
+        self.o4.instances += count
+        if latest[0] >= key:
+            reason = (
+                f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)} with "
+                f"key {key[2]}.{key[3]} after {self.findings.label(latest[1])} with "
+                f"{latest[0][2]}.{latest[0][3]}"
+            )
+            earlier = self.findings.row(Kind.DELIVER, row.proc, latest[1])
+            self.findings.convict(self.o4, reason, earlier, row)
+
+
+class Agreement:
+    """The order of one configuration's messages, as whoever came first at each place saw it.
+
+    The list holds spans, and only its end is kept. A process stands before a span, or so many
+    messages into it. One that stands before the part that is kept is `lost`.
+    """
+
+    __slots__ = ("at", "base", "gone", "inside", "lost", "spans")
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.base = 0
+        """Spans that are no longer in the list."""
+        self.gone = 0
+        """Messages in them."""
+        self.at: dict[int, int] = {}
+        """By process: the span it stands at, counted from the very first."""
+        self.inside: dict[int, int] = {}
+        """Of processes inside a span: how many of its messages they delivered."""
+        self.lost: dict[int, int] = {}
+        """Of lost processes: how many messages they delivered in all."""
+
+    def trim(self, keep: int) -> None:
+        """Forget all but the last spans."""
+        drop = len(self.spans) - keep
+        for proc, at in [*self.at.items()]:
+            here = at - self.base
+            if here < drop:
+                passed = sum(span[3] for span in self.spans[:here])
+                self.lost[proc] = self.gone + passed + self.inside.pop(proc, 0)
+                del self.at[proc]
+        self.gone += sum(span[3] for span in self.spans[:drop])
+        self.base += drop
+        del self.spans[:drop]
+
+
+class Prefix:
+    """O6: within a view, what processes delivered are beginnings of one sequence."""
+
+    names = ("O6",)
+
+    def __init__(self, findings: Findings, window: int) -> None:
+        self.findings = findings
+        (self.o6,) = map(findings.tally, self.names)
+        self._window = window
+
+    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+        place, proc = process.place, row.proc
+        order = place.agreement or self._begin(place)
+        at = order.at.get(proc)
+        if at is not None and proc not in order.inside:
+            here, spans = at - order.base, order.spans
+            if here == len(spans):
+                spans.append(entry.span)
+                order.at[proc] = at + 1
+                if here >= 2 * self._window:
+                    order.trim(self._window)
+                return
+            if spans[here] == entry.span:
+                order.at[proc] = at + 1
+                self.o6.instances += row.count
+                return
+        if place.defined and (place.regular or place.mask & process.bit):
+            self._compare(row, place, entry.span)
+
+    def _begin(self, place: "Configuration") -> Agreement:
+        order = place.agreement = Agreement()
+        if place.lost:
+            self.findings.doubt(self.o6, f"{place.name} was forgotten, and then delivered in")
+        return order
+
+    def _compare(self, row: Row, place: "Configuration", span: Span) -> None:
+        """The same, message by message where spans are cut in different ways or are gone."""
+        order, proc = place.agreement, row.proc
+        assert order is not None
+        src, inc, first, count = span
+        end = first + count
+        if proc not in order.at:
+            passed = order.lost.pop(proc, 0)
+            if passed + count < order.gone:
+                order.lost[proc] = passed + count
+                end = first  # None of it can be compared.
+            else:
+                order.at[proc] = order.base
+            if passed < order.gone:
+                who = self.findings.name(proc)
+                reason = f"{who} delivers in {place.name} where the order is already forgotten"
+                self.findings.doubt(self.o6, reason)
+                first += order.gone - passed
+        at, inside = order.at.get(proc, 0), order.inside.pop(proc, 0)
+        while first < end:
+            here = at - order.base
+            if here == len(order.spans):
+                order.spans.append((src, inc, first, end - first))
+            other = order.spans[here]
+            step = min(end - first, other[3] - inside)
+            self.o6.instances += step
+            if (src, inc, first) != (other[0], other[1], other[2] + inside):
+                self._differ(row, place, (src, inc, first, 1), (*other[:2], other[2] + inside, 1))
+                return
+            first += step
+            inside += step
+            if inside == other[3]:
+                at, inside = at + 1, 0
+        if proc in order.at:
+            order.at[proc] = at
+            if inside:
+                order.inside[proc] = inside
+
+    def _differ(self, row: Row, place: "Configuration", here: Span, there: Span) -> None:
+        other = self.findings.row(Kind.DELIVER, None, there)
+        who = "others" if other is None else self.findings.name(other.proc)
+        reason = (
+            f"in {place.name} {self.findings.name(row.proc)} delivers {self.findings.label(here)} "
+            f"where {who} delivered {self.findings.label(there)}"
+        )
+        self.findings.convict(self.o6, reason, other, row)

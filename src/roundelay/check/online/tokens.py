@@ -1,0 +1,44 @@
+"""K3: in one ring, who has the token has it alone."""
+
+from typing import TYPE_CHECKING
+
+from roundelay.check.online.findings import Findings
+from roundelay.trace.schema import Row
+
+if TYPE_CHECKING:
+    from roundelay.check.online.views import Configuration, Views
+
+
+class TokenExclusion:
+    """K3: nobody acquires a token before the last one who did released it, crashed or moved on."""
+
+    names = ("K3",)
+
+    def __init__(self, findings: Findings, views: "Views") -> None:
+        self.findings = findings
+        (self.k3,) = map(findings.tally, self.names)
+        self._views = views
+        self._holder: dict[Configuration, Row] = {}
+        """By ring: the row in which its token was acquired."""
+
+    def token(self, row: Row) -> None:
+        ring = self._views.processes[row.proc].regular
+        held = self._holder.get(ring)
+        if row.tag == "release":
+            if held is not None and held.proc == row.proc:
+                del self._holder[ring]
+            return
+        self.k3.instances += 1
+        if held is not None and held.proc != row.proc:
+            who, other = self.findings.name(row.proc), self.findings.name(held.proc)
+            reason = f"{who} acquires the token in {ring.name} while {other} has it"
+            self.findings.convict(self.k3, reason, held, row)
+        self._holder[ring] = row
+
+    def crash(self, row: Row) -> None:
+        """Also when it moves on: the token it had is gone."""
+        for ring, held in [*self._holder.items()]:
+            if held.proc == row.proc:
+                del self._holder[ring]
+
+    install = crash

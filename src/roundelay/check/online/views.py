@@ -1,0 +1,221 @@
+"""Where each process is, and what the installs say: M1, M2, M4."""
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from roundelay.check.online.findings import Findings
+from roundelay.core.effects import Kind
+from roundelay.trace.schema import REGULAR, Row
+
+if TYPE_CHECKING:
+    from roundelay.check.online.order import Agreement
+    from roundelay.check.online.window import Entry, Window
+
+ABANDONED_MAX = 64
+"""Views that nobody is in any more and whose messages are still remembered. Somebody may yet
+install one late; the messages of all of them together must fit in one window besides."""
+
+CONTENTS_MAX = 4096
+"""Views whose kind and members are remembered."""
+
+ViewName = tuple[int, int]
+"""seq, rep."""
+
+
+class Configuration:
+    """A view as those in it share it, or the one implicit view of a static group."""
+
+    __slots__ = (
+        "agreement",
+        "defined",
+        "entries",
+        "inhabitants",
+        "lost",
+        "mask",
+        "name",
+        "rank",
+        "regular",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        rank: ViewName,
+        mask: int,
+        *,
+        regular: bool = True,
+        lost: bool = False,
+    ) -> None:
+        self.name = name
+        self.rank = rank
+        self.mask = mask
+        """Its members."""
+        self.regular = regular
+        self.defined = True
+        """False for what processes are in that installed no view where others did."""
+        self.lost = lost
+        """Whether it was forgotten once: what was delivered in it before is unknown."""
+        self.inhabitants = 0
+        """Processes that are in it, or in a transitional view after it."""
+        self.entries: deque[Entry] = deque()
+        """Its part of the window, the oldest first; entries sent again in a later view linger."""
+        self.agreement: Agreement | None = None
+        """The order of its messages, once any is delivered."""
+
+    def same(self, other: "Configuration") -> bool:
+        """Whether both are one view, also if it was forgotten in between."""
+        return self is other or (
+            (self.rank, self.regular, self.defined) == (other.rank, other.regular, other.defined)
+        )
+
+
+class Process:
+    """A process and where it is."""
+
+    __slots__ = ("bit", "number", "place", "regular")
+
+    def __init__(self, number: int, place: Configuration) -> None:
+        self.number = number
+        self.bit = 1 << number
+        self.place = place
+        """The view it is in."""
+        self.regular = place
+        """That view if it is regular, else the regular one before."""
+
+
+class Processes(dict[int, Process]):
+    """By number."""
+
+    def __missing__(self, number: int) -> Process:
+        raise ValueError(f"a row of node number {number}, but there are {len(self)} nodes")
+
+
+class Views:
+    """Follows every process through its views.
+
+    Until somebody installs a view the group is taken to be static. From then on a process that
+    installed none is nowhere: no promise about views is owed to it.
+    """
+
+    names = ("M1", "M2", "M4")
+
+    def __init__(self, findings: Findings, nodes: int, window: "Window") -> None:
+        self.findings = findings
+        self.m1, self.m2, self.m4 = map(findings.tally, self.names)
+        self.outside = Configuration("the static group", (0, 0), (1 << nodes) - 1)
+        """Where a process begins a life: the static group, or no view at all."""
+        self.processes = Processes((i, Process(i, self.outside)) for i in range(nodes))
+        self._window = window
+        self._known: dict[tuple[int, int, int], Configuration] = {}
+        self._contents: dict[ViewName, tuple[int, tuple[int, ...]]] = {}
+        self._forgotten: ViewName | None = None
+        """The greatest view whose members are forgotten."""
+        self._latest: dict[int, ViewName] = {}
+        """By process: the view it installed last."""
+        self._abandoned: deque[Configuration] = deque()
+
+    def install(self, row: Row) -> None:
+        outside = self.outside
+        outside.name, outside.mask, outside.defined = "no view", 0, False
+        outside.agreement = None
+        members = row.members or ()
+        view = row.c_seq or 0, row.c_rep or 0
+        self._check(row, view, members)
+        process = self.processes[row.proc]
+        place = self._enter(row, view, members)
+        self._move(process, place, place if place.regular else process.regular)
+
+    def crash(self, row: Row) -> None:
+        self._move(self.processes[row.proc], self.outside, self.outside)
+
+    recover = crash
+
+    def _check(self, row: Row, view: ViewName, members: tuple[int, ...]) -> None:
+        who = self.findings.name(row.proc)
+        named = self._named(view)
+        self.m1.instances += 1
+        if row.proc not in members:
+            self.findings.convict(self.m1, f"{who} installs {named}, which does not list it", row)
+        latest = self._latest.get(row.proc)
+        self._latest[row.proc] = view
+        if latest is not None:
+            self.m2.instances += 1
+            if view <= latest:
+                reason = f"{who} installs {named} after {self._named(latest)}"
+                self.findings.convict(self.m2, reason, self._install(row.proc, latest), row)
+        self.m4.instances += 1
+        content = self._contents.get(view)
+        if content is None:
+            if self._forgotten is not None and view <= self._forgotten:
+                self.findings.doubt(
+                    self.m4, f"{who} installs {named}, older than views already forgotten"
+                )
+        elif content != (row.c_kind or 0, tuple(sorted(members))):
+            reason = f"{who} installs {named} with another kind or other members than before"
+            self.findings.convict(self.m4, reason, self._install(None, view), row)
+
+    def _enter(self, row: Row, view: ViewName, members: tuple[int, ...]) -> Configuration:
+        """The configuration that the row installs."""
+        kind = row.c_kind or 0
+        known = self._known.get((*view, kind))
+        if known is not None:
+            return known
+        content = self._contents.get(view)
+        lost = content is not None and content[0] == kind
+        if content is None:
+            lost = self._forgotten is not None and view <= self._forgotten
+            self._contents[view] = kind, tuple(sorted(members))
+            self._shorten()
+        mask = sum(1 << member for member in set(members) if member >= 0)
+        place = Configuration(self._named(view), view, mask, regular=kind == REGULAR, lost=lost)
+        self._known[*view, kind] = place
+        return place
+
+    def _shorten(self) -> None:
+        """Forget the content of the oldest view, unless somebody is still in it."""
+        if len(self._contents) <= CONTENTS_MAX:
+            return
+        view = next(iter(self._contents))
+        content = self._contents.pop(view)
+        place = self._known.get((*view, content[0]))
+        if place is not None and place.inhabitants:
+            self._contents[view] = content
+        elif self._forgotten is None or view > self._forgotten:
+            self._forgotten = view
+
+    def _move(self, process: Process, place: Configuration, regular: Configuration) -> None:
+        left = (process.place, process.regular)
+        process.place, process.regular = place, regular
+        place.inhabitants += 1
+        regular.inhabitants += 1
+        for old in left:
+            old.inhabitants -= 1
+            if old.inhabitants <= 0 and old is not self.outside:
+                self._abandoned.append(old)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Let abandoned views go once they are many or hold much."""
+        abandoned = self._abandoned
+        while abandoned and (
+            len(abandoned) > ABANDONED_MAX
+            or sum(len(place.entries) for place in abandoned) > self._window.size
+        ):
+            place = abandoned.popleft()
+            if place.inhabitants > 0 or place in abandoned:
+                continue  # Somebody came back to it.
+            self._window.forget(place)
+            place.agreement = None
+            for view in [view for view, known in self._known.items() if known is place]:
+                del self._known[view]
+
+    def _named(self, view: ViewName) -> str:
+        return f"view {view[0]}.{self.findings.name(view[1])}"
+
+    def _install(self, proc: int | None, view: ViewName) -> Row | None:
+        """A remembered install of a view, by this process or any; the latest."""
+        for row in reversed(self.findings.recent):
+            named = row.kind == Kind.INSTALL and (row.c_seq, row.c_rep) == view
+            if named and proc in (None, row.proc):
+                return row
+        return None

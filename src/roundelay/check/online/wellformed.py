@@ -1,0 +1,124 @@
+"""Whether the trace itself can be trusted: T1 to T4."""
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from roundelay.check.online.findings import Findings
+from roundelay.check.online.window import FORGOTTEN, WHOLE, Entry
+from roundelay.core.effects import Kind
+from roundelay.trace.schema import Row
+
+if TYPE_CHECKING:
+    from roundelay.check.online.views import Process
+
+
+class _Log:
+    """Where one process is in the writing of its rows."""
+
+    __slots__ = ("crash", "following", "inc")
+
+    def __init__(self) -> None:
+        self.inc: int | None = None
+        """The life it is in, or was in until it crashed; None before its first row."""
+        self.following = 0
+        """Number of its next row."""
+        self.crash: Row | None = None
+        """Why it is down."""
+
+
+class Logs:
+    """T1: rows of a life are numbered 0, 1, 2 ... T2: a process does nothing while it is down.
+
+    Unlike every other check this one sees all rows, frames and timers too.
+    """
+
+    names = ("T1", "T2")
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.t1, self.t2 = map(findings.tally, self.names)
+        self._logs: defaultdict[int, _Log] = defaultdict(_Log)
+
+    def append(self, row: Row) -> None:
+        log = self._logs[row.proc]
+        if row.lseq == log.following and row.inc == log.inc and log.crash is None:
+            log.following += 1
+        else:
+            self._unexpected(row, log)
+
+    def crash(self, row: Row) -> None:
+        self._logs[row.proc].crash = row
+
+    def recover(self, row: Row) -> None:
+        log = self._logs[row.proc]
+        who = self.findings.name(row.proc)
+        if log.crash is None:
+            self.findings.convict(self.t2, f"{who} recovers though it never crashed", row)
+        elif row.inc <= log.crash.inc:
+            reason = f"{who} recovers as incarnation {row.inc}, which it was before"
+            self.findings.convict(self.t2, reason, log.crash, row)
+        log.crash = None
+
+    def _unexpected(self, row: Row, log: _Log) -> None:
+        """A row that begins a life, or one that is out of its place."""
+        who = self.findings.name(row.proc)
+        if log.inc is None:
+            self.t2.instances += 1
+        elif row.kind in (Kind.RECOVER, Kind.DROP):
+            pass  # A frame that is lost at a node that is down is the network's doing.
+        elif log.crash is not None:
+            reason = f"{who} has a {row.kind} row after it crashed"
+            self.findings.convict(self.t2, reason, log.crash, row)
+        elif row.inc != log.inc:
+            reason = f"{who} changes from incarnation {log.inc} to {row.inc} without a recovery"
+            self.findings.convict(self.t2, reason, row)
+        if row.inc != log.inc:
+            self.t1.instances += 1
+            log.inc, log.following = row.inc, 0
+        if row.lseq != log.following:
+            repeats = row.lseq < log.following
+            what = f"repeats row {row.lseq}" if repeats else f"lacks row {log.following}"
+            reason = f"the log of {who} in incarnation {row.inc} {what}"
+            self.findings.convict(self.t1, reason, row)
+        log.following = row.lseq + 1
+
+
+class Origins:
+    """T3: a message is sent once, or taken back before it is sent again in another view.
+    T4: nothing is received before it was sent."""
+
+    names = ("T3", "T4")
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.t3, self.t4 = map(findings.tally, self.names)
+
+    def originate(self, row: Row, process: "Process", entry: Entry) -> None:
+        self.t3.instances += 1
+        if entry.origin is None and entry.memory != FORGOTTEN:
+            return
+        who, what = self.findings.name(row.proc), self.findings.label(entry.span)
+        first = self.findings.row(Kind.ORIGINATE, entry.origin, entry.span)
+        if entry.origin is not None and entry.origin != row.proc:
+            reason = f"{who} sends {what}, which {self.findings.name(entry.origin)} has sent"
+            self.findings.convict(self.t3, reason, first, row)
+        elif entry.memory != WHOLE:
+            reason = f"{who} sends {what} again, long after the window let go of it"
+            self.findings.doubt(self.t3, reason)
+        elif not entry.withdrawn:
+            reason = f"{who} sends {what} twice without taking it back in between"
+            self.findings.convict(self.t3, reason, first, row)
+        elif entry.sent_in is not None and entry.sent_in.same(process.regular):
+            reason = f"{who} sends {what} twice in {process.regular.name}"
+            self.findings.convict(self.t3, reason, first, row)
+
+    def receive(self, row: Row, process: "Process", entry: Entry) -> None:
+        self.t4.instances += row.count
+        if entry.origin is not None:
+            return
+        who, what = self.findings.name(row.proc), self.findings.label(entry.span)
+        if entry.memory == FORGOTTEN:
+            self.findings.doubt(self.t4, f"{who} receives {what}, which is long forgotten")
+        else:
+            reason = f"{who} receives {what} before anybody sent it"
+            self.findings.convict(self.t4, reason, row)

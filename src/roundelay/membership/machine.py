@@ -1,0 +1,662 @@
+"""Membership: Gather, Commit, Recovery, and the engine's life between them.
+
+Follows [Totem95] section 6 and 7; numbers with § refer to it.
+
+    paper            here                     meaning
+    my_ring_id       self.ring                newest ring whose Commit token was accepted
+    my_proc_set      self.procs               who should be in the next ring
+    my_fail_set      self.fails               who of those has failed
+    consensus        self.agreed              who is known to hold the same two sets
+    state            self.phase
+
+Theory of operation
+===================
+
+*Operational*: a view is installed and its engine runs. A suspicion, a frame of a stranger or a
+Join ends this. *Gather*: nodes tell each other in Joins whom they hear and whom they have given
+up, until all who are left say the same. *Commit*: the smallest of them sends a Commit token round
+twice, once to collect what each brings along, once to show it to all. *Recovery*: over the new
+ring they exchange what they hold of their old views. Then each installs: it ends the old view with
+what the exchange allows, shows the transitional view, ends that, and shows the new view.
+
+The engine of the old view goes on during Gather, is frozen when a Commit token is accepted, since
+what it reports there must stay true, and sealed when Recovery begins. An attempt that fails leaves
+it frozen or sealed until a later one succeeds.
+
+The token of the forming ring retires once it finds a node that has installed already: then all
+have. Until a node knows that its successor has, it goes on retransmitting.
+
+Deviations from the paper: nobody puts itself into its own fail set; an outsider's fail set is not
+merged; a membership that fails repeatedly loses its largest member; a node that was given up more
+than once is left alone for a while, which grows.
+"""
+
+import contextlib
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, assert_never
+
+from roundelay.core.contract import Boot, Engine, Origin
+from roundelay.core.effects import (
+    CancelTimer,
+    Effect,
+    Install,
+    Kind,
+    Persist,
+    Record,
+    Send,
+    SetTimer,
+    Suspect,
+)
+from roundelay.core.ids import NodeId, View, ViewId
+from roundelay.core.value import value
+from roundelay.membership.messages import (
+    ATTEMPTS_MAX,
+    Commit,
+    Entry,
+    Installed,
+    Join,
+    Merge,
+    Message,
+    Primary,
+    RingItem,
+    RingToken,
+)
+from roundelay.membership.primary import first_primary, is_primary
+from roundelay.membership.recovery import Recovery
+from roundelay.membership.ring import RingConfig, Token
+from roundelay.membership.storage import STEP, last_seq, pack
+from roundelay.wire.primitives import WireError
+
+JOIN = "join"
+CONSENSUS = "consensus"
+LOSS = "ring_loss"
+RETRANSMIT = "ring_retransmit"
+MERGE = "merge_detect"
+FORGIVE = "forgive"
+PAUSE = "pause "
+"""Timer, followed by a node's name: until then we do not merge with that node."""
+
+
+class Phase(StrEnum):
+    """What membership is doing."""
+
+    OPERATIONAL = "operational"
+    GATHER = "gather"
+    COMMIT = "commit"
+    RECOVERY = "recovery"
+
+
+class Hold(StrEnum):
+    """What the engine may still do in the view that was last installed."""
+
+    LIVE = "live"
+    FROZEN = "frozen"
+    SEALED = "sealed"
+
+
+@value
+class MembershipConfig:
+    """Timers in seconds, for a LAN."""
+
+    join_s: float = 0.010
+    """Between Joins. Several must fit into `consensus_s`."""
+    consensus_s: float = 0.120
+    """Until silent nodes are given up. At least 1.2 times `ring_loss_s`: a peer that is stuck in
+    Commit needs that long to come back."""
+    ring_loss_s: float = 0.100
+    """Until a Commit token or the token of a forming ring is taken for lost."""
+    ring_retransmit_s: float = 0.015
+    """Between its retransmissions; at least four must fit into `ring_loss_s`."""
+    merge_detect_s: float = 0.200
+    """Between signs of life of a ring whose representative has nothing to say."""
+    repeat_limit: int = 3
+    """Failures of one membership before its largest member is given up."""
+    pause_s: float = 0.200
+    """How long a node given up twice is left alone; doubles with every further time."""
+    pause_max_s: float = 3.0
+    forgive_s: float = 5.0
+    """A view that lasts this long clears its members of having been given up."""
+    early_frames_max: int = 1024
+    """Frames of a view kept until it is installed here too."""
+    ring: RingConfig = RingConfig()
+
+
+class Membership:
+    """The membership of one node, and the engine that runs in its views."""
+
+    def __init__(
+        self,
+        boot: Boot,
+        founders: tuple[NodeId, ...],
+        engine: Engine[Any],
+        config: MembershipConfig | None = None,
+    ) -> None:
+        self.node = boot.node
+        self.config = config or MembershipConfig()
+        self.engine = engine
+        self.phase = Phase.OPERATIONAL
+        self.hold = Hold.SEALED
+        self.ring = ViewId(0, boot.node)
+        self.view = View(self.ring, (boot.node,))
+        self.procs: set[NodeId] = {boot.node}
+        self.fails: set[NodeId] = set()
+        self.agreed: set[NodeId] = set()
+        self.commit_wait = False
+        self.max_seq = 0
+        """Largest ring number heard of."""
+        self.attempts: tuple[Primary, ...] = ()
+        """Primary views that a peer may have installed and this node did not."""
+        self.obligation: tuple[NodeId, ...] = ()
+        self.recovery: Recovery | None = None
+        """The ring being formed; after installation, until its token has retired."""
+        self._boot = boot
+        self._founders = tuple(sorted(founders))
+        self._primary = first_primary(self._founders, restarted=boot.incarnation > 0)
+        self._commit: Commit | None = None
+        self._commit_seq = 0
+        self._repeats: tuple[tuple[NodeId, ...], int] = ((), 0)
+        self._given_up: dict[NodeId, int] = {}
+        self._paused: set[NodeId] = set()
+        self._spoke = False
+        self._early: list[tuple[Origin, Any]] = []
+        self._engine_began = False
+        """The view a node starts in is there only to be left: its engine does not run."""
+        self._engine_timers: set[str] = set()
+        self._lives: dict[NodeId, int] = {}
+        self._out: list[Effect[Any]] = []
+
+    # Inputs
+
+    def start(self) -> list[Effect[Any]]:
+        stored = last_seq(self._boot)
+        if self._boot.incarnation:
+            self._emit(Record(Kind.RECOVER, stable_seq=stored))
+        # A number of its own for every start: a node that restarts before anybody noticed must
+        # not look like a continuing member of its old ring.
+        self.ring = ViewId(stored + STEP, self.node)
+        self.max_seq = self.ring.seq
+        self._persist()
+        alone = Entry(self.node, self.ring, primary=self._primary)
+        primary = is_primary([alone], self._founders)
+        self.view = View(self.ring, (self.node,), primary=primary)
+        self._note_primary(self.view)
+        self._emit(Install(self.view))
+        self._gather()
+        return self._drain()
+
+    def submit(self) -> list[Effect[Any]]:
+        """Packets wait."""
+        if self.hold is Hold.LIVE:
+            self._run(self.engine.submit())
+        return self._drain()
+
+    def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
+        if isinstance(message, Message):
+            self._on_message(origin, message)
+        else:
+            self._on_engine(origin, message)
+        return self._drain()
+
+    def expire(self, timer: str) -> list[Effect[Any]]:
+        if timer in self._engine_timers:
+            self._engine_timers.discard(timer)
+            self._run(self.engine.expire(timer))
+        elif timer == JOIN:
+            self._emit(Send(self._join(), self.view.id))
+            self._emit(SetTimer(JOIN, self.config.join_s))
+        elif timer == CONSENSUS:
+            self._on_consensus_timer()
+        elif timer == LOSS:
+            self._on_loss()
+        elif timer == RETRANSMIT:
+            self._retransmit()
+        elif timer == MERGE:
+            self._on_merge_timer()
+        elif timer == FORGIVE:
+            for member in self.view.members:
+                self._given_up.pop(member, None)
+        elif timer.startswith(PAUSE):
+            self._paused.discard(timer.removeprefix(PAUSE))
+        return self._drain()
+
+    # Frames
+
+    def _on_message(self, origin: Origin, m: Message) -> None:
+        match m:
+            case RingToken():
+                self._on_ring_token(origin, m)
+            case RingItem():
+                self._on_ring_item(origin, m)
+            case Join():
+                self._on_join(origin, m)
+            case Commit():
+                self._on_commit(m)
+            case Merge():
+                if origin.view != self.ring:
+                    self._on_foreign(origin)
+            case Installed():
+                self._on_installed(origin)
+            case _:
+                assert_never(m)
+
+    def _on_engine(self, origin: Origin, message: Any) -> None:
+        """A frame of an engine: of this view's, of one that comes, or of somebody else's."""
+        if origin.view == self.view.id and origin.node in self.view.members:
+            if self.hold is not Hold.SEALED:
+                self._run(self.engine.receive(origin, message))
+        elif self.recovery is not None and origin.view == self.ring:
+            # An already installed peer. What does not fit is lost, as frames may be.
+            if len(self._early) < self.config.early_frames_max:
+                self._early.append((origin, message))
+        else:
+            self._on_foreign(origin)
+
+    def _on_foreign(self, origin: Origin) -> None:
+        """§6.1: somebody is there who is not with us."""
+        self._meet(origin)
+        node, view = origin.node, origin.view
+        late = node in self.view.members and view is not None and view.seq < self.view.id.seq
+        if late or origin.view == self.ring or node == self.node:
+            return  # Late, or an early frame of the ring being formed.
+        if self.phase is Phase.OPERATIONAL:
+            if node not in self._paused:
+                self.procs.add(node)
+                self._gather()
+        elif self.phase is Phase.GATHER and node not in self.procs and not self.commit_wait:
+            self.procs.add(node)
+            self._gather()
+
+    # Gather
+
+    def _gather(self) -> None:
+        """§6.2: begin, or begin again, to agree on who is there."""
+        self.phase = Phase.GATHER
+        self.commit_wait = False
+        self.recovery = None
+        self._commit = None
+        self._early.clear()
+        self.procs.add(self.node)
+        self.agreed = {self.node}
+        for timer in (LOSS, RETRANSMIT, MERGE, FORGIVE):
+            self._emit(CancelTimer(timer))
+        self._emit(Send(self._join(), self.view.id))
+        self._emit(SetTimer(JOIN, self.config.join_s))
+        self._emit(SetTimer(CONSENSUS, self.config.consensus_s))
+        self._check_consensus()
+
+    def _join(self) -> Join:
+        return Join(tuple(sorted(self.procs)), tuple(sorted(self.fails)), self.ring.seq)
+
+    def _on_join(self, origin: Origin, m: Join) -> None:
+        node = origin.node
+        if self.phase in (Phase.COMMIT, Phase.RECOVERY):
+            assert self._commit is not None
+            member = any(entry.node == node for entry in self._commit.entries)
+            if not member or m.ring_seq < self.ring.seq:
+                return
+            self._gather()  # That member has abandoned the ring: so must we, before anything else.
+        self._meet(origin)
+        procs, fails = set(m.procs), set(m.fails)
+        self.max_seq = max(self.max_seq, m.ring_seq)
+        operational = self.phase is Phase.OPERATIONAL
+        if operational:
+            members = self.view.members
+            if node in members and m.ring_seq < self.ring.seq:
+                return  # Left over from the formation of this ring.
+            if node not in members and (fails.intersection(members) or node in self._paused):
+                return  # It is still giving one of us up; or we leave it alone for now.
+        elif self.commit_wait and node not in self.procs - self.fails:
+            return
+        if procs == self.procs and fails == self.fails:
+            if operational:
+                self._gather()
+            self.agreed.add(node)
+            self._check_consensus()
+            return
+        if procs <= self.procs and fails <= self.fails:
+            if operational:
+                self._gather()
+            return  # Our own Join tells it what it does not know.
+        if node in self.fails:
+            return  # Given up in this round.
+        before = (len(self.procs), len(self.fails))
+        self.procs |= procs | {node}
+        if self.node in fails:
+            self.fails.add(node)
+        elif node in self.view.members:
+            self.fails |= fails
+        self.procs |= self.fails
+        if operational or before != (len(self.procs), len(self.fails)):
+            self._gather()
+        if self.phase is Phase.GATHER and procs == self.procs and fails == self.fails:
+            self.agreed.add(node)
+            self._check_consensus()
+
+    def _check_consensus(self, *, alone: bool = False) -> None:
+        """§6.2: has everybody who is left said what we say? Then the smallest forms the ring."""
+        if self.phase is not Phase.GATHER:
+            return
+        members = tuple(sorted(self.procs - self.fails))
+        if not self.agreed.issuperset(members):
+            return
+        if members == (self.node,) and not self.fails and not alone:
+            return  # Just started: others may be about to answer.
+        if members[0] == self.node:
+            self._form(members)
+        elif not self.commit_wait:
+            self.commit_wait = True
+            self._emit(CancelTimer(CONSENSUS))
+            self._emit(SetTimer(LOSS, self.config.ring_loss_s))
+
+    def _on_consensus_timer(self) -> None:
+        if self.procs - self.fails == {self.node}:
+            self._check_consensus(alone=True)
+            return
+        self.fails |= self.procs - self.fails - self.agreed
+        self._gather()
+
+    def _on_loss(self) -> None:
+        """The ring being formed got stuck."""
+        if self._commit is not None:
+            self._count_failure(tuple(entry.node for entry in self._commit.entries))
+        elif self.commit_wait:
+            self._count_failure(tuple(sorted(self.procs - self.fails)))
+        self._gather()
+
+    def _count_failure(self, members: tuple[NodeId, ...]) -> None:
+        """§6.3: a membership that fails again and again must shrink, or this never ends."""
+        last, count = self._repeats
+        count = count + 1 if last == members else 1
+        self._repeats = (members, count)
+        if count >= self.config.repeat_limit and members[-1] != self.node:
+            self.fails.add(members[-1])
+            self.procs |= self.fails
+            self._repeats = ((), 0)
+
+    # Commit
+
+    def _form(self, members: tuple[NodeId, ...]) -> None:
+        """§6.3: the representative makes the Commit token and takes it first."""
+        seq = max(self.ring.seq, self.max_seq) + STEP
+        entries = tuple(Entry(member) for member in members)
+        self._accept_commit(Commit(ViewId(seq, self.node), 0, 0, entries))
+
+    def _on_commit(self, m: Commit) -> None:
+        match self.phase:
+            case Phase.GATHER:
+                members = {entry.node for entry in m.entries}
+                mine = m.index < len(m.entries) and m.entries[m.index].node == self.node
+                if (
+                    mine
+                    and members == self.procs - self.fails
+                    and m.ring.rep == m.entries[0].node
+                    and m.ring.seq > self.ring.seq
+                ):
+                    self._accept_commit(m)
+            case Phase.COMMIT:
+                complete = m.index == len(m.entries)
+                if m.ring == self.ring and complete and m.token_seq > self._commit_seq:
+                    self._enter_recovery(m)
+            case Phase.RECOVERY:
+                assert self.recovery is not None
+                mine = self.recovery.representative == self.node
+                if m.ring == self.ring and mine and m.token_seq > self._commit_seq:
+                    self._commit_seq = m.token_seq
+                    self._visit(self.recovery.first_token(m.token_seq))
+            case Phase.OPERATIONAL:
+                pass  # Late.
+
+    def _accept_commit(self, m: Commit) -> None:
+        """First rotation: freeze the engine and fill in our entry."""
+        if self.hold is Hold.LIVE:
+            self.hold = Hold.FROZEN
+            for timer in sorted(self._engine_timers):
+                self._emit(CancelTimer(timer))
+            self._engine_timers.clear()
+        summary = self.engine.freeze() if self._engine_began else b""
+        entry = Entry(
+            self.node, self.view.id, summary, self.obligation, self._primary, self.attempts
+        )
+        entries = (*m.entries[: m.index], entry, *m.entries[m.index + 1 :])
+        self.ring = m.ring
+        self.max_seq = max(self.max_seq, m.ring.seq)
+        self._persist()  # Before any frame shows that we know this ring.
+        self.phase = Phase.COMMIT
+        self.commit_wait = False
+        self._early.clear()
+        for timer in (JOIN, CONSENSUS):
+            self._emit(CancelTimer(timer))
+        self._pass_commit(Commit(m.ring, m.token_seq + 1, m.index + 1, entries))
+
+    def _pass_commit(self, m: Commit) -> None:
+        """Send the Commit token on; a ring of one goes through it all at once."""
+        self._commit = m
+        self._commit_seq = m.token_seq
+        if len(m.entries) == 1:
+            # Its own successor: the next reception, which needs a larger number than its own.
+            self._on_commit(Commit(m.ring, m.token_seq + 1, m.index, m.entries))
+            return
+        self._emit(Send(m, self.view.id, self._next_of(m)))
+        self._emit(SetTimer(LOSS, self.config.ring_loss_s))
+        self._emit(SetTimer(RETRANSMIT, self.config.ring_retransmit_s))
+
+    def _next_of(self, m: Commit) -> NodeId:
+        names = [entry.node for entry in m.entries]
+        return names[(names.index(self.node) + 1) % len(names)]
+
+    # Recovery
+
+    def _enter_recovery(self, m: Commit) -> None:
+        """Second rotation: everybody's entry is known."""
+        recovery = Recovery(self.node, m, self.view.id, self.config.ring)
+        assert self.node in recovery.transitional, "a node does not come from its own view"
+        try:
+            items = self.engine.seal(recovery.summaries) if self._engine_began else ()
+        except WireError:
+            return  # No member wrote that summary; the real token is yet to come.
+        recovery.offer(items)
+        self.phase = Phase.RECOVERY
+        self.recovery = recovery
+        self.hold = Hold.SEALED
+        recovery.ring.token_seq = m.token_seq + 1
+        self._pass_commit(Commit(m.ring, m.token_seq + 1, m.index, m.entries))
+
+    def _on_ring_token(self, origin: Origin, m: RingToken) -> None:
+        recovery = self.recovery
+        if origin.view != self.ring or recovery is None:
+            if self.phase is Phase.OPERATIONAL and origin.view == self.view.id:
+                self._emit(Send(Installed(), self.view.id, origin.node))
+            return
+        fresh = recovery.ring.accepts(m.token)
+        if self.phase is Phase.RECOVERY:
+            if fresh:
+                self._visit(m.token)
+        elif self.phase is Phase.OPERATIONAL:
+            if fresh:
+                self._retire()  # It came round once more: everybody has installed.
+            else:
+                self._emit(Send(Installed(), self.view.id, origin.node))
+
+    def _on_ring_item(self, origin: Origin, m: RingItem) -> None:
+        if origin.view != self.ring or self.recovery is None:
+            return
+        item = self.recovery.receive(m)
+        if item is None or self.phase is not Phase.RECOVERY or not self._engine_began:
+            return
+        # A forged item is no item: what it displaced is still offered by whoever has it.
+        with contextlib.suppress(WireError):
+            self._out += self.engine.absorb(item)
+
+    def _on_installed(self, origin: Origin) -> None:
+        if (
+            self.phase is Phase.OPERATIONAL
+            and self.recovery is not None
+            and origin.view == self.ring
+            and origin.node == self.recovery.successor
+        ):
+            self._retire()
+
+    def _visit(self, token: Token) -> None:
+        recovery = self.recovery
+        assert recovery is not None
+        alone = len(recovery.members) == 1
+        while True:
+            complete = recovery.complete
+            step = recovery.visit(token)
+            if recovery.complete and not complete:
+                self.obligation = recovery.obligations
+                self._doubt(recovery)
+            for item in step.sends:
+                self._emit(Send(item, self.ring))
+            if step.accused is not None:
+                self.fails.add(step.accused)
+                self._gather()
+                return
+            if not alone or step.install:
+                break
+            token = step.token  # A ring of one is its own successor.
+        if not alone:
+            self._emit(Send(RingToken(step.token), self.ring, recovery.successor))
+            self._emit(SetTimer(LOSS, self.config.ring_loss_s))
+            self._emit(SetTimer(RETRANSMIT, self.config.ring_retransmit_s))
+        if step.install:
+            self._install()
+
+    def _retransmit(self) -> None:
+        """§5.2: nothing shows that our token went on; send it again, unchanged."""
+        if self.recovery is not None and self.recovery.ring.last is not None:
+            token = RingToken(self.recovery.ring.last)
+            self._emit(Send(token, self.ring, self.recovery.successor))
+        elif self._commit is not None:
+            self._emit(Send(self._commit, self.view.id, self._next_of(self._commit)))
+        else:
+            return
+        self._emit(SetTimer(RETRANSMIT, self.config.ring_retransmit_s))
+
+    def _retire(self) -> None:
+        """The forming ring's token is of no use any more."""
+        self.recovery = None
+        self._commit = None
+        for timer in (LOSS, RETRANSMIT):
+            self._emit(CancelTimer(timer))
+
+    # Installing
+
+    def _install(self) -> None:
+        """§7: end the old view, show the transitional one, end it, and enter the new one."""
+        recovery = self.recovery
+        assert recovery is not None
+        old = self.view
+        passing = View(
+            ViewId(recovery.id.seq - 1, recovery.transitional[0]),
+            recovery.transitional,
+            transitional=True,
+            previous=old.id,
+        )
+        withdrawn: tuple[Any, ...] = ()
+        if self._engine_began:
+            end = self.engine.conclude(recovery.summaries, passing, recovery.obligations)
+            self._out += end.regular
+            self._emit(Install(passing))
+            self._out += end.transitional
+            withdrawn = end.withdrawn
+        else:
+            self._emit(Install(passing))
+        for packet in withdrawn:
+            self._emit(Record(Kind.WITHDRAW, packet, old.id))
+        self.view = View(
+            recovery.id,
+            recovery.members,
+            primary=is_primary(recovery.entries, self._founders),
+            previous=passing.id,
+        )
+        self._note_primary(self.view)
+        self._emit(Install(self.view))
+        self._leave_alone(old)
+        self.phase = Phase.OPERATIONAL
+        self.hold = Hold.LIVE
+        self.procs = set(recovery.members)
+        self.fails = set()
+        self.obligation = ()
+        self._repeats = ((), 0)
+        self._spoke = False
+        if len(recovery.members) == 1:
+            self._retire()
+        self._emit(SetTimer(MERGE, self.config.merge_detect_s))
+        if self._given_up:
+            self._emit(SetTimer(FORGIVE, self.config.forgive_s))
+        early, self._early = self._early, []
+        self._engine_began = True
+        self._run(self.engine.start(self.view))
+        for origin, message in early:
+            if self.hold is Hold.LIVE and origin.node in self.view.members:
+                self._run(self.engine.receive(origin, message))
+
+    def _note_primary(self, view: View) -> None:
+        if view.primary:
+            self._primary = Primary(view.id, view.members)
+            self.attempts = ()
+
+    def _doubt(self, recovery: Recovery) -> None:
+        """A peer may install from here on. If the view is primary, that must be remembered."""
+        if is_primary(recovery.entries, self._founders):
+            attempt = Primary(recovery.id, recovery.members)
+            self.attempts = (*self.attempts, attempt)[-ATTEMPTS_MAX:]
+
+    def _leave_alone(self, old: View) -> None:
+        """Remember whom we gave up; somebody given up twice is not taken back at once."""
+        for node in sorted(self.fails.intersection(old.members)):
+            times = self._given_up[node] = self._given_up.get(node, 0) + 1
+            if times > 1:
+                pause = min(self.config.pause_s * 2 ** (times - 2), self.config.pause_max_s)
+                self._paused.add(node)
+                self._emit(SetTimer(PAUSE + node, pause))
+
+    def _meet(self, origin: Origin) -> None:
+        """A restarted node begins with a clean record."""
+        if origin.incarnation > self._lives.get(origin.node, 0):
+            self._lives[origin.node] = origin.incarnation
+            self._given_up.pop(origin.node, None)
+            self._paused.discard(origin.node)
+
+    def _on_merge_timer(self) -> None:
+        """§6.1 leaves idle rings unheard: the representative of one says that it is there."""
+        if self.view.members[0] == self.node and not self._spoke:
+            self._emit(Send(Merge(), self.view.id))
+        self._spoke = False
+        self._emit(SetTimer(MERGE, self.config.merge_detect_s))
+
+    # The engine
+
+    def _run(self, effects: Iterable[Effect[Any]]) -> None:
+        """Pass on what the engine wants, except for suspicions, which are ours."""
+        suspicion: Suspect | None = None
+        for effect in effects:
+            match effect:
+                case Suspect():
+                    suspicion = suspicion or effect
+                    continue
+                case SetTimer():
+                    self._engine_timers.add(effect.timer)
+                case CancelTimer():
+                    self._engine_timers.discard(effect.timer)
+                case Send():
+                    self._spoke = self._spoke or effect.to is None
+                case _:
+                    pass
+            self._emit(effect)
+        if suspicion is not None and self.phase is Phase.OPERATIONAL:
+            self._emit(suspicion)
+            self.fails.update(node for node in suspicion.members if node != self.node)
+            self._gather()
+
+    def _persist(self) -> None:
+        self._emit(Persist(pack(self.ring.seq, self._boot.incarnation)))
+
+    def _emit(self, effect: Effect[Any]) -> None:
+        self._out.append(effect)
+
+    def _drain(self) -> list[Effect[Any]]:
+        out, self._out = self._out, []
+        return out

@@ -1,0 +1,132 @@
+"""Recovery: a ring that is being formed exchanges what its members hold of their old views.
+
+Follows [Totem95] section 7. The members that come from one old view make up its transitional
+view; each offers the items of that view that it holds, and after the exchange they hold the same.
+The token shows when: its flag is set while anybody has items left, and once it stayed clear for
+three visits and all that was exchanged has reached everybody, the ring can be installed.
+
+Deviations: items are always exchanged, whatever earlier attempts achieved; the flag is cleared by
+whoever set it, also with an empty queue; members of other old views keep items only to serve
+requests for them.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from roundelay.core.contract import Item
+from roundelay.core.ids import NodeId, ViewId
+from roundelay.core.value import value
+from roundelay.membership.messages import Commit, RingItem
+from roundelay.membership.ring import Ring, RingConfig, Token
+
+
+@value
+class Step:
+    """What a visit of the forming ring's token asks for."""
+
+    sends: tuple[RingItem, ...]
+    token: Token
+    """To be forwarded, stamped."""
+    accused: NodeId | None
+    install: bool
+    """Everybody has everything: install after forwarding."""
+
+
+class Recovery:
+    """One attempt to form a ring, from the second rotation of its Commit token on."""
+
+    def __init__(self, me: NodeId, commit: Commit, old: ViewId, config: RingConfig) -> None:
+        self.id = commit.ring
+        self.members = tuple(entry.node for entry in commit.entries)
+        self.entries = commit.entries
+        self.old = old
+        companions = [entry for entry in commit.entries if entry.old == old]
+        self.transitional = tuple(entry.node for entry in companions)
+        """Members that come from the same old view as this node, itself among them."""
+        self.summaries: Mapping[NodeId, bytes] = {e.node: e.summary for e in companions}
+        obliged = {*self.transitional, *(node for e in companions for node in e.obligation)}
+        self.obligations = tuple(sorted(obliged))
+        """Whose messages are delivered even behind a gap: also those of members that were here
+        in an earlier attempt, which a peer may have installed."""
+        self.ring: Ring[RingItem] = Ring(self.members.index(me), len(self.members), config)
+        self.complete = False
+        """All items of the old view are here: from now on a peer may install."""
+        self._me = me
+        self._queue: dict[tuple[int, ...], Item] = {}
+        self._count = 0
+        self._install_seq: int | None = None
+        self._flagged = False
+
+    @property
+    def successor(self) -> NodeId:
+        return self.members[self.ring.successor]
+
+    @property
+    def representative(self) -> NodeId:
+        return self.members[0]
+
+    def offer(self, items: Sequence[Item]) -> None:
+        """What this node holds of the old view and others may lack."""
+        self._queue = {item.key: item for item in items}
+
+    def first_token(self, token_seq: int) -> Token:
+        """The token that the representative makes of the Commit token."""
+        self._flagged = bool(self._queue)
+        return Token(token_seq, flag=self._flagged)
+
+    def receive(self, m: RingItem) -> Item | None:
+        """Keep an item; it is returned if it is of this node's old view."""
+        if not self.ring.store(m.seq, m) or m.old != self.old:
+            return None
+        self._queue.pop(m.item.key, None)  # Somebody was quicker.
+        return m.item
+
+    def visit(self, token: Token) -> Step:
+        """Use the token, as far as items are left, and see how far the exchange is."""
+        # Numbers are given in `visit`; an item gets its own as it is pulled.
+        seq = token.seq
+
+        def pull() -> RingItem | None:
+            nonlocal seq
+            if not self._queue:
+                return None
+            seq += 1
+            key = next(iter(self._queue))
+            return RingItem(seq, self.old, self._queue.pop(key))
+
+        visit = self.ring.visit(token, len(self._queue), pull)
+        token = self._flag(visit.token)
+        self._count = 0 if token.flag else self._count + 1
+        if self._count == 2:
+            self._install_seq = token.seq
+        if self._install_seq is not None and self._count >= 2:
+            self.complete = self.complete or self.ring.aru >= self._install_seq
+        accused = None if visit.accused is None else self.members[visit.accused]
+        hop = token if accused is not None else self.ring.forward(token)
+        done = self._count >= 3 and self._install_seq is not None
+        return Step(
+            tuple(item for _, item in (*visit.again, *visit.fresh)),
+            hop,
+            accused,
+            done and accused is None and self.ring.safe_line >= (self._install_seq or 0),
+        )
+
+    def _flag(self, token: Token) -> Token:
+        """§7.1: set while items are left here; cleared by whoever set it."""
+        flag = token.flag
+        if self._queue:
+            if not flag:
+                flag = self._flagged = True
+        elif flag and self._flagged:
+            flag = self._flagged = False
+        if flag == token.flag:
+            return token
+        return Token(
+            token.token_seq,
+            token.seq,
+            token.aru,
+            token.aru_id,
+            token.requests,
+            token.fcc,
+            token.backlog,
+            flag,
+        )

@@ -1,0 +1,390 @@
+"""Totem single-ring ordering.
+
+Follows [Totem95]; section numbers in comments refer to it. The ring itself, with its token, its
+requests and its flow control, is `membership.ring`: recovery uses one too. Here is what makes it
+an engine: when packets are delivered, when the token rests, and how a view ends.
+
+    paper                    here                       meaning
+    my_high_delivered        self.delivered             last sequence number delivered
+    safe                     packet.service is SAFE     delivered once everybody has it
+    token loss timeout       "token_loss"               the view is over
+    token retransmission     "token_retransmit"         our last token is sent again
+
+Deviations: an idle ring rests instead of spinning, with the node that sent last; a ring of one has
+no token on the wire; at a view change what was safe at one member alone counts for nothing, only
+what some member had delivered does.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, assert_never
+
+from roundelay.core.contract import Conclusion, Item, Origin, Outlet
+from roundelay.core.effects import (
+    CancelTimer,
+    Deliver,
+    Effect,
+    Kind,
+    Record,
+    Send,
+    SetTimer,
+    Suspect,
+)
+from roundelay.core.ids import NodeId, Packet, Service, View
+from roundelay.core.value import value
+from roundelay.membership.ring import Ring, RingConfig, Token
+from roundelay.wire.packet import read_packet, write_packet
+from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
+
+LOSS = "token_loss"
+RETRANSMIT = "token_retransmit"
+HOLD = "token_hold"
+
+
+@value
+class Config:
+    """Timers for a LAN; counts as in `RingConfig`."""
+
+    token_loss_s: float = 0.100
+    """Without a token for so long, the view is over. Too short: a loaded node is expelled."""
+    token_retransmit_s: float = 0.015
+    """Until a token whose passing on nothing shows is sent again; four fit into the loss."""
+    token_hold_s: float = 0.008
+    """How long the token of an idle ring rests; shorter than the retransmission."""
+    idle_rotations: int = 3
+    """Visits without anything to do before the token rests."""
+    window_packets: int = 80
+    visit_packets: int = 20
+    requests_max: int = 30
+    buffer_packets: int = 4096
+    fail_to_receive_visits: int = 250
+
+    @property
+    def ring(self) -> RingConfig:
+        return RingConfig(
+            self.window_packets,
+            self.visit_packets,
+            self.requests_max,
+            self.buffer_packets,
+            self.fail_to_receive_visits,
+        )
+
+
+@value
+class TokenPass:
+    """The token, to the successor."""
+
+    token: Token
+
+    def __str__(self) -> str:
+        return str(self.token)
+
+
+@value
+class Data:
+    """A packet at its place, from its sender or from whoever was asked for it."""
+
+    seq: int
+    packet: Packet
+
+    def __str__(self) -> str:
+        return f"{self.seq}: {self.packet}"
+
+
+@value
+class HoldCancel:
+    """To the node where the token rests: somebody has something to say."""
+
+
+Message: TypeAlias = TokenPass | Data | HoldCancel
+
+
+class TotemCodec:
+    """Totem's messages to bytes and back."""
+
+    tags: Mapping[int, str] = {1: "TOKEN", 2: "DATA", 3: "HOLDCANCEL"}
+
+    def encode(self, message: Message) -> tuple[int, bytes]:
+        w = Writer()
+        match message:
+            case Data():
+                w.u64(message.seq)
+                write_packet(w, message.packet)
+                return 2, w.done()
+            case TokenPass():
+                message.token.write(w)
+                return 1, w.done()
+            case HoldCancel():
+                return 3, b""
+            case _:
+                assert_never(message)
+
+    def decode(self, tag: int, data: bytes, start: int) -> Message:
+        r = Reader(data, start)
+        message: Message
+        match tag:
+            case 1:
+                message = TokenPass(Token.read(r))
+            case 2:
+                message = Data(r.u64(I64_MAX), read_packet(r))
+            case 3:
+                message = HoldCancel()
+            case _:
+                raise WireError(Reason.MALFORMED, f"tag {tag}")
+        r.done()
+        return message
+
+
+class TotemEngine:
+    """One member of the ring."""
+
+    codec = TotemCodec()
+
+    def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
+        self.node = node
+        self.config = config or Config()
+        self._outlet = outlet
+        self._out: list[Effect[Message]] = []
+
+    def start(self, view: View) -> list[Effect[Message]]:
+        self.view = view
+        self.ring: Ring[Packet] = Ring(
+            view.members.index(self.node), len(view.members), self.config.ring
+        )
+        self.delivered = 0
+        self.frozen = False
+        self.held: Token | None = None
+        """The token while it rests here, not yet used."""
+        self.last_sender = view.members[0]
+        """Who sent the packet with the highest number: the token rests with it."""
+        self.idle = 0
+        """Visits in a row without anything to do."""
+        self.claimed = 0
+        """Up to here this node has claimed that all have everything."""
+        self._cancelled = False
+        if self.ring.size == 1:
+            self._visit_alone()
+        else:
+            self._emit(SetTimer(LOSS, self.config.token_loss_s))
+            if self.ring.me == 0:
+                self._visit(Token(0))
+        return self._drain()
+
+    def submit(self) -> list[Effect[Message]]:
+        if self.ring.size == 1:
+            self._visit_alone()
+        elif self.held is not None:
+            self._release()
+        elif self.idle >= self.config.idle_rotations and not self._cancelled:
+            self._cancelled = True  # Once is enough until the token has been here.
+            if self.last_sender != self.node:
+                self._emit(Send(HoldCancel(), self.view.id, self.last_sender))
+        return self._drain()
+
+    def receive(self, origin: Origin, message: Message) -> list[Effect[Message]]:
+        match message:
+            case Data():
+                self._on_data(message)
+            case TokenPass():
+                self._on_token(message.token)
+            case HoldCancel():
+                if self.held is not None and not self.frozen:
+                    self._release()
+            case _:
+                assert_never(message)
+        return self._drain()
+
+    def expire(self, timer: str) -> list[Effect[Message]]:
+        match timer:
+            case "token_loss":
+                self._emit(Suspect((), "the token is lost"))
+            case "token_retransmit":
+                if self.ring.last is not None and self.held is None:
+                    self._send_token(self.ring.last)
+            case "token_hold":
+                if self.held is not None:
+                    self._release()
+            case _:
+                raise AssertionError(f"unknown timer {timer}")
+        return self._drain()
+
+    # Packets and the token
+
+    def _on_data(self, m: Data) -> None:
+        if m.packet.span.node not in self.view.members:
+            return
+        self._emit(Record(Kind.RECEIVE, m.packet.span, self.view.id))
+        if m.seq > self.ring.high_seq:
+            self.last_sender = m.packet.span.node
+        if not self.ring.store(m.seq, m.packet) or self.frozen:
+            return
+        if self.ring.last is not None and m.seq > self.ring.last.seq and self.held is None:
+            # Proof that the token went on after us.
+            self._emit(SetTimer(RETRANSMIT, self.config.token_retransmit_s))
+        self._deliver()
+
+    def _on_token(self, token: Token) -> None:
+        if self.frozen or self.held is not None or not self.ring.accepts(token):
+            return
+        self._emit(SetTimer(LOSS, self.config.token_loss_s))
+        self._emit(CancelTimer(RETRANSMIT))
+        self._emit(Record(Kind.TOKEN, view=self.view.id, tag="acquire"))
+        quiet = (
+            token.seq == self.ring.high_seq
+            and token.aru == token.seq
+            and self.ring.aru == token.seq
+            and not token.requests
+            and not token.backlog
+            and not self._outlet.waiting
+            and self.ring.last is not None
+            and self.ring.last.seq == token.seq
+        )
+        self.idle = self.idle + 1 if quiet else 0
+        self._cancelled = False
+        rests_here = self.last_sender == self.node
+        settled = self.ring.safe_line == token.seq
+        if self.idle > self.config.idle_rotations and rests_here and settled:
+            self.held = token
+            self._emit(SetTimer(HOLD, self.config.token_hold_s))
+        else:
+            self._use(token)
+
+    def _release(self) -> None:
+        """End the rest: use the token and pass it on."""
+        token, self.held = self.held, None
+        assert token is not None
+        self._emit(CancelTimer(HOLD))
+        if self._outlet.waiting:
+            self.idle = 0
+        self._use(token)
+
+    def _visit(self, token: Token) -> None:
+        """A token that did not come over the wire: the first."""
+        self._emit(Record(Kind.TOKEN, view=self.view.id, tag="acquire"))
+        self._use(token)
+
+    def _use(self, token: Token) -> None:
+        """§5.1: one visit."""
+        visit = self.ring.visit(token, self._outlet.waiting, self._outlet.pull)
+        for seq, packet in visit.again:
+            self._emit(Send(Data(seq, packet), self.view.id))
+        self._originate(visit.fresh)
+        self._emit(Record(Kind.TOKEN, view=self.view.id, tag="release"))
+        if visit.accused is not None:
+            accused = self.view.members[visit.accused]
+            self._emit(Suspect((accused,), "it fails to receive"))
+            return
+        self._send_token(self.ring.forward(visit.token))
+        self._deliver()
+        self._settle()
+
+    def _originate(self, fresh: Sequence[tuple[int, Packet]]) -> None:
+        for seq, packet in fresh:
+            self._emit(Record(Kind.ORIGINATE, packet, self.view.id))
+            self._emit(Record(Kind.ORDER, packet.span, self.view.id, (seq, 0), level=1))
+            if self.ring.size > 1:
+                self._emit(Send(Data(seq, packet), self.view.id))
+            self.last_sender = self.node
+
+    def _send_token(self, token: Token) -> None:
+        successor = self.view.members[self.ring.successor]
+        self._emit(Send(TokenPass(token), self.view.id, successor))
+        self._emit(SetTimer(RETRANSMIT, self.config.token_retransmit_s))
+
+    def _visit_alone(self) -> None:
+        """A ring of one: each packet is ordered, safe and delivered as it comes."""
+        token = self.ring.last or Token(0)
+        while self._outlet.waiting:
+            visit = self.ring.visit(token, self._outlet.waiting, self._outlet.pull)
+            self._originate(visit.fresh)
+            token = self.ring.forward(self.ring.forward(visit.token))  # Two rotations at once.
+            self._deliver()
+            self._settle()
+
+    def _deliver(self) -> None:
+        """§5.2: in order, without gaps; a safe packet waits, and so does what is behind it."""
+        while (packet := self.ring.have.get(self.delivered + 1)) is not None:
+            if packet.service is Service.SAFE and self.delivered + 1 > self.ring.safe_line:
+                return
+            self.delivered += 1
+            self._emit(Deliver(packet, self.view.id, (self.delivered, 0)))
+
+    def _settle(self) -> None:
+        """Claim what everybody has, and forget it."""
+        line = min(self.ring.safe_line, self.delivered)
+        for seq in range(self.claimed + 1, line + 1):
+            span = self.ring.have[seq].span
+            self._emit(Record(Kind.STABLE, span, self.view.id, level=1))
+        self.claimed = line
+        self.ring.discard(line)
+
+    # The end of a view
+
+    def freeze(self) -> bytes:
+        self.frozen = True
+        w = Writer()
+        w.u64(self.ring.aru)
+        w.u64(self.delivered)
+        return w.done()
+
+    def seal(self, summaries: Mapping[NodeId, bytes]) -> Sequence[Item]:
+        lowest = min(_summary(summary)[0] for summary in summaries.values())
+        return [
+            Item((seq,), _encode(self.ring.have[seq]))
+            for seq in sorted(self.ring.have)
+            if seq > lowest
+        ]
+
+    def absorb(self, item: Item) -> list[Record]:
+        packet = read_packet(Reader(item.body))
+        if len(item.key) != 1 or packet.span.node not in self.view.members:
+            raise WireError(Reason.MALFORMED, "not an item of this ring")
+        self.ring.store(item.key[0], packet)
+        return [Record(Kind.RECEIVE, packet.span, self.view.id)]
+
+    def conclude(
+        self,
+        summaries: Mapping[NodeId, bytes],
+        transitional: View,
+        obligations: tuple[NodeId, ...],
+    ) -> Conclusion:
+        """§7: first what the old view allows, then, up to the first gap, all, and behind it what
+        members sent that are bound to have it."""
+        high_delivered = max(_summary(summary)[1] for summary in summaries.values())
+        regular: list[Deliver] = []
+        while (packet := self.ring.have.get(self.delivered + 1)) is not None:
+            if packet.service is Service.SAFE and self.delivered + 1 > high_delivered:
+                break
+            self.delivered += 1
+            regular.append(Deliver(packet, self.view.id, (self.delivered, 0)))
+        assert self.delivered >= high_delivered, "a member delivered what nobody has"
+        late: list[Deliver] = []
+        gap = False
+        for seq in range(self.delivered + 1, self.ring.high_seq + 1):
+            packet = self.ring.have.get(seq)
+            gap = gap or packet is None
+            if packet is not None and (not gap or packet.span.node in obligations):
+                late.append(Deliver(packet, self.view.id, (seq, 0)))
+        self.delivered = self.ring.high_seq
+        return Conclusion(tuple(regular), tuple(late))
+
+    def _emit(self, effect: Effect[Message]) -> None:
+        self._out.append(effect)
+
+    def _drain(self) -> list[Effect[Message]]:
+        out, self._out = self._out, []
+        return out
+
+
+def _summary(summary: bytes) -> tuple[int, int]:
+    """aru and the last number delivered, as `freeze` wrote them."""
+    r = Reader(summary)
+    return r.u64(), r.u64()
+
+
+def _encode(packet: Packet) -> bytes:
+    w = Writer()
+    write_packet(w, packet)
+    return w.done()
+
+
+engine = TotemEngine

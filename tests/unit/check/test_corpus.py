@@ -1,0 +1,50 @@
+"""Every line of corpus.txt is judged as it says."""
+
+import pytest
+from tests.unit.check.trial import Case, corpus
+
+from roundelay.check import PROPERTIES, Validity, check, profile
+
+CASES = list(corpus())
+VIOLATING = [case for case in CASES if not case.clean]
+CLEAN = [case for case in CASES if case.clean]
+
+
+def test_the_corpus_is_complete():
+    assert len(VIOLATING) == 63
+    assert len(CLEAN) == 6
+
+
+@pytest.mark.parametrize("case", VIOLATING, ids=str)
+def test_a_violating_trace_is_convicted(case: Case):
+    manifest, rows = case.trace()
+    report = check(rows, manifest, profile=list(PROPERTIES))
+    verdict = report[case.head[0]]
+    assert verdict in report.violated, verdict
+    assert verdict.reason
+    assert verdict.witness
+    assert verdict.instances >= 1
+
+
+@pytest.mark.parametrize("case", CLEAN, ids=str)
+def test_a_clean_trace_trips_nothing_in_its_profile(case: Case):
+    manifest, rows = case.trace()
+    _, protocol, rules, mode = case.head[:4]
+    held = profile(protocol, rules, case.resilience, mode, len(manifest.nodes))
+    report = check(rows, manifest, profile=held)
+    assert report.ok, [v for v in report.verdicts if v.reason]
+    assert not report.violated
+    assert any(verdict.validity is Validity.OK for verdict in report.verdicts)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in VIOLATING if case.head[0][0] in "MDO"], ids=str
+)
+def test_a_witness_alone_convicts(case: Case):
+    """Nothing that matters was left out of it, and the trace may be forgotten."""
+    manifest, rows = case.trace()
+    name = case.head[0]
+    verdict = check(rows, manifest, profile=[name])[name]
+    again = check(verdict.witness, manifest, profile=[name])[name]
+    assert again.validity is Validity.VIOLATED, (verdict, again)
+    assert len(again.witness) <= len(verdict.witness) <= len(rows)
