@@ -9,7 +9,18 @@ pass. A trace that may lack rows shows nothing, a property that crashes shows no
 protocol outside its assumptions promised nothing: each has a verdict of its own.
 """
 
-from roundelay.check import delivery, membership, wellformed
+from roundelay.check import (
+    causal,
+    delivery,
+    envelope,
+    keys,
+    liveness,
+    membership,
+    order,
+    stability,
+    tokens,
+    wellformed,
+)
 from roundelay.check.judge import Report, check, profile_of
 from roundelay.check.model import Model, read_model
 from roundelay.check.profiles import Profile, Standing, profile
@@ -30,11 +41,16 @@ __all__ = [
     "read_model",
 ]
 
-for _name in ("acyclicity", "causal", "keys", "order", "stability", "tokens", "liveness", "envelope"):
-    import importlib.util
-
-    if importlib.util.find_spec(f"roundelay.check.{_name}"):
-        importlib.import_module(f"roundelay.check.{_name}")
-
-_DECLARING = (delivery, membership, wellformed)
+_DECLARING = (
+    wellformed,
+    membership,
+    delivery,
+    order,
+    causal,
+    keys,
+    stability,
+    tokens,
+    liveness,
+    envelope,
+)
 """Modules that fill PROPERTIES as they are imported."""

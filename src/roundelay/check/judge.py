@@ -1,6 +1,8 @@
 """Judging a trace: which properties, in which order, and when a verdict may count."""
 
-from collections.abc import Callable, Iterable, Sequence
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from roundelay.check.model import Model, read_model
@@ -84,9 +86,23 @@ def check(
     ValueError, for the user, if a property or protocol has no such name.
     """
     held = _resolve(profile, manifest)
-    model = read_model(rows, manifest, layer=held.layer)
-    judge = _Judge(model, held, progress)
-    return Report(held, tuple(judge.verdicts(_serious(problems, manifest))))
+    with _no_collection():
+        model = read_model(rows, manifest, layer=held.layer)
+        judge = _Judge(model, held, progress)
+        return Report(held, tuple(judge.verdicts(_serious(problems, manifest))))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the garbage collector away: an indexed trace is millions of objects without a cycle,
+    and to look through them again and again takes longer than to index them."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def profile_of(manifest: Manifest | None) -> Profile:

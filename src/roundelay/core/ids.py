@@ -49,7 +49,7 @@ class View:
 
     def __str__(self) -> str:
         kind = "T" if self.transitional else "R"
-        return f"{kind}{self.id}{{{','.join(self.members)}}}{'!' if self.primary else ''}"
+        return f"{kind}{self.id}{{{','.join(self.members)}}}"
 
 
 class Span(NamedTuple):

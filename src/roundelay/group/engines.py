@@ -4,8 +4,11 @@ import dataclasses
 import importlib
 from collections.abc import Mapping
 from functools import partial
+from typing import TypeVar
 
 from roundelay.core.contract import EngineFactory
+
+C = TypeVar("C")
 
 MODULES = {
     "template": "roundelay.protocols.template",
@@ -14,18 +17,30 @@ MODULES = {
 """Where each engine lives: a module with an `engine` (its class) and a `Config`."""
 
 
+STATIC_ONLY = frozenset({"template"})
+"""Engines that notice no failure, and so cannot end a view."""
+
+
 def engine_factory(name: str, options: Mapping[str, str] | None = None) -> EngineFactory:
     """The engine of that name, configured by `options`: text, as files and flags give it."""
     if name not in MODULES:
         raise ValueError(f"no engine is called {name!r}; there are: {', '.join(MODULES)}")
     module = importlib.import_module(MODULES[name])
-    config = module.Config(**_typed(name, module.Config, options or {}))
-    return partial(module.engine, config=config)
+    return partial(module.engine, config=configure(name, module.Config, options or {}))
+
+
+def configure(name: str, config: type[C], options: Mapping[str, str]) -> C:
+    """A configuration with these fields set, each read as its type; `name` is for errors."""
+    return config(**_typed(name, config, options))
 
 
 def _typed(name: str, config: type, options: Mapping[str, str]) -> dict[str, object]:
     """Options with the types of the fields they set."""
-    fields = {field.name: field for field in dataclasses.fields(config)}
+    fields = {
+        field.name: field
+        for field in dataclasses.fields(config)
+        if isinstance(field.default, str | int | float)
+    }
     typed: dict[str, object] = {}
     for option, text in options.items():
         if option not in fields:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from roundelay.sim.host import Costs
+from roundelay.core.ids import NodeId
+from roundelay.sim.host import Costs, Transmission
 from roundelay.sim.network import Bus, Channel, Lan, Manual, Network, Switched, Wan
 from roundelay.sim.units import duration_ns, per_second, rate_bps, share, size_bytes
 
@@ -77,6 +78,36 @@ def costs(options: Mapping[str, str]) -> Costs:
     tags = {name: duration_ns(text) for name, text in options.items() if name.isupper()}
     rest = {name: text for name, text in options.items() if not name.isupper()}
     return Costs(**settings(rest, known, "costs"), tag_ns=tags)
+
+
+def loser(
+    tag: str,
+    senders: tuple[NodeId, ...],
+    receivers: tuple[NodeId, ...],
+    times: int,
+    fields: Mapping[str, str],
+) -> Callable[[Transmission, NodeId], bool]:
+    """A rule that loses copies of matching frames, at most `times` of them unless that is 0."""
+    left = times
+
+    def lost(transmission: Transmission, receiver: NodeId) -> bool:
+        nonlocal left
+        matches = (
+            (left > 0 or not times)
+            and transmission.tag == tag
+            and transmission.sender in senders
+            and receiver in receivers
+            and _has(transmission.frame.message, fields)
+        )
+        left -= matches
+        return matches
+
+    return lost
+
+
+def _has(message: object, fields: Mapping[str, str]) -> bool:
+    """Whether a message has these fields, with values that show so."""
+    return all(str(getattr(message, name, None)) == text for name, text in fields.items())
 
 
 def split(arguments: list[str]) -> tuple[list[str], dict[str, str]]:

@@ -11,15 +11,18 @@ from roundelay.check import check
 from roundelay.check.verdict import Validity
 from roundelay.core.contract import Boot, Core
 from roundelay.core.effects import Deliver, Suspect
-from roundelay.core.ids import NodeId, Service
-from roundelay.group.engines import engine_factory
+from roundelay.core.ids import NodeId, Service, View
+from roundelay.group.engines import STATIC_ONLY, configure, engine_factory
+from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
+from roundelay.membership.machine import MembershipConfig
 from roundelay.sim.arguments import (
     LOAD,
     RATES,
     costs,
     exactly,
     link,
+    loser,
     network,
     none_left,
     settings,
@@ -75,6 +78,8 @@ class Story:
         self._progress = progress
         self._engine = "template"
         self._options: dict[str, str] = {}
+        self._static = True
+        self._membership = MembershipConfig()
         self._network: Network = Manual()
         self._costs = Costs()
         self._world: World | None = None
@@ -103,7 +108,7 @@ class Story:
             nodes=self.world.nodes,
             protocol=self._engine,
             rules=self._options.get("rules", "safe"),
-            mode="static" if self._stack is None else "views",
+            mode="static" if self._static else "views",
             seed=self.seed,
             revision=__version__,
             config={"scenario": scenario, "options": self._options},
@@ -160,9 +165,18 @@ class Story:
 
     def _cmd_engine(self, arguments: list[str]) -> None:
         self._before_nodes()
-        names, self._options = split(arguments)
-        (self._engine,) = exactly(1, names, "one engine")
+        words, self._options = split(arguments)
+        modes = [word for word in words if word in ("static", "views")]
+        names = [word for word in words if word not in modes]
+        (self._engine,) = exactly(1, names, "one engine, and static or views if you like")
+        self._static = "static" in modes or (not modes and self._engine in STATIC_ONLY)
         engine_factory(self._engine, self._options)
+
+    def _cmd_membership(self, arguments: list[str]) -> None:
+        self._before_nodes()
+        words, options = split(arguments)
+        exactly(0, words, "options alone")
+        self._membership = configure("membership", MembershipConfig, options)
 
     def _cmd_seed(self, arguments: list[str]) -> None:
         self._before_nodes()
@@ -189,7 +203,7 @@ class Story:
 
     def _cmd_nodes(self, arguments: list[str]) -> None:
         self._before_nodes()
-        names = arguments
+        names = [word for word in arguments if word != "down"]
         if len(names) == 1 and names[0].isdecimal() and int(names[0]) > 1:
             names = [chr(ord("a") + i) for i in range(min(int(names[0]), 26))]
         if len(set(names)) != len(names) or not names:
@@ -200,7 +214,9 @@ class Story:
         def core(boot: Boot) -> Core[Any]:
             if self._stack is not None:
                 return self._stack(boot, members)
-            return StaticStack(boot, members, factory)
+            if self._static:
+                return StaticStack(boot, members, factory)
+            return Stack(boot, members, factory, self._membership)
 
         self.choices = Choices(self.seed, self._given)
         self._log = {node: [] for node in members}
@@ -213,7 +229,13 @@ class Story:
             costs=self._costs,
             observer=self._observe,
         )
-        self._world.start()
+        if "down" not in arguments:
+            self._world.start()
+
+    def _cmd_start(self, arguments: list[str]) -> None:
+        if not arguments:
+            raise ValueError("name the nodes to start, like: start a b")
+        self.world.start(*(self._node(name) for name in arguments))
 
     def _before_nodes(self) -> None:
         if self._world is not None:
@@ -339,6 +361,19 @@ class Story:
             raise ValueError("write a copy and its fate, like: fate a/3>b lost")
         assert self.choices is not None
         self.choices.force(arguments[0], Fate.parse(" ".join(arguments[1:])))
+
+    def _cmd_lose(self, arguments: list[str]) -> None:
+        """Lose copies by rule: of a type, with these fields, between these nodes, so many."""
+        words, options = split(arguments)
+        (tag,) = exactly(1, words, "a message type, or none to lose no more")
+        if tag == "none":
+            self.world.filters = []
+            return
+        senders = self._nodes(options.pop("from", ",".join(self.world.nodes)))
+        receivers = self._nodes(options.pop("to", ",".join(self.world.nodes)))
+        self.world.filters.append(
+            loser(tag, senders, receivers, int(options.pop("times", "0")), options)
+        )
 
     def _cmd_crash(self, arguments: list[str]) -> None:
         words, options = split(arguments)
@@ -478,6 +513,8 @@ def _sentence(node: NodeId, verb: str, what: Any) -> str:
         case Deliver():
             key = "" if what.key is None else f" at {what.key[0]}.{what.key[1]}"
             return f"{node} delivers {what.packet}{key}"
+        case View():
+            return f"{node} installs {what}{' primary' if what.primary else ''}"
         case Suspect():
             return f"{node} suspects {' '.join(what.members) or 'the view'}: {what.reason}"
         case _:

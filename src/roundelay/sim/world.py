@@ -19,6 +19,9 @@ Factory = Callable[[Boot], Core[Any]]
 Storage = Literal["kept", "lost", "torn"]
 """What a crash leaves of stable storage."""
 
+Filter = Callable[[Transmission, NodeId], bool]
+"""Whether a copy of a frame on its way to a node is lost."""
+
 Observer = Callable[[NodeId, str, Any], None]
 """Told what happens as it happens: node, verb, and the effect, view or transmission."""
 
@@ -55,6 +58,8 @@ class World:
         self.rates = Rates()
         self.cuts: set[tuple[NodeId, NodeId]] = set()
         """Links, sender to receiver, that carry nothing."""
+        self.filters: list[Filter] = []
+        """What is lost by rule, not by chance."""
         self.held: list[tuple[Transmission, NodeId]] = []
         """On a manual network: copies that wait for the scenario, oldest first."""
         self.frames = 0
@@ -71,10 +76,11 @@ class World:
         )
         self.hosts = {node: Host(self, node) for node in self.nodes}
 
-    def start(self) -> None:
-        """Boot every node, in order of their names."""
-        for host in self.hosts.values():
-            host.boot()
+    def start(self, *nodes: NodeId) -> None:
+        """Boot these nodes, or all, in order of their names."""
+        for node in sorted(nodes) or self.nodes:
+            if self.hosts[node].incarnation < 0:
+                self.hosts[node].boot()
 
     def run(self, duration_ns: int) -> None:
         """Let virtual time pass."""
@@ -174,6 +180,7 @@ class World:
         """End every fault but crashes: liveness is owed from here on."""
         self.rates = Rates()
         self.cuts = set()
+        self.filters = []
         for host in self.hosts.values():
             host.slow_ns = 0
             host.drift = 1.0
@@ -218,6 +225,8 @@ class World:
                 if (sender, receiver) in self.cuts:
                     self.drop("cut", transmission, receiver)
             receivers = tuple(r for r in receivers if (sender, r) not in self.cuts)
+        if self.filters:
+            receivers = self._filtered(transmission, receivers)
         if type(self.network) is Manual:
             self.held += [(transmission, receiver) for receiver in receivers]
             return
@@ -246,6 +255,18 @@ class World:
                 loop.at(time, hosts[receiver].arrive, arrival)
                 if fate.copy_ns is not None:
                     loop.at(time + fate.copy_ns, hosts[receiver].arrive, arrival)
+
+    def _filtered(
+        self, transmission: Transmission, receivers: tuple[NodeId, ...]
+    ) -> tuple[NodeId, ...]:
+        """Those whose copy no rule takes away; each rule is asked once about each copy."""
+        kept = []
+        for receiver in receivers:
+            if any(lost(transmission, receiver) for lost in self.filters):
+                self.drop("loss", transmission, receiver)
+            else:
+                kept.append(receiver)
+        return tuple(kept)
 
     def drop(self, reason: str, transmission: Transmission, receiver: NodeId) -> None:
         """Record that a copy of a frame never got anywhere."""

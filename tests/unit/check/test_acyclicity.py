@@ -97,7 +97,7 @@ def test_it_agrees_with_brute_force():
 
 def test_circles_are_shortest_within_their_knot():
     rng = random.Random(7)
-    seen = set()
+    seen: set[int] = set()
     while len(seen) < 3:
         lines = ["".join(rng.sample("abcdefg", 3)) for _ in range(5)]
         cycle = find_cycle(lines)

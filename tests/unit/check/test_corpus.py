@@ -1,9 +1,10 @@
 """Every line of corpus.txt is judged as it says."""
 
 import pytest
-from tests.unit.check.trial import Case, corpus
 
 from roundelay.check import PROPERTIES, Validity, check, profile
+
+from .trial import Case, corpus
 
 CASES = list(corpus())
 VIOLATING = [case for case in CASES if not case.clean]
@@ -37,9 +38,7 @@ def test_a_clean_trace_trips_nothing_in_its_profile(case: Case):
     assert any(verdict.validity is Validity.OK for verdict in report.verdicts)
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in VIOLATING if case.head[0][0] in "MDO"], ids=str
-)
+@pytest.mark.parametrize("case", [case for case in VIOLATING if case.head[0][0] in "MDO"], ids=str)
 def test_a_witness_alone_convicts(case: Case):
     """Nothing that matters was left out of it, and the trace may be forgotten."""
     manifest, rows = case.trace()

@@ -1,12 +1,13 @@
 """D: deliveries that may not happen, and those that must."""
 
 import pytest
-from tests.unit.check.trial import expect, judge, judge_rows, recounted, without_gseq
 
 from roundelay.check import Validity, Verdict
 from roundelay.core.effects import Kind
 from roundelay.trace import mini
 from roundelay.trace.schema import Row
+
+from .trial import expect, judge, judge_rows, recounted, without_gseq
 
 VIEWS = (
     "p+V1{p,q} q+V1{p,q} p!a q?a p.a q.a q!b p~T2{p} q~T3{q} q.b p+V4{p} q+V5{q} "

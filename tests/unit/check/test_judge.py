@@ -142,9 +142,7 @@ def test_what_the_reader_says_of_a_missing_manifest_spares_violations(
         (tmp_path / "manifest.json").write_text(text)
     trace = reader.read(tmp_path)
     assert trace.problems
-    report = check(
-        trace.rows, trace.manifest, profile=["D1", "D2"], problems=trace.problems
-    )
+    report = check(trace.rows, trace.manifest, profile=["D1", "D2"], problems=trace.problems)
     assert report["D2"].validity is Validity.VIOLATED
     assert report["D1"].validity is Validity.INCONCLUSIVE
 

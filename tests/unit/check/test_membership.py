@@ -1,10 +1,11 @@
 """M: views that nodes may not install so."""
 
 import pytest
-from tests.unit.check.trial import expect, judge, judge_rows, without_gseq
 
 from roundelay.check import Validity
 from roundelay.trace import mini
+
+from .trial import expect, judge, judge_rows, without_gseq
 
 SPLIT_AND_MERGE = (
     "p+V1{p,q,r} q+V1{p,q,r} r+V1{p,q,r} "

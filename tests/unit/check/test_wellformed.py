@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.check.trial import judge, judge_rows, recounted, expect, without_gseq
 
 from roundelay.check import Validity
 from roundelay.core.effects import Kind
 from roundelay.trace import mini
 from roundelay.trace.schema import Row
+
+from .trial import expect, judge, judge_rows, recounted, without_gseq
 
 CLEAN = "p+V1{p,q} q+V1{p,q} p!a q?a p.a q.a pX p^1 p+V3{p}"
 
@@ -116,7 +117,10 @@ def test_t2_does_not_blame_a_node_that_is_down_for_frames_lost_at_it():
     [
         ("p!a q!a", "q sends a, which p has sent"),
         ("p!a p!a", "p sends a twice without taking it back in between"),
-        ("p+V1{p} p!a p~T2{p} p+V3{p} p!a p-a", "p sends a twice without taking it back in between"),
+        (
+            "p+V1{p} p!a p~T2{p} p+V3{p} p!a p-a",
+            "p sends a twice without taking it back in between",
+        ),
         ("p+V1{p} p!a p-a p!a", "p sends a twice in R1"),
     ],
 )

@@ -70,7 +70,7 @@ class Acyclic:
         node, bit = entry.node, process.bit
         delivered = entry.delivered
         if delivered and not delivered & (delivered - 1):
-            self._share(row.count)
+            self._share(entry.count)
         if node is None:
             if entry.forgot_others(bit):
                 reason = f"after what {self.findings.label(entry.span)} was delivered is forgotten"
@@ -78,7 +78,7 @@ class Acyclic:
                 return
             view = key or (*process.regular.rank, 0, 0)
             node = entry.node = Node(entry.span, (*view, next(self._numbers)))
-        proc = row.proc
+        proc = process.number
         previous = self._latest.get(proc)
         self._latest[proc] = node
         if previous is None:

@@ -22,7 +22,7 @@ class Integrity:
         self.d1, self.d2, self.d9 = map(findings.tally, self.names)
 
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
-        count = row.count
+        count = entry.count
         self.d1.instances += count
         self.d2.instances += count
         if entry.origin is None:
@@ -71,7 +71,7 @@ class SameView:
 
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
         if entry.delivered:
-            self.d3.instances += row.count
+            self.d3.instances += entry.count
         here = process.regular
         if entry.view is here:
             return
@@ -87,7 +87,7 @@ class SameView:
                 self.findings.doubt(self.d3, f"in which view {what} was delivered is forgotten")
         elif not there.same(here):
             reason = (
-                f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)} in "
+                f"{self.findings.name(process.number)} delivers {self.findings.label(entry.span)} in "
                 f"{here.name}, others in {there.name}"
             )
             first = self.findings.row(Kind.DELIVER, None, entry.span)
@@ -117,7 +117,7 @@ class Content:
         self.d11.instances += 1
         if row.digest != entry.digest:
             reason = (
-                f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)} with "
+                f"{self.findings.name(process.number)} delivers {self.findings.label(entry.span)} with "
                 f"other bytes than were sent"
             )
             sent = self.findings.row(Kind.ORIGINATE, None, entry.span)

@@ -65,7 +65,7 @@ class SafeEvidence(_Evidence):
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
         if row.svc != Service.SAFE or not process.place.defined:
             return
-        self.s4.instances += row.count
+        self.s4.instances += entry.count
         says = "takes it that all have received the safe"
         self.demand(self.s4, row, entry, _owed(process, entry) & ~entry.holders, says)
 
@@ -89,7 +89,7 @@ class Resilience(_Evidence):
         place = process.place
         if not (place.regular and place.defined):
             return
-        self.s6.instances += row.count
+        self.s6.instances += entry.count
         having = entry.holders.bit_count()
         if having < self._needed and having < place.mask.bit_count():
             missing = place.mask & ~entry.holders

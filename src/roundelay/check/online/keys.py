@@ -113,7 +113,7 @@ class Keys:
             entry.key = key
             self._take(row, entry, key)
             return
-        self.o3f.instances += row.count
+        self.o3f.instances += entry.count
         if entry.key != key:
             reason = f"{self._says(row, entry, key)}, others with {_shown(entry.key)}"
             first = self.findings.row(Kind.DELIVER, None, entry.span)

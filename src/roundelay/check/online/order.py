@@ -24,7 +24,7 @@ class Fifo:
 
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
         src, inc, first, count = entry.span
-        pair = row.proc, src
+        pair = process.number, src
         latest = self._latest.get(pair)
         self._latest[pair] = inc, first + count - 1
         if latest is None:
@@ -34,10 +34,10 @@ class Fifo:
         if latest >= (inc, first):
             after = src, *latest, 1
             reason = (
-                f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)} after "
+                f"{self.findings.name(process.number)} delivers {self.findings.label(entry.span)} after "
                 f"{self.findings.label(after)}"
             )
-            earlier = self.findings.row(Kind.DELIVER, row.proc, after)
+            earlier = self.findings.row(Kind.DELIVER, process.number, after)
             self.findings.convict(self.o1, reason, earlier, row)
 
 
@@ -54,21 +54,21 @@ class KeyOrder:
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
         if key is None:
             return
-        latest = self._latest.get(row.proc)
-        count = row.count
+        latest = self._latest.get(process.number)
+        count = entry.count
         last = key if count == 1 else (*key[:3], key[3] + count - 1)
-        self._latest[row.proc] = last, entry.span
+        self._latest[process.number] = last, entry.span
         if latest is None:
             self.o4.instances += count - 1
             return
         self.o4.instances += count
         if latest[0] >= key:
             reason = (
-                f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)} with "
+                f"{self.findings.name(process.number)} delivers {self.findings.label(entry.span)} with "
                 f"key {key[2]}.{key[3]} after {self.findings.label(latest[1])} with "
                 f"{latest[0][2]}.{latest[0][3]}"
             )
-            earlier = self.findings.row(Kind.DELIVER, row.proc, latest[1])
+            earlier = self.findings.row(Kind.DELIVER, process.number, latest[1])
             self.findings.convict(self.o4, reason, earlier, row)
 
 
@@ -119,7 +119,7 @@ class Prefix:
         self._window = window
 
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
-        place, proc = process.place, row.proc
+        place, proc = process.place, process.number
         order = place.agreement or self._begin(place)
         at = order.at.get(proc)
         if at is not None and proc not in order.inside:
@@ -132,7 +132,7 @@ class Prefix:
                 return
             if spans[here] == entry.span:
                 order.at[proc] = at + 1
-                self.o6.instances += row.count
+                self.o6.instances += entry.count
                 return
         if place.defined and (place.regular or place.mask & process.bit):
             self._compare(row, place, entry.span)
