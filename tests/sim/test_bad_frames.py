@@ -42,8 +42,10 @@ def sent(made: World, sizes: tuple[int, ...]) -> list[Transmission]:
 def state(made: World) -> object:
     host = made.hosts["a"]
     engine = {k: v for k, v in vars(host.core.engine).items() if k != "_outlet"}
-    packer = vars(host.core.packer)
-    return copy.deepcopy((engine, packer, host.core.delivered, host.timers, host.endpoint.lamport))
+    packer = vars(host.core.delivery.packer)
+    return copy.deepcopy(
+        (engine, packer, host.core.delivery.index, host.timers, host.endpoint.lamport)
+    )
 
 
 def test_a_million_bad_frames_change_nothing():
@@ -90,7 +92,7 @@ def test_a_million_bad_frames_change_nothing():
 
     # The same host is still there for sound ones.
     host.arrive((sound[1], None))
-    assert host.core.delivered == 1
+    assert host.core.delivery.index == 1
 
 
 def test_frames_of_the_largest_size_and_beyond():
@@ -124,6 +126,6 @@ def test_forged_bodies_with_a_right_checksum_are_refused_or_harmless():
         if isinstance(got, Frame):
             core.receive(got.origin, got.message)
     assert endpoint.drops[Reason.MALFORMED] > 1000
-    assert core.delivered > 0
+    assert core.delivery.index > 0
     assert all(len(packets) <= 1024 for packets in core.engine.known.values())
     assert set(core.engine.known) == set(MEMBERS)

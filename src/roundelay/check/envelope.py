@@ -42,7 +42,7 @@ def few_failures(model: Model) -> Finding:
         if fault.tag in ("partition", "cut"):
             return Finding(count, "the network is cut", (fault,))
     failed = _failures(model)
-    if len(failed) > (count - 1) // 2:
+    if failed and len(failed) > (count - 1) // 2:
         reason = f"{model.names(sorted(failed))} failed, {len(failed)} of {count}"
         return Finding(count, reason, tuple(failed[proc] for proc in sorted(failed)))
     k = model.manifest.envelope.get("k") if model.manifest is not None else None
@@ -64,13 +64,15 @@ def _failures(model: Model) -> dict[int, Event | Row]:
     for crash in model.by_kind.get(Kind.CRASH, ()):
         failed.setdefault(crash.proc, crash)
     crashed = set(failed)
-    decisions: dict[int, int] = {}
+    decisions = {
+        row.pkt: row.proc
+        for row in model.rows
+        if row.kind == Kind.SEND and row.tag == DECISION and row.pkt is not None
+    }
     for row in model.rows:
         if row.kind == Kind.SUSPECT:
             for proc in row.members or ():
                 failed.setdefault(proc, row)
-        elif row.kind == Kind.SEND and row.tag == DECISION and row.pkt is not None:
-            decisions[row.pkt] = row.proc
         elif row.kind == Kind.DROP and row.pkt in decisions:
             maker = decisions[row.pkt]
             if row.peer == _successor(model, maker, crashed):

@@ -13,6 +13,7 @@ from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import Row
 
 NO_MANIFEST = "no manifest: lost rows at the end would not be noticed"
+NO_TOTAL_ORDER = "not asked of a trace without a total order of events"
 NO_COUNTS = "the manifest does not count rows: lost rows at the end would not be noticed"
 
 _SEVERITY = (
@@ -184,6 +185,9 @@ class _Judge:
             if broken is not None:
                 reason = f"{broken.property} does not hold: {broken.reason}"
                 self._found[name] = Verdict(name, Validity.OUTSIDE, reason=reason)
+                continue
+            if name in self._held.simulated and not self._model.total:
+                self._found[name] = Verdict(name, Validity.VACUOUS, reason=NO_TOTAL_ORDER)
                 continue
             verdict = self._run(name)
             if verdict.validity is Validity.VIOLATED and unsure:

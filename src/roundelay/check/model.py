@@ -254,10 +254,7 @@ def read_model(rows: Iterable[Row], manifest: Manifest | None = None, layer: str
     """
     ordered = _in_order(list(rows))
     model = Model(manifest, ordered, total=all(row.gseq is not None for row in ordered))
-    named = {row.proc for row in ordered if row.proc != WORLD}
-    if manifest is not None:
-        named |= set(range(len(manifest.nodes)))
-    model.processes = tuple(sorted(named))
+    model.processes = _processes(ordered, manifest)
     model.static = not any(row.kind == Kind.INSTALL for row in ordered)
     walks: dict[int, _Walk] = {}
     for proc in model.processes:
@@ -278,6 +275,18 @@ def read_model(rows: Iterable[Row], manifest: Manifest | None = None, layer: str
             at += 1
     model.crashed = frozenset(proc for proc, walk in walks.items() if not walk.alive)
     return model
+
+
+def _processes(rows: Iterable[Row], manifest: Manifest | None) -> tuple[int, ...]:
+    """All that the manifest names, or rows: also those of whom there is not a row."""
+    named = set(range(len(manifest.nodes))) if manifest is not None else set()
+    for row in rows:
+        named.add(row.proc)
+        if row.members is not None:
+            named.update(row.members)
+        if row.dst is not None:
+            named.update(row.dst)
+    return tuple(sorted(named - {WORLD}))
 
 
 def _other_layers(rows: Iterable[Row], layer: str) -> frozenset[str]:

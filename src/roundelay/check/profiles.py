@@ -43,6 +43,9 @@ class Profile:
     """Properties of the environment without which nothing was promised."""
     layer: str = ""
     """The layer of the rows it is about, where a trace has several; empty for the topmost."""
+    simulated: tuple[str, ...] = ()
+    """Properties that only a trace with a total order of events can show. They are not asked of
+    real nodes, which have none."""
 
     def standing(self, name: str) -> Standing:
         return next(e.standing for e in self.entries if e.property == name)
@@ -140,7 +143,7 @@ def profile(
         held = held | _VIEWS | _IN_VIEWS.get(protocol, {})
         if not _one_order_everywhere(protocol, safe, resilience or 0, nodes):
             # Sides of a partition may order one message differently: who moves on together agrees.
-            held = {name: s for name, s in held.items() if name not in ("O5", "O5p")}
+            held = {name: s for name, s in held.items() if name not in ("O5", "O5p", "O3f")}
             held |= _held("O5w")
     if protocol in _WITH_RESILIENCE:
         if nodes is not None and resilience == nodes - 1:
@@ -156,6 +159,7 @@ def profile(
         entries=tuple(Entry(name, held[name]) for name in sorted(held, key=place)),
         envelope=envelope,
         layer="vs" if protocol == "vs" else "",
+        simulated=("K3",),
     )
 
 

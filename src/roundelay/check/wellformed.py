@@ -15,7 +15,7 @@ Writer = tuple[int, int]
 """Who wrote rows: (proc, inc)."""
 
 
-@declare("T1", "Every node's rows are numbered without a gap, and all are there")
+@declare("T1", "Every node's rows are all there, numbered without a gap")
 def gap_free(model: Model) -> Finding:
     written: dict[Writer, list[Row]] = {}
     for row in model.rows:
@@ -80,7 +80,7 @@ def lifecycle(model: Model) -> Finding:
     return Finding(len(latest))
 
 
-@declare("T3", "A message is sent once, or taken back before it is sent again in another view")
+@declare("T3", "A message is sent once, or withdrawn and sent again in another view")
 def one_origin(model: Model) -> Finding:
     for message, origins in model.originates.items():
         for first, second in pairwise(origins):
@@ -90,7 +90,7 @@ def one_origin(model: Model) -> Finding:
                 return Finding(len(model.originates), reason, (first, second))
             taken_back = model.withdrawn(first)
             if taken_back is None or taken_back.at > second.at:
-                reason = f"{who} sends {what} twice without taking it back in between"
+                reason = f"{who} sends {what} twice without withdrawing it in between"
                 return Finding(len(model.originates), reason, (first, second))
             if first.reg == second.reg:
                 reason = f"{who} sends {what} twice in {model.view(first.reg)}"

@@ -4,6 +4,7 @@
     Deliver    a packet for the application    Persist      state that must survive a crash
     SetTimer   arm or re-arm a named timer     CancelTimer  disarm it
     Record     a row for the trace             Suspect      engine to membership
+    Receipt    own messages were delivered
 
 A driver runs them in list order. `Suspect` is the one effect that usually stops inside the stack,
 at the membership layer; in a static group it becomes a trace row and nothing more.
@@ -63,6 +64,17 @@ class Deliver:
     index: int | None = None
     """Place of its first message in the view's order. Engines leave it None: the group layer
     alone knows how many messages went before."""
+    payloads: tuple[bytes, ...] = ()
+    """The messages, unpacked and put together; filled in by the group layer."""
+
+
+@value
+class Receipt:
+    """Messages that this node submitted were delivered here, the first at this position."""
+
+    span: Span
+    view: ViewId | None
+    index: int
 
 
 @value
@@ -128,5 +140,5 @@ class Suspect:
 
 
 Effect: TypeAlias = (
-    Send[M] | Deliver | Install | SetTimer | CancelTimer | Persist | Record | Suspect
+    Send[M] | Deliver | Receipt | Install | SetTimer | CancelTimer | Persist | Record | Suspect
 )

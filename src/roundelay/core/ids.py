@@ -53,7 +53,10 @@ class View:
 
 
 class Span(NamedTuple):
-    """`count` consecutive messages of one sender; with `count` 1 the identity of one message."""
+    """`count` consecutive messages of one sender; with `count` 1 the identity of one message.
+
+    With `count` 0 it is a part of message `first` that does not complete it.
+    """
 
     node: NodeId
     incarnation: int
@@ -61,7 +64,7 @@ class Span(NamedTuple):
     count: int = 1  # type: ignore[assignment]  # A field; tuple.count has no use here.
 
     def __str__(self) -> str:
-        last = f"..{self.first + self.count - 1}" if self.count != 1 else ""
+        last = f"..{self.first + self.count - 1}" if self.count > 1 else "" if self.count else "+"
         life = f"'{self.incarnation}" if self.incarnation else ""
         return f"{self.node}{life}:{self.first}{last}"
 
@@ -86,9 +89,7 @@ class Packet:
     """Who is to deliver it; None means every member of the view."""
 
     def __str__(self) -> str:
-        """For people: sender and number, what it says, and what is special about it."""
-        said = self.body.rstrip(b"\0")
-        said = said if len(said) <= 24 else said[:21] + b"..."
+        """For people: whose it is, and what is special about it."""
         safe = " safe" if self.service is Service.SAFE else ""
         to = "" if self.destinations is None else f" to {','.join(self.destinations)}"
-        return f"{self.span} {str(said)[1:]}{safe}{to}"
+        return f"{self.span}{safe}{to}"

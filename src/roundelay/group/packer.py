@@ -1,54 +1,180 @@
-"""Where messages wait until the engine may send them."""
+"""Where messages wait until the engine may send them: small ones together, large ones in pieces."""
 
 from collections import deque
 
 from roundelay.core.contract import QueueFullError
 from roundelay.core.ids import NodeId, Packet, Service, Span
-from roundelay.wire.frame import FRAME_BYTES_MAX
+from roundelay.core.value import value
+from roundelay.group.body import (
+    MESSAGE_OVERHEAD_BYTES,
+    PIECE_OVERHEAD_BYTES,
+    checksum,
+    pack,
+    pack_piece,
+)
 
-PAYLOAD_BYTES_MAX = FRAME_BYTES_MAX - 4096
-"""Largest payload of a packet: what a frame leaves after headers and a long list of names."""
+MESSAGES_PER_PACKET_MAX = 0xFFFF
+
+
+@value
+class GroupConfig:
+    """Sizes and limits of the group layer."""
+
+    packet_bytes: int = 1200
+    """Largest body of a packet. With headers, and wrapped up once more during recovery, it must
+    fit a datagram: 1200 suits Ethernet, 60,000 loopback."""
+    message_bytes_max: int = 64 * 1024 * 1024
+    """Largest message; it is cut into pieces."""
+    queue_bytes: int = 128 * 1024 * 1024
+    """What may wait before `submit` refuses. Too small: a burst is refused that the next visit of
+    a token would carry; too large: a slow group hides in memory."""
+    queue_messages: int = 1_000_000
+
+
+@value
+class _Large:
+    """A message that is sent in pieces, kept until its last piece is delivered here."""
+
+    span: Span
+    service: Service
+    payload: bytes
+    destinations: tuple[NodeId, ...] | None
+    crc: int
 
 
 class Packer:
-    """Numbers the node's messages and hands them to its engine, one message a packet.
+    """Numbers the node's messages and hands them to its engine as packets.
 
-    `queue_max` bounds the messages that wait: too small and a burst is refused that the next
-    visit of a token would have carried, too large and a slow group hides in memory.
+    Messages that are asked for the same service and go to the same destinations share a packet; it
+    is closed when the next one does not fit, or when the engine pulls it.
     """
 
-    def __init__(self, node: NodeId, incarnation: int, queue_max: int = 100_000) -> None:
+    def __init__(self, node: NodeId, incarnation: int, config: GroupConfig | None = None) -> None:
         self._node = node
         self._incarnation = incarnation
-        self._queue_max = queue_max
+        self._config = config or GroupConfig()
+        self._piece_bytes = self._config.packet_bytes - PIECE_OVERHEAD_BYTES
         self._next = 0
-        self._queue: deque[Packet] = deque()
-        self._back = 0
-        """Packets at the front of the queue that were put back, in their order."""
+        self._queue: deque[Packet | _Large] = deque()
+        self._open: list[bytes] = []
+        self._open_bytes = 0
+        self._open_kind: tuple[Service, tuple[NodeId, ...] | None] | None = None
+        self._piece = 0
+        """Pieces already pulled of the large message at the head of the queue."""
+        self._flying: dict[int, _Large] = {}
+        """Large messages all of whose pieces were pulled and that were not delivered yet."""
+        self._back: list[Packet] = []
+        self._packets = 0
+        """That the queue will give, pieces counted one by one."""
+        self._bytes = 0
+        self._messages = 0
 
     def put(
         self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
-    ) -> Packet:
-        """Accept a message; its packet waits to be pulled."""
-        if len(self._queue) >= self._queue_max:
-            raise QueueFullError(f"{self._queue_max} messages wait to be sent")
-        if len(payload) > PAYLOAD_BYTES_MAX:
-            raise ValueError(f"a payload of {len(payload)} bytes; at most {PAYLOAD_BYTES_MAX}")
+    ) -> Span:
+        """Accept a message; returns its identity."""
+        size = len(payload)
+        if size > self._config.message_bytes_max:
+            raise ValueError(
+                f"a message of {size} bytes; the limit is {self._config.message_bytes_max}"
+            )
+        if self._messages >= self._config.queue_messages or (
+            self._bytes and self._bytes + size > self._config.queue_bytes
+        ):
+            raise QueueFullError(f"{self._messages} messages, {self._bytes} bytes wait to be sent")
         span = Span(self._node, self._incarnation, self._next)
-        packet = Packet(span, service, payload, destinations)
+        if size + MESSAGE_OVERHEAD_BYTES + 1 > self._config.packet_bytes:
+            self._close()
+            large = _Large(span, service, payload, destinations, checksum(payload))
+            self._queue.append(large)
+            self._packets += self._pieces(large)
+        else:
+            self._add(payload, (service, destinations))
         self._next += 1
-        self._queue.append(packet)
-        return packet
+        self._bytes += size
+        self._messages += 1
+        return span
 
     @property
     def waiting(self) -> int:
-        return len(self._queue)
+        return self._packets - self._piece + bool(self._open)
 
     def pull(self) -> Packet | None:
-        self._back = max(0, self._back - 1)
-        return self._queue.popleft() if self._queue else None
+        if not self._queue:
+            self._close()
+            if not self._queue:
+                return None
+        head = self._queue[0]
+        if isinstance(head, _Large):
+            return self._pull_piece(head)
+        self._queue.popleft()
+        self._packets -= 1
+        self._messages -= head.span.count
+        self._bytes -= len(head.body)
+        return head
+
+    def delivered(self, span: Span) -> None:
+        """Own messages were delivered here: pieces of them need not be kept."""
+        self._flying.pop(span.first, None)
 
     def put_back(self, packet: Packet) -> None:
-        """A packet that its view did not deliver goes before everything that was never sent."""
-        self._queue.insert(self._back, packet)
-        self._back += 1
+        """The old view did not deliver an own packet; `resume` sends it again."""
+        large = packet.span.count == 0 or packet.span.first in self._flying
+        if not large:  # Of a large message all pieces go again: see `resume`.
+            self._back.append(packet)
+
+    def resume(self) -> None:
+        """A new view: what the old one did not deliver goes first, in order. A large message that
+        was under way begins again: its pieces would find no others of theirs."""
+        self._piece = 0
+        again: list[Packet | _Large] = [*self._back, *self._flying.values()]
+        again.sort(key=lambda entry: entry.span.first)
+        for entry in again:
+            self._packets += self._pieces(entry) if isinstance(entry, _Large) else 1
+            self._messages += entry.span.count
+            self._bytes += len(entry.payload if isinstance(entry, _Large) else entry.body)
+        self._queue.extendleft(reversed(again))
+        self._back = []
+        self._flying = {}
+
+    def _add(self, payload: bytes, kind: tuple[Service, tuple[NodeId, ...] | None]) -> None:
+        cost = len(payload) + MESSAGE_OVERHEAD_BYTES
+        full = self._open_bytes + cost + 1 > self._config.packet_bytes
+        if full or kind != self._open_kind or len(self._open) >= MESSAGES_PER_PACKET_MAX:
+            self._close()
+        self._open_kind = kind
+        self._open.append(payload)
+        self._open_bytes += cost
+
+    def _close(self) -> None:
+        """Encode the open packet; its first message is as many back as it holds."""
+        if not self._open:
+            return
+        assert self._open_kind is not None
+        service, destinations = self._open_kind
+        count = len(self._open)
+        span = Span(self._node, self._incarnation, self._next - count, count)
+        body = pack(self._open)
+        self._queue.append(Packet(span, service, body, destinations))
+        self._packets += 1
+        self._bytes += len(body) - (self._open_bytes - MESSAGE_OVERHEAD_BYTES * count)
+        self._open = []
+        self._open_bytes = 0
+
+    def _pieces(self, large: _Large) -> int:
+        return -(-len(large.payload) // self._piece_bytes)
+
+    def _pull_piece(self, large: _Large) -> Packet:
+        index, pieces = self._piece, self._pieces(large)
+        last = index == pieces - 1
+        body = pack_piece(large.payload, index, pieces, self._piece_bytes, large.crc)
+        if last:
+            self._queue.popleft()
+            self._packets -= pieces
+            self._piece = 0
+            self._messages -= 1
+            self._bytes -= len(large.payload)
+            self._flying[large.span.first] = large
+        else:
+            self._piece += 1
+        return Packet(large.span._replace(count=int(last)), large.service, body, large.destinations)

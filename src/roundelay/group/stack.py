@@ -1,13 +1,13 @@
 """The whole stack: messages in packets, an engine that orders them, views that come and go."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from roundelay.core.contract import Boot, Codec, EngineFactory, Origin
-from roundelay.core.effects import Deliver, Effect, Install, Kind, Record
-from roundelay.core.ids import NodeId, Packet, Service
-from roundelay.group.packer import Packer
+from roundelay.core.effects import Effect
+from roundelay.core.ids import NodeId, Service
+from roundelay.group.delivery import Delivery
+from roundelay.group.packer import GroupConfig
 from roundelay.membership.machine import Membership, MembershipConfig
 from roundelay.membership.messages import FIRST_TAG, MembershipCodec, Message
 
@@ -39,12 +39,11 @@ class Stack:
         founders: tuple[NodeId, ...],
         engine: EngineFactory,
         config: MembershipConfig | None = None,
+        group: GroupConfig | None = None,
     ) -> None:
-        self.packer = Packer(boot.node, boot.incarnation)
-        self.engine = engine(boot.node, self.packer)
+        self.delivery = Delivery(boot, group)
+        self.engine = engine(boot.node, self.delivery.packer)
         self.membership = Membership(boot, founders, self.engine, config)
-        self.delivered = 0
-        """Messages delivered in the present view: the index of the next one."""
         self._codec = StackCodec(self.engine.codec)
 
     @property
@@ -52,7 +51,7 @@ class Stack:
         return self._codec
 
     def start(self) -> list[Effect[Any]]:
-        return self._finish(self.membership.start())
+        return self.delivery.finish(self.membership.start())
 
     def submit(
         self,
@@ -60,28 +59,11 @@ class Stack:
         service: Service = Service.AGREED,
         destinations: tuple[NodeId, ...] | None = None,
     ) -> list[Effect[Any]]:
-        packet = self.packer.put(payload, service, destinations)
-        return [Record(Kind.SUBMIT, packet), *self._finish(self.membership.submit())]
+        accepted = self.delivery.submit(payload, service, destinations)
+        return [accepted, *self.delivery.finish(self.membership.submit())]
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
-        return self._finish(self.membership.receive(origin, message))
+        return self.delivery.finish(self.membership.receive(origin, message))
 
     def expire(self, timer: str) -> list[Effect[Any]]:
-        return self._finish(self.membership.expire(timer))
-
-    def _finish(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
-        """Number deliveries, and take back what a view did not deliver."""
-        for i, effect in enumerate(effects):
-            match effect:
-                case Deliver():
-                    effects[i] = replace(effect, index=self.delivered)
-                    self.delivered += effect.packet.span.count
-                case Install():
-                    if not effect.view.transitional:
-                        self.delivered = 0
-                case Record() if effect.kind is Kind.WITHDRAW:
-                    assert isinstance(effect.subject, Packet)
-                    self.packer.put_back(effect.subject)
-                case _:
-                    pass
-        return effects
+        return self.delivery.finish(self.membership.expire(timer))

@@ -16,6 +16,7 @@ from roundelay.core.effects import (
     Effect,
     Install,
     Persist,
+    Receipt,
     Record,
     Send,
     SetTimer,
@@ -327,6 +328,8 @@ class Host:
                 case Install():
                     self.recorder.install(effect.view)
                     self._world.observe(self.name, "installs", effect.view)
+                case Receipt():
+                    self._world.observe(self.name, "receipt", effect)
                 case Persist():
                     self.storage = effect.state
                 case Suspect():

@@ -10,9 +10,10 @@ from roundelay import __version__
 from roundelay.check import check
 from roundelay.check.verdict import Validity
 from roundelay.core.contract import Boot, Core
-from roundelay.core.effects import Deliver, Suspect
+from roundelay.core.effects import Deliver, Receipt, Suspect
 from roundelay.core.ids import NodeId, Service, View
 from roundelay.group.engines import STATIC_ONLY, configure, engine_factory
+from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
 from roundelay.membership.machine import MembershipConfig
@@ -49,7 +50,7 @@ StackFactory = Callable[[Boot, tuple[NodeId, ...]], Core[Any]]
 STABILIZE_FRAMES_MAX = 10_000
 """How many frames `stabilize` delivers before it says that this will never end."""
 
-_VERBS = ("sends", "delivers", "installs", "suspects", "crashes", "restarts", "expire")
+_VERBS = ("sends", "delivers", "receipt", "installs", "suspects", "crashes", "restarts", "expire")
 
 
 class Story:
@@ -80,6 +81,7 @@ class Story:
         self._options: dict[str, str] = {}
         self._static = True
         self._membership = MembershipConfig()
+        self._group = GroupConfig()
         self._network: Network = Manual()
         self._costs = Costs()
         self._world: World | None = None
@@ -178,6 +180,12 @@ class Story:
         exactly(0, words, "options alone")
         self._membership = configure("membership", MembershipConfig, options)
 
+    def _cmd_group(self, arguments: list[str]) -> None:
+        self._before_nodes()
+        words, options = split(arguments)
+        exactly(0, words, "options alone")
+        self._group = configure("group", GroupConfig, options)
+
     def _cmd_seed(self, arguments: list[str]) -> None:
         self._before_nodes()
         (text,) = exactly(1, arguments, "one number")
@@ -215,8 +223,8 @@ class Story:
             if self._stack is not None:
                 return self._stack(boot, members)
             if self._static:
-                return StaticStack(boot, members, factory)
-            return Stack(boot, members, factory, self._membership)
+                return StaticStack(boot, members, factory, self._group)
+            return Stack(boot, members, factory, self._membership, self._group)
 
         self.choices = Choices(self.seed, self._given)
         self._log = {node: [] for node in members}
@@ -334,9 +342,9 @@ class Story:
         count = int(options.pop("count", "0"))
         none_left(options)
         taken = [
-            (transmission, receiver)
-            for transmission, receiver in self.world.held
-            if receiver in receivers and sender in (None, transmission.sender)
+            copy
+            for copy in self.world.held
+            if copy[1] in receivers and sender in (None, copy[0].sender)
         ]
         taken = taken[skip : skip + count] if count else taken[skip:]
         if not taken:
@@ -492,13 +500,13 @@ class Story:
     def _observe(self, node: NodeId, verb: str, what: Any) -> None:
         manual = type(self._network) is Manual
         if verb == "delivers":
-            self._log[node].append(_brief(what))
+            self._log[node] += _brief(what)
         elif verb == "installs":
             self._log[node].append(str(what))
         if self._shown is not None:
             if verb not in self._shown:
                 return
-        elif not manual and verb in ("sends", "delivers", "expire"):
+        elif verb == "receipt" or (not manual and verb in ("sends", "delivers", "expire")):
             return
         stamp = "" if manual else f"[{show_ns(self.world.loop.now)}] "
         self._out.append(stamp + _sentence(node, verb, what))
@@ -512,7 +520,10 @@ def _sentence(node: NodeId, verb: str, what: Any) -> str:
             return f"{node} -> {what.to or '*'} {what.tag} {what}"
         case Deliver():
             key = "" if what.key is None else f" at {what.key[0]}.{what.key[1]}"
-            return f"{node} delivers {what.packet}{key}"
+            said = "".join(f" {_short(payload)}" for payload in what.payloads)
+            return f"{node} delivers {what.packet}{key}{said}"
+        case Receipt():
+            return f"{node} has a receipt for {what.span} at {what.index}"
         case View():
             return f"{node} installs {what}{' primary' if what.primary else ''}"
         case Suspect():
@@ -521,11 +532,20 @@ def _sentence(node: NodeId, verb: str, what: Any) -> str:
             return f"{node} {verb} {what}"
 
 
-def _brief(effect: Deliver) -> str:
-    """A delivery in a log: what was said where it is short, else whose message it was."""
-    said = effect.packet.body
-    text = said.decode(errors="replace")
-    return text if len(said) <= 8 and text.isprintable() and text else str(effect.packet.span)
+def _brief(effect: Deliver) -> list[str]:
+    """Messages in a log: what was said where it is a short word, else whose message it was."""
+    span = effect.packet.span
+    texts = [payload.decode(errors="replace") for payload in effect.payloads]
+    return [
+        text if 0 < len(text) <= 8 and text.isprintable() else str(span._replace(first=n, count=1))
+        for n, text in enumerate(texts, span.first)
+    ]
+
+
+def _short(payload: bytes) -> str:
+    """A payload as a quoted word, cut where it is long."""
+    said = payload.rstrip(b"\0")
+    return repr(said if len(said) <= 24 else said[:21] + b"...")[1:]
 
 
 def _plain(value: Any) -> str:

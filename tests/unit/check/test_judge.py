@@ -189,6 +189,15 @@ def test_a_violation_counts_only_if_the_envelope_is_known(plant):
     assert "q delivers a twice" in report["D2"].reason
 
 
+def test_a_total_order_is_not_asked_of_real_nodes():
+    manifest, rows = mini.parse("p( p!a p.a p) q( q)")
+    rows = [row._replace(gseq=None) for row in rows]
+    report = check(rows, replace(manifest, protocol="totem"))
+    assert report["K3"].validity is Validity.VACUOUS
+    assert "total order" in report["K3"].reason
+    assert check(rows, manifest, profile=["K3"])["K3"].validity is Validity.INCONCLUSIVE
+
+
 def test_unknown_names_are_refused():
     manifest, rows = mini.parse(FINE)
     with pytest.raises(ValueError, match="there is no property 'D99'; choose from T1, T2"):

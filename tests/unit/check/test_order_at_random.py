@@ -125,7 +125,7 @@ def delivered_in(model: Model) -> dict[object, dict[int, list[Event]]]:
     places: dict[object, dict[int, list[Event]]] = {}
     for proc, history in model.histories.items():
         for event in history:
-            places.setdefault(event.cfg, "").setdefault(proc, []).append(event)
+            places.setdefault(event.cfg, {}).setdefault(proc, []).append(event)
     return places
 
 

@@ -116,10 +116,10 @@ def test_t2_does_not_blame_a_node_that_is_down_for_frames_lost_at_it():
     ("text", "reason"),
     [
         ("p!a q!a", "q sends a, which p has sent"),
-        ("p!a p!a", "p sends a twice without taking it back in between"),
+        ("p!a p!a", "p sends a twice without withdrawing it in between"),
         (
             "p+V1{p} p!a p~T2{p} p+V3{p} p!a p-a",
-            "p sends a twice without taking it back in between",
+            "p sends a twice without withdrawing it in between",
         ),
         ("p+V1{p} p!a p-a p!a", "p sends a twice in R1"),
     ],

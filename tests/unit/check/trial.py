@@ -28,6 +28,10 @@ class Case:
     def resilience(self) -> int | None:
         return next((int(w.removeprefix("F=")) for w in self.head if w.startswith("F=")), None)
 
+    @property
+    def exceptions(self) -> tuple[str, ...]:
+        return self.head[self.head.index("but") + 1 :] if "but" in self.head else ()
+
     def trace(self) -> tuple[Manifest, list[Row]]:
         manifest, rows = mini.parse(self.text)
         return replace(manifest, resilience=self.resilience), rows

@@ -14,7 +14,7 @@ ok
 submit a x
 stabilize
 ----
-a -> * DATA a:0 'x'
+a -> * DATA a:0
 a delivers a:0 'x'
 b delivers a:0 'x'
 """

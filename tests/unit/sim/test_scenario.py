@@ -15,7 +15,7 @@ ok
 submit a x
 deliver b
 ----
-a -> * DATA a:0 'x'
+a -> * DATA a:0
 a delivers a:0 'x'
 b delivers a:0 'x'
 """
@@ -49,6 +49,7 @@ def test_a_file_without_output_is_filled_in():
         ("engine totem2\n----\n", "no engine is called 'totem2'"),
         ("engine template colour=red\n----\n", "template has no option 'colour'"),
         ("engine template memory_packets=many\n----\n", "memory_packets=many is not of type int"),
+        ("group colour=red\n----\n", "group has no option 'colour'; it has: packet_bytes"),
         ("network ether\n----\n", "choose a network: bus, switched"),
         ("network lan latency=5\n----\n", "'5' is not a time like 100us"),
         ("network lan speed=5ms\n----\n", "lan has no option 'speed'; it has: latency, jitter"),
@@ -82,3 +83,16 @@ def test_wan_links_and_costs_are_read():
     assert [story.play(block) for block in parse(text)] == ["ok"]
     assert story.world.costs.tag_ns == {"NOTE": 2_000_000}
     assert story.world.network.arrivals(0, "a", ("b", "c"), 1) == [80_000_000, 5_000_000]
+
+
+@pytest.mark.parametrize(
+    ("group", "sends"),
+    [
+        ("", ["[100us] b -> * DATA 1: b:0..1"]),
+        ("group packet_bytes=8\n", ["[100us] b -> * DATA 1: b:0", "[100us] b -> * DATA 2: b:1"]),
+    ],
+)
+def test_the_group_layer_takes_options(group, sends):
+    begin = f"engine totem static\nnetwork lan latency=100us\n{group}show sends\nnodes a b\n"
+    (out,) = play(f"{begin}submit b x\nsubmit b y\nrun 150us\n----\n")
+    assert [line for line in out.splitlines() if "DATA" in line] == sends

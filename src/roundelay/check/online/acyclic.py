@@ -157,6 +157,7 @@ class Acyclic:
                     before.lead(after, JOINED)
         for after in node.outs:
             after.ins.remove(node)
+        node.ins, node.outs, node.by = [], [], []
 
 
 def _label(node: Node) -> tuple[int, ...]:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 from roundelay.check.online.acyclic import Acyclic
-from roundelay.check.online.delivery import Content, Integrity, SameView
-from roundelay.check.online.evidence import Resilience, SafeEvidence, Stability
+from roundelay.check.online.delivery import Integrity, SameView
+from roundelay.check.online.evidence import DeliveryEvidence, Stability
 from roundelay.check.online.findings import Findings
-from roundelay.check.online.keys import Assigners, Keys, key_of
-from roundelay.check.online.order import Fifo, KeyOrder, Prefix
+from roundelay.check.online.keys import Assigners, Keys
+from roundelay.check.online.order import Fifo, Prefix
 from roundelay.check.online.tokens import TokenExclusion
 from roundelay.check.online.views import Process, Views
 from roundelay.check.online.wellformed import Logs, Origins
@@ -30,7 +30,8 @@ LOWER_LAYER = "vs"
 class Check(Protocol):
     """A property or a few that share their state. Besides it has a method for each kind of row it
     reads, called like that kind. `repeat` takes a delivery of what the process delivered before;
-    checks without it do not count such a delivery at all."""
+    checks without it do not count such a delivery at all. `cut` takes a delivery that came piece by
+    piece, as a whole, with what is known of its first messages."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -38,6 +39,7 @@ class Check(Protocol):
 
 _OnRow = Callable[[Row], None]
 _OnMessage = Callable[[Row, Process, Entry], None]
+_OnCut = Callable[[Row, Entry | None], None]
 _OnDelivery = Callable[[Row, Process, Entry, OrderKey | None], None]
 
 
@@ -68,6 +70,7 @@ class OnlineChecker:
         if properties is None:
             properties = [name for name in COVERED if name != "S6" or resilience is not None]
         self._findings = findings = Findings(names, properties, strict, self._arm)
+        self._remember = findings.recent.append
         self._window = Window(window)
         self._table = self._window.table
         self._views = Views(findings, len(names), self._window)
@@ -78,15 +81,12 @@ class OnlineChecker:
             Origins(findings),
             Integrity(findings),
             SameView(findings),
-            Content(findings),
             Fifo(findings),
             Keys(findings, window),
-            KeyOrder(findings),
             Acyclic(findings, self._window),
             Prefix(findings, window),
             Stability(findings),
-            SafeEvidence(findings),
-            Resilience(findings, resilience),
+            DeliveryEvidence(findings, resilience),
             Assigners(findings, window),
             TokenExclusion(findings, self._views),
         ]
@@ -98,6 +98,7 @@ class OnlineChecker:
         self._on_stable: list[_OnMessage] = []
         self._on_deliver: list[_OnDelivery] = []
         self._on_repeat: list[_OnDelivery] = []
+        self._on_cut: list[_OnCut] = []
         self._arm()
 
     @property
@@ -111,7 +112,7 @@ class OnlineChecker:
             self._log(row)
         handler = self._handlers.get(row.kind)
         if handler is not None:
-            self._findings.recent.append(row)
+            self._remember(row)
             handler(row)
 
     def verdicts(self) -> list[Verdict]:
@@ -148,6 +149,7 @@ class OnlineChecker:
         self._on_stable = _methods(live, Kind.STABLE)
         self._on_deliver = _methods(live, Kind.DELIVER)
         self._on_repeat = _methods(live, "repeat")
+        self._on_cut = _methods(live, "cut")
         kinds = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.TOKEN, Kind.ORDER)
         self._on = {kind: _methods([self._views, *live], kind) for kind in kinds}
         self._handlers = {kind: self._other for kind, methods in self._on.items() if methods}
@@ -177,13 +179,17 @@ class OnlineChecker:
             return
         for piece, known in self._window.pieces(row, process.regular):
             self._sent(piece, process, known)
+        head = self._table.get((row.m_src, row.m_inc, row.m_seq))
+        if head is not None and row.digest is not None:
+            head.keep_digest(row.count, row.digest)
 
     def _sent(self, row: Row, process: Process, entry: Entry) -> None:
         for method in self._on_originate:
             method(row, process, entry)
         entry.send(row.proc, process.regular)
         entry.holders |= process.bit
-        entry.digest = row.digest if entry.digest is None else entry.digest
+        if row.digest is not None:
+            entry.keep_digest(row.count, row.digest)
         entry.dst = EVERYONE if row.dst is None else sum(1 << node for node in set(row.dst))
         self._window.rehome(entry, process.regular)
 
@@ -192,33 +198,30 @@ class OnlineChecker:
             return
         process = self._processes[row.proc]
         entry = self._table.get((row.m_src, row.m_inc, row.m_seq))
-        if entry is not None and entry.count == row.count:
-            entry.holders |= process.bit
-            for method in self._on_receive:
-                method(row, process, entry)
+        if entry is None or entry.count != row.count:
+            for piece, _ in self._window.pieces(row, process.regular):
+                self._receive(piece)
             return
-        for piece, known in self._window.pieces(row, process.regular):
-            known.holders |= process.bit
-            for method in self._on_receive:
-                method(piece, process, known)
+        entry.holders |= process.bit
+        for method in self._on_receive:
+            method(row, process, entry)
 
     def _deliver(self, row: Row) -> None:
         if row.layer == LOWER_LAYER:
             return
         process = self._processes[row.proc]
         entry = self._table.get((row.m_src, row.m_inc, row.m_seq))
-        if entry is not None and entry.count == row.count:
-            self._delivered(row, process, entry)
+        if entry is None or entry.count != row.count:
+            for piece, _ in self._window.pieces(row, process.regular):
+                self._deliver(piece)
+            for cut in self._on_cut:
+                cut(row, self._table.get((row.m_src, row.m_inc, row.m_seq)))
             return
-        for piece, known in self._window.pieces(row, process.regular):
-            self._delivered(piece, process, known)
-
-    def _delivered(self, row: Row, process: Process, entry: Entry) -> None:
         bit = process.bit
         entry.holders |= bit
-        key = key_of(row)
-        methods = self._on_repeat if entry.delivered & bit else self._on_deliver
-        for method in methods:
+        k2 = row.k2
+        key = None if k2 is None else (row.k0 or 0, row.k1 or 0, k2, row.k3 or 0)
+        for method in self._on_repeat if entry.delivered & bit else self._on_deliver:
             method(row, process, entry, key)
         entry.delivered |= bit
 

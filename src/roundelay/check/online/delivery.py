@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from roundelay.check.online.findings import Findings
+from roundelay.check.online.findings import Findings, Span
 from roundelay.check.online.window import EVERYONE, FORGOTTEN, WHOLE, Entry, OrderKey
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 class Integrity:
     """D1: what is delivered was sent before. D2: nobody delivers a message twice, also not in two
-    lives. D9: a message is delivered only where it was addressed to."""
+    lives. D9: it is delivered only where it was addressed to. D11: it is delivered as it was sent;
+    a digest is of all messages of a row, so that only rows of the same messages are compared."""
 
-    names = ("D1", "D2", "D9")
+    names = ("D1", "D2", "D9", "D11")
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
-        self.d1, self.d2, self.d9 = map(findings.tally, self.names)
+        self.d1, self.d2, self.d9, self.d11 = map(findings.tally, self.names)
 
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
         count = entry.count
@@ -33,11 +34,32 @@ class Integrity:
                 reason = f"{self._says(row, entry)}, which is for {self._names(entry.dst)} alone"
                 sent = self.findings.row(Kind.ORIGINATE, None, entry.span)
                 self.findings.convict(self.d9, reason, sent, row)
+        if row.digest is not None:
+            if row.digest == entry.digest:
+                self.d11.instances += 1
+            else:
+                self._content(row, entry)
 
     def repeat(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
-        self.d2.instances += row.count
+        self.d2.instances += entry.count
+        if row.digest is not None and row.digest != entry.digest:
+            self._content(row, entry)
         earlier = self.findings.row(Kind.DELIVER, row.proc, entry.span)
         self.findings.convict(self.d2, f"{self._says(row, entry)} twice", earlier, row)
+
+    def cut(self, row: Row, head: Entry | None) -> None:
+        """Its pieces had no digest: that of the whole is compared here."""
+        if row.digest is None or (head is not None and head.count == row.count):
+            return
+        first = row.m_src or 0, row.m_inc or 0, row.m_seq or 0, row.count
+        digest = None if head is None or head.whole is None else head.whole.get(row.count)
+        if digest is not None:
+            self.d11.instances += 1
+            if digest != row.digest:
+                self._corrupt(row, first)
+        elif head is None or head.memory != WHOLE:
+            reason = f"the content of {self.findings.label(first)} is forgotten"
+            self.findings.doubt(self.d11, reason)
 
     def _from_nowhere(self, row: Row, entry: Entry) -> None:
         if entry.memory != FORGOTTEN:
@@ -48,6 +70,21 @@ class Integrity:
         self.findings.doubt(self.d1, reason)
         self.findings.doubt(self.d2, reason)
         self.findings.doubt(self.d9, reason)
+
+    def _content(self, row: Row, entry: Entry) -> None:
+        """The digest is not that of the sending, or there is none to compare with."""
+        if entry.digest is not None:
+            self.d11.instances += 1
+            self._corrupt(row, entry.span)
+        elif entry.memory != WHOLE and entry.origin is not None:
+            reason = f"the content of {self.findings.label(entry.span)} is forgotten"
+            self.findings.doubt(self.d11, reason)
+
+    def _corrupt(self, row: Row, span: Span) -> None:
+        who, what = self.findings.name(row.proc), self.findings.label(span)
+        sent = self.findings.row(Kind.ORIGINATE, None, span)
+        reason = f"{who} delivers {what} with other bytes than were sent"
+        self.findings.convict(self.d11, reason, sent, row)
 
     def _says(self, row: Row, entry: Entry) -> str:
         return f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)}"
@@ -87,40 +124,10 @@ class SameView:
                 self.findings.doubt(self.d3, f"in which view {what} was delivered is forgotten")
         elif not there.same(here):
             reason = (
-                f"{self.findings.name(process.number)} delivers {self.findings.label(entry.span)} in "
+                f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)} in "
                 f"{here.name}, others in {there.name}"
             )
             first = self.findings.row(Kind.DELIVER, None, entry.span)
             self.findings.convict(self.d3, reason, first, row)
-
-    repeat = deliver
-
-
-class Content:
-    """D11: what is delivered is what was sent. A digest is of all messages of a row, so that only
-    rows of the same messages can be compared."""
-
-    names = ("D11",)
-
-    def __init__(self, findings: Findings) -> None:
-        self.findings = findings
-        (self.d11,) = map(findings.tally, self.names)
-
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
-        if row.digest is None:
-            return
-        if entry.digest is None:
-            if entry.memory != WHOLE and entry.origin is not None:
-                reason = f"the content of {self.findings.label(entry.span)} is forgotten"
-                self.findings.doubt(self.d11, reason)
-            return
-        self.d11.instances += 1
-        if row.digest != entry.digest:
-            reason = (
-                f"{self.findings.name(process.number)} delivers {self.findings.label(entry.span)} with "
-                f"other bytes than were sent"
-            )
-            sent = self.findings.row(Kind.ORIGINATE, None, entry.span)
-            self.findings.convict(self.d11, reason, sent, row)
 
     repeat = deliver

@@ -53,50 +53,39 @@ class Stability(_Evidence):
             self.demand(self.s1, row, entry, owed & ~entry.holders, says)
 
 
-class SafeEvidence(_Evidence):
-    """S4: a safe message is delivered when all members of the view have it."""
+class DeliveryEvidence(_Evidence):
+    """S4: a safe message is delivered when all members of the view have it. S6: any message is
+    delivered when F processes besides one have it, or all of a smaller view; a transitional view
+    promises nothing."""
 
-    names = ("S4",)
-
-    def __init__(self, findings: Findings) -> None:
-        super().__init__(findings)
-        (self.s4,) = map(findings.tally, self.names)
-
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
-        if row.svc != Service.SAFE or not process.place.defined:
-            return
-        self.s4.instances += entry.count
-        says = "takes it that all have received the safe"
-        self.demand(self.s4, row, entry, _owed(process, entry) & ~entry.holders, says)
-
-    repeat = deliver
-
-
-class Resilience(_Evidence):
-    """S6: a message is delivered when F processes besides one have it, or all of a smaller view.
-    In a transitional view nothing is promised."""
-
-    names = ("S6",)
+    names = ("S4", "S6")
 
     def __init__(self, findings: Findings, resilience: int | None) -> None:
         super().__init__(findings)
-        (self.s6,) = map(findings.tally, self.names)
+        self.s4, self.s6 = map(findings.tally, self.names)
         self._needed = 0 if resilience is None else resilience + 1
         if resilience is None:
             findings.doubt(self.s6, "nobody told the resilience F of the run")
 
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
         place = process.place
-        if not (place.regular and place.defined):
+        if not place.defined:
             return
-        self.s6.instances += entry.count
-        having = entry.holders.bit_count()
-        if having < self._needed and having < place.mask.bit_count():
-            missing = place.mask & ~entry.holders
-            says = f"takes it that {self._needed} processes have"
-            self.demand(self.s6, row, entry, missing, says)
+        if place.regular:
+            self.s6.instances += entry.count
+            having = entry.holders.bit_count()
+            if having < self._needed and having < place.mask.bit_count():
+                says = f"takes it that {self._needed} processes have"
+                self.demand(self.s6, row, entry, place.mask & ~entry.holders, says)
+        if row.svc == _SAFE:
+            self.s4.instances += entry.count
+            says = "takes it that all have received the safe"
+            self.demand(self.s4, row, entry, _owed(process, entry) & ~entry.holders, says)
 
     repeat = deliver
+
+
+_SAFE = int(Service.SAFE)
 
 
 def _owed(process: "Process", entry: Entry) -> int:

@@ -1,4 +1,4 @@
-"""Which message has which key: O3f and O3i, and K1 for those who assign them."""
+"""Order keys: O3f, O3i and O4 where messages are delivered, K1 where keys are assigned."""
 
 from bisect import bisect_right
 from collections import deque
@@ -94,33 +94,64 @@ def _same(one: Claim, other: Claim) -> bool:
 
 
 class Keys:
-    """O3f: all deliveries of a message carry one key. O3i: no two messages carry the same."""
+    """O3f: all deliveries of a message carry one key. O3i: no two messages carry the same. O4:
+    every process delivers in the order of the keys."""
 
-    names = ("O3f", "O3i")
+    names = ("O3f", "O3i", "O4")
 
     def __init__(self, findings: Findings, window: int) -> None:
         self.findings = findings
-        self.o3f, self.o3i = map(findings.tally, self.names)
+        self.o3f, self.o3i, self.o4 = map(findings.tally, self.names)
         self._book = KeyBook(window)
+        self._latest: dict[int, OrderKey] = {}
+        """By process: the key it delivered last."""
 
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
         if key is None:
             return
+        proc, count = process.number, entry.count
+        latest = self._latest.get(proc)
+        self._latest[proc] = key if count == 1 else (*key[:3], key[3] + count - 1)
+        if latest is None:
+            self.o4.instances += count - 1
+        else:
+            self.o4.instances += count
+            if latest >= key:
+                self._descend(row, entry, latest, key)
+        if entry.key == key:
+            self.o3f.instances += count
+        else:
+            self._name(row, process, entry, key)
+
+    def repeat(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+        if key is None:
+            return
+        if entry.key == key:
+            self.o3f.instances += entry.count
+        else:
+            self._name(row, process, entry, key)
+
+    def _descend(self, row: Row, entry: Entry, latest: OrderKey, key: OrderKey) -> None:
+        earlier = next(
+            (r for r in reversed(self.findings.recent) if r.proc == row.proc and _has(r, latest)),
+            None,
+        )
+        reason = f"{self._says(row, entry, key)} after key {_shown(latest)}"
+        self.findings.convict(self.o4, reason, earlier, row)
+
+    def _name(self, row: Row, process: "Process", entry: Entry, key: OrderKey) -> None:
+        """The message has no key yet, or another one."""
         if entry.key is None:
             if entry.forgot_others(process.bit):
                 reason = f"the key of {self.findings.label(entry.span)} is forgotten"
                 self.findings.doubt(self.o3f, reason)
             entry.key = key
-            self._take(row, entry, key)
-            return
-        self.o3f.instances += entry.count
-        if entry.key != key:
+        else:
+            self.o3f.instances += entry.count
             reason = f"{self._says(row, entry, key)}, others with {_shown(entry.key)}"
             first = self.findings.row(Kind.DELIVER, None, entry.span)
             self.findings.convict(self.o3f, reason, first, row)
-            self._take(row, entry, key)
-
-    repeat = deliver
+        self._take(row, entry, key)
 
     def _take(self, row: Row, entry: Entry, key: OrderKey) -> None:
         self.o3i.instances += row.count
@@ -170,3 +201,9 @@ class Assigners:
 def _shown(key: OrderKey) -> str:
     """A key within its view; the index in a packet only if there is one."""
     return f"{key[2]}.{key[3]}" if key[3] else str(key[2])
+
+
+def _has(row: Row, key: OrderKey) -> bool:
+    """Whether the last message of a delivery has this key."""
+    first = key_of(row) if row.kind == Kind.DELIVER else None
+    return first is not None and (*first[:3], first[3] + row.count - 1) == key

@@ -1,11 +1,12 @@
-"""In which order: O1, O4 and O6."""
+"""In which order: O1 and O6."""
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from roundelay.check.online.findings import Findings, Span
 from roundelay.check.online.window import Entry, OrderKey
 from roundelay.core.effects import Kind
-from roundelay.trace.schema import Row
+from roundelay.trace.schema import WORLD, Row
 
 if TYPE_CHECKING:
     from roundelay.check.online.views import Configuration, Process
@@ -19,57 +20,27 @@ class Fifo:
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         (self.o1,) = map(findings.tally, self.names)
-        self._latest: dict[tuple[int, int], tuple[int, int]] = {}
-        """By process and sender: incarnation and number of the last message delivered."""
+        self._latest: defaultdict[int, dict[int, Entry]] = defaultdict(dict)
+        """By process and sender: what was delivered last."""
 
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
-        src, inc, first, count = entry.span
-        pair = process.number, src
-        latest = self._latest.get(pair)
-        self._latest[pair] = inc, first + count - 1
+        latest_of = self._latest[process.number]
+        span = entry.span
+        if span[0] == WORLD:
+            return  # Nobody sent it; D1 says so.
+        latest = latest_of.get(span[0])
+        latest_of[span[0]] = entry
         if latest is None:
-            self.o1.instances += count - 1
+            self.o1.instances += span[3] - 1
             return
-        self.o1.instances += count
-        if latest >= (inc, first):
-            after = src, *latest, 1
+        self.o1.instances += span[3]
+        if latest.span > span:
             reason = (
-                f"{self.findings.name(process.number)} delivers {self.findings.label(entry.span)} after "
-                f"{self.findings.label(after)}"
+                f"{self.findings.name(row.proc)} delivers {self.findings.label(span)} after "
+                f"{self.findings.label(latest.span)}"
             )
-            earlier = self.findings.row(Kind.DELIVER, process.number, after)
+            earlier = self.findings.row(Kind.DELIVER, row.proc, latest.span)
             self.findings.convict(self.o1, reason, earlier, row)
-
-
-class KeyOrder:
-    """O4: every process delivers in the order of the keys."""
-
-    names = ("O4",)
-
-    def __init__(self, findings: Findings) -> None:
-        self.findings = findings
-        (self.o4,) = map(findings.tally, self.names)
-        self._latest: dict[int, tuple[OrderKey, Span]] = {}
-
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
-        if key is None:
-            return
-        latest = self._latest.get(process.number)
-        count = entry.count
-        last = key if count == 1 else (*key[:3], key[3] + count - 1)
-        self._latest[process.number] = last, entry.span
-        if latest is None:
-            self.o4.instances += count - 1
-            return
-        self.o4.instances += count
-        if latest[0] >= key:
-            reason = (
-                f"{self.findings.name(process.number)} delivers {self.findings.label(entry.span)} with "
-                f"key {key[2]}.{key[3]} after {self.findings.label(latest[1])} with "
-                f"{latest[0][2]}.{latest[0][3]}"
-            )
-            earlier = self.findings.row(Kind.DELIVER, process.number, latest[1])
-            self.findings.convict(self.o4, reason, earlier, row)
 
 
 class Agreement:
@@ -130,9 +101,10 @@ class Prefix:
                 if here >= 2 * self._window:
                     order.trim(self._window)
                 return
-            if spans[here] == entry.span:
+            other = spans[here]
+            if other is entry.span or other == entry.span:
                 order.at[proc] = at + 1
-                self.o6.instances += entry.count
+                self.o6.instances += other[3]
                 return
         if place.defined and (place.regular or place.mask & process.bit):
             self._compare(row, place, entry.span)
@@ -166,6 +138,8 @@ class Prefix:
             here = at - order.base
             if here == len(order.spans):
                 order.spans.append((src, inc, first, end - first))
+                at += 1
+                break
             other = order.spans[here]
             step = min(end - first, other[3] - inside)
             self.o6.instances += step

@@ -6,7 +6,11 @@ from roundelay.check.online.findings import Findings
 from roundelay.trace.schema import Row
 
 if TYPE_CHECKING:
-    from roundelay.check.online.views import Configuration, Views
+    from roundelay.check.online.views import Views
+
+
+RINGS_MAX = 64
+"""Rings remembered to have had a token before: one acquired for the first time shows nothing."""
 
 
 class TokenExclusion:
@@ -18,20 +22,22 @@ class TokenExclusion:
         self.findings = findings
         (self.k3,) = map(findings.tally, self.names)
         self._views = views
-        self._holder: dict[Configuration, Row] = {}
+        self._holder: dict[object, Row] = {}
         """By ring: the row in which its token was acquired."""
+        self._seen: dict[object, None] = {}
 
     def token(self, row: Row) -> None:
-        ring = self._views.processes[row.proc].regular
+        place = self._views.processes[row.proc].place
+        ring = place if row.k0 is None else (row.k0, row.k1)
         held = self._holder.get(ring)
-        if row.tag == "release":
+        if row.tag != "acquire":
             if held is not None and held.proc == row.proc:
                 del self._holder[ring]
             return
-        self.k3.instances += 1
+        self._count(ring)
         if held is not None and held.proc != row.proc:
             who, other = self.findings.name(row.proc), self.findings.name(held.proc)
-            reason = f"{who} acquires the token in {ring.name} while {other} has it"
+            reason = f"{who} acquires the token in {place.name} while {other} has it"
             self.findings.convict(self.k3, reason, held, row)
         self._holder[ring] = row
 
@@ -41,4 +47,12 @@ class TokenExclusion:
             if held.proc == row.proc:
                 del self._holder[ring]
 
-    install = crash
+    install = recover = crash
+
+    def _count(self, ring: object) -> None:
+        if ring in self._seen:
+            self.k3.instances += 1
+            return
+        self._seen[ring] = None
+        if len(self._seen) > RINGS_MAX:
+            del self._seen[next(iter(self._seen))]

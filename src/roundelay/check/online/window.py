@@ -50,6 +50,7 @@ class Entry:
         "sent_in",
         "span",
         "view",
+        "whole",
         "withdrawn",
     )
 
@@ -68,6 +69,8 @@ class Entry:
         self.withdrawn = False
         self.dst = EVERYONE
         self.digest: int | None = None
+        self.whole: dict[int, int] | None = None
+        """Digests of longer spans that began here before they were cut, by their count."""
         self.holders = 0
         """Mask of those who sent or received it."""
         self.delivered = 0
@@ -83,6 +86,13 @@ class Entry:
             self.earlier = {**(self.earlier or {}), self.sent_in: self.view}
             self.view = None
         self.origin, self.sent_in, self.withdrawn = proc, view, False
+
+    def keep_digest(self, count: int, digest: int) -> None:
+        """Remember what was sent as one span that begins here; what was sent first counts."""
+        if count == self.count:
+            self.digest = digest if self.digest is None else self.digest
+        else:
+            self.whole = {count: digest, **(self.whole or {})}
 
     def forgot_others(self, bit: int) -> bool:
         """Whether others than `bit` delivered it, or may have, and how is forgotten."""
@@ -261,9 +271,11 @@ class Window:
         """Cut the entry behind its first `keep` messages; the new entry has the others."""
         src, inc, first, count = entry.span
         tail = Entry((src, inc, first + keep, count - keep), entry.home)
+        digest, entry.digest = entry.digest, None
         entry.span = src, inc, first, keep
         entry.count = keep
-        entry.digest = None  # It was that of the whole: nobody's now.
+        if digest is not None:
+            entry.keep_digest(count, digest)
         for name in _COPIED:
             setattr(tail, name, getattr(entry, name))
         tail.earlier = None if entry.earlier is None else dict(entry.earlier)

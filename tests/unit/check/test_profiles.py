@@ -1,0 +1,113 @@
+"""Who is held to what."""
+
+import itertools
+
+import pytest
+
+from roundelay.check import PROPERTIES, Standing, profile
+from roundelay.check.profiles import ENGINES, MODES, PROTOCOLS, RULES
+
+
+def names(*args: object, **kwargs: object) -> set[str]:
+    return {entry.property for entry in profile(*args, **kwargs).entries}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "rules", "mode"), list(itertools.product(PROTOCOLS, RULES, MODES))
+)
+def test_every_profile_is_of_known_properties(protocol: str, rules: str, mode: str):
+    for resilience in (None, 0, 2):
+        held = profile(protocol, rules, resilience, mode, nodes=3)
+        listed = [entry.property for entry in held.entries]
+        assert set(listed) <= PROPERTIES.keys()
+        assert len(set(listed)) == len(listed)
+        assert {"T1", "T2", "T3", "T4", "D1", "D2", "D11"} <= set(listed)
+        assert set(held.envelope) <= set(listed)
+        assert listed[:4] == ["T1", "T2", "T3", "T4"]
+
+
+@pytest.mark.parametrize("protocol", ENGINES)
+def test_every_engine_is_held_to_the_view_properties_where_there_are_views(protocol: str):
+    views = names(protocol, mode="views", nodes=3)
+    assert {f"M{n}" for n in range(1, 11)} <= views
+    assert {"D3", "D4e", "D5", "D6", "D7", "L2", "L3"} <= views
+    alone = names(protocol, mode="static", nodes=3)
+    assert not alone & {"M1", "M6", "D7", "O8", "L2", "L3"}
+
+
+def test_optional_properties_may_fail():
+    held = profile("totem", mode="views", nodes=3)
+    assert held.standing("M9") is held.standing("M10") is Standing.OPTIONAL
+    assert held.standing("O5") is Standing.PROMISED
+    assert held.standing("O11") is Standing.DERIVED
+
+
+@pytest.mark.parametrize(
+    ("resilience", "nodes", "everywhere"),
+    [(0, 5, False), (1, 5, False), (2, 5, True), (4, 5, True), (1, 3, True), (None, 3, False)],
+)
+@pytest.mark.parametrize("protocol", ["dtp", "cm", "pinwheel"])
+def test_one_order_across_partitions_takes_resilience(
+    protocol: str, resilience: int | None, nodes: int, everywhere: bool
+):
+    held = names(protocol, "safe", resilience, "views", nodes)
+    assert ("O5" in held) is ("O5p" in held) is everywhere
+    assert ("O5w" in held) is not everywhere
+    assert ("O3f" in held) is everywhere
+    assert "O5" in names(protocol, "safe", resilience, "static", nodes)
+
+
+def test_safe_evidence_takes_full_resilience():
+    assert "S4" in names("dtp", "safe", 2, "static", 3)
+    assert "S4" not in names("dtp", "safe", 1, "static", 3)
+    assert "S4" not in names("dtp", "safe", 2)
+    assert "S4" in names("totem")
+
+
+def test_only_the_papers_have_envelopes():
+    for protocol, rules, mode in itertools.product(PROTOCOLS, RULES, MODES):
+        envelope = profile(protocol, rules, None, mode, 3).envelope
+        if rules == "safe" or mode == "views":
+            assert envelope == ()
+    assert profile("fc", "link").envelope == ("E2",)
+    assert profile("dtp", "paper").envelope == ("E3",)
+    assert profile("st", "paper").envelope == ("E1", "E4")
+    assert profile("totem", "paper").envelope == ()
+
+
+def test_forward_evidence_is_of_the_paper_and_uniformity_of_the_repair():
+    for mode in MODES:
+        assert "N4" in names("fc", "paper", mode=mode)
+        assert "N4" in names("fc", "link", mode=mode)
+        assert "N4" not in names("fc", "safe", mode=mode)
+        assert "D8u" in names("fc", "safe", mode=mode)
+        assert "D8u" not in names("fc", "paper", mode=mode)
+        assert {"N1", "N2", "N3"} <= names("fc", mode=mode)
+    assert "O5" in names("fc", "safe", mode="views")
+    assert "O5w" in names("fc", "paper", mode="views")
+
+
+def test_what_is_not_promised_is_not_checked():
+    for mode in MODES:
+        assert not names("causal", mode=mode) & {"O5", "O5p", "O5w", "O6", "O4"}
+        assert {"O1r", "O2r"} <= names("causal", mode=mode)
+        assert not names("fifo", mode=mode) & {"O2", "O2r", "O5", "O5p", "O5w", "O6"}
+        assert not names("atop", mode=mode) & {"O2r", "O6", "O10", "S1", "K1"}
+        assert not names("fc", mode=mode) & {"K1", "K2", "K3", "O2"}
+        assert not names("st", mode=mode) & {"O6", "O3f", "O4", "K1"}
+        assert not names("totem", mode=mode) & {"K4", "S6"}
+    assert "D7" not in names("vs", mode="views")
+    assert {"D1", "D2", "D8", "D11", "O1", "O5p", "O5", "O6", "L1"} <= names("template")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("raft",), "there is no protocol 'raft'; choose one of totem, dtp, cm"),
+        (("dtp", "strict"), "there is no rules 'strict'; choose one of safe, paper, link"),
+        (("dtp", "safe", None, "ring"), "there is no mode 'ring'; choose one of static, views"),
+    ],
+)
+def test_unknown_names(arguments: tuple[str, ...], message: str):
+    with pytest.raises(ValueError, match=message):
+        profile(*arguments)  # type: ignore[arg-type]
