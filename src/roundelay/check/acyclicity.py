@@ -127,17 +127,17 @@ def _knots(arrows: list[list[int]], nodes: list[int]) -> list[list[int]]:
     path: list[int] = []
     on_path: set[int] = set()
     knots: list[list[int]] = []
+    stack: list[tuple[int, Iterator[int]]] = []
+
+    def enter(node: int) -> None:
+        index[node] = low[node] = len(index)
+        path.append(node)
+        on_path.add(node)
+        stack.append((node, iter(arrows[node])))
+
     for root in nodes:
         if root in index:
             continue
-        stack: list[tuple[int, Iterator[int]]] = []
-
-        def enter(node: int, stack: list[tuple[int, Iterator[int]]] = stack) -> None:
-            index[node] = low[node] = len(index)
-            path.append(node)
-            on_path.add(node)
-            stack.append((node, iter(arrows[node])))
-
         enter(root)
         while stack:
             node, targets = stack[-1]

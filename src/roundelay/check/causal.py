@@ -59,16 +59,14 @@ def reliable_fifo(model: Model) -> Finding:
             if origin is None:
                 continue  # D1 says so.
             stream, rank = sendings.place[origin]
-            if owed.any_before(stream, rank):
-                count += 1
-                missing = owed.first(stream)
-                if missing is not None and sendings.place[missing][1] < rank:
-                    reason = (
-                        f"{model.name(proc)} delivers {model.label(about(event))} without "
-                        f"{model.label(about(missing))}, which {model.name(origin.proc)} sent to "
-                        "it earlier in the same view"
-                    )
-                    return Finding(count, reason, (missing, origin, event))
+            count += owed.any_of(stream, rank)
+            if missing := owed.lacking(stream, rank):
+                reason = (
+                    f"{model.name(proc)} delivers {model.label(about(event))} without "
+                    f"{model.label(about(missing))}, which {model.name(origin.proc)} sent to "
+                    "it earlier in the same view"
+                )
+                return Finding(count, reason, (missing, origin, event))
             owed.deliver(origin)
     return Finding(count)
 
@@ -104,22 +102,22 @@ class Arrears:
     def deliver(self, origin: Event) -> None:
         self._delivered.add(origin)
 
-    def first(self, stream: Stream) -> Event | None:
-        """The first message of the stream that is owed and was not delivered."""
-        sent = self._streams.get(stream, [])
+    def lacking(self, stream: Stream, number: int) -> Event | None:
+        """The first of the stream's first `number` that is owed and was not delivered."""
+        sent = self._streams[stream]
         rank = self._next.get(stream, 0)
-        while rank < len(sent) and (sent[rank] in self._delivered or not self._owed(sent[rank])):
+        while rank < number and (sent[rank] in self._delivered or not self._owed(sent[rank])):
             rank += 1
         self._next[stream] = rank
-        return sent[rank] if rank < len(sent) else None
+        return sent[rank] if rank < number else None
 
-    def any_before(self, stream: Stream, rank: int) -> bool:
-        """Whether anything of the stream with a smaller rank is owed, delivered or not."""
+    def any_of(self, stream: Stream, number: int) -> bool:
+        """Whether any of the stream's first `number` is owed, delivered or not."""
         if stream not in self._least:
-            sent = self._streams.get(stream, [])
-            owed = (place for place, origin in enumerate(sent) if self._owed(origin))
+            sent = self._streams[stream]
+            owed = (rank for rank, origin in enumerate(sent) if self._owed(origin))
             self._least[stream] = next(owed, len(sent))
-        return self._least[stream] < rank
+        return self._least[stream] < number
 
     def _owed(self, origin: Event) -> bool:
         if self._proc not in addressed(self._model, origin):
@@ -276,15 +274,11 @@ def reliable_causal(model: Model) -> Finding:
             origin = sending(model, event)
             if origin is None or origin not in pasts.of:
                 continue
-            premise = False
-            for stream, number in zip(pasts.streams[origin.reg], pasts.of[origin], strict=True):
-                if not number or not owed.any_before(stream, number):
-                    continue
-                premise = True
-                missing = owed.first(stream)
-                if missing is not None and pasts.sendings.place[missing][1] < number:
-                    return _cause_missing(model, count + 1, pasts, missing, event, origin)
-            count += premise
+            past = list(zip(pasts.streams[origin.reg], pasts.of[origin], strict=True))
+            count += any(owed.any_of(stream, number) for stream, number in past)
+            for stream, number in past:
+                if missing := owed.lacking(stream, number):
+                    return _cause_missing(model, count, pasts, missing, event, origin)
             owed.deliver(origin)
     return Finding(count)
 

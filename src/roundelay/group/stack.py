@@ -51,7 +51,7 @@ class Stack:
         return self._codec
 
     def start(self) -> list[Effect[Any]]:
-        return self.delivery.finish(self.membership.start())
+        return self._finish(self.membership.start())
 
     def submit(
         self,
@@ -60,10 +60,18 @@ class Stack:
         destinations: tuple[NodeId, ...] | None = None,
     ) -> list[Effect[Any]]:
         accepted = self.delivery.submit(payload, service, destinations)
-        return [accepted, *self.delivery.finish(self.membership.submit())]
+        return [accepted, *self._finish(self.membership.submit())]
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
-        return self.delivery.finish(self.membership.receive(origin, message))
+        return self._finish(self.membership.receive(origin, message))
 
     def expire(self, timer: str) -> list[Effect[Any]]:
-        return self.delivery.finish(self.membership.expire(timer))
+        return self._finish(self.membership.expire(timer))
+
+    def _finish(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
+        """Effects for the driver. A new view's engine starts once the queue knows what the old
+        view left to be sent again."""
+        finished = self.delivery.finish(effects)
+        while self.membership.waiting:
+            finished += self.delivery.finish(self.membership.begin())
+        return finished

@@ -148,6 +148,8 @@ class Membership:
         self.attempts: tuple[Primary, ...] = ()
         """Primary views that a peer may have installed and this node did not."""
         self.obligation: tuple[NodeId, ...] = ()
+        self.waiting = False
+        """A view is installed and its engine has yet to be started: see `begin`."""
         self.recovery: Recovery | None = None
         """The ring being formed; after installation, until its token has retired."""
         self._boot = boot
@@ -218,6 +220,12 @@ class Membership:
                 self._given_up.pop(member, None)
         elif timer.startswith(PAUSE):
             self._paused.discard(timer.removeprefix(PAUSE))
+        return self._drain()
+
+    def begin(self) -> list[Effect[Any]]:
+        """Start the engine in the view that was installed; to be called when `waiting`, after the
+        effects of the installation were taken note of."""
+        self._begin()
         return self._drain()
 
     # Frames
@@ -409,6 +417,8 @@ class Membership:
 
     def _accept_commit(self, m: Commit) -> None:
         """First rotation: freeze the engine and fill in our entry."""
+        if self.waiting:
+            self._begin()  # The view lasted no longer than this one input.
         if self.hold is Hold.LIVE:
             self.hold = Hold.FROZEN
             for timer in sorted(self._engine_timers):
@@ -575,7 +585,6 @@ class Membership:
         self._emit(Install(self.view))
         self._leave_alone(old)
         self.phase = Phase.OPERATIONAL
-        self.hold = Hold.LIVE
         self.procs = set(recovery.members)
         self.fails = set()
         self.obligation = ()
@@ -586,12 +595,7 @@ class Membership:
         self._emit(SetTimer(MERGE, self.config.merge_detect_s))
         if self._given_up:
             self._emit(SetTimer(FORGIVE, self.config.forgive_s))
-        early, self._early = self._early, []
-        self._engine_began = True
-        self._run(self.engine.start(self.view))
-        for origin, message in early:
-            if self.hold is Hold.LIVE and origin.node in self.view.members:
-                self._run(self.engine.receive(origin, message))
+        self.waiting = True
 
     def _note_primary(self, view: View) -> None:
         if view.primary:
@@ -628,6 +632,16 @@ class Membership:
         self._emit(SetTimer(MERGE, self.config.merge_detect_s))
 
     # The engine
+
+    def _begin(self) -> None:
+        self.waiting = False
+        self.hold = Hold.LIVE
+        self._engine_began = True
+        self._run(self.engine.start(self.view))
+        early, self._early = self._early, []
+        for origin, message in early:
+            if self.hold is Hold.LIVE and origin.node in self.view.members:
+                self._run(self.engine.receive(origin, message))
 
     def _run(self, effects: Iterable[Effect[Any]]) -> None:
         """Pass on what the engine wants, except for suspicions, which are ours."""

@@ -191,8 +191,9 @@ class World:
                 host.resume()
 
     def end(self) -> None:
-        """Declare the run quiet: one row for each component of live, connected nodes."""
-        for component in self.components():
+        """Declare the run quiet: one row for each component of live, connected nodes, and an empty
+        one if nobody is left."""
+        for component in self.components() or [()]:
             self._recorder.end(component)
 
     def components(self) -> list[tuple[NodeId, ...]]:

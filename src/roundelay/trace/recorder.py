@@ -30,6 +30,7 @@ Keys = tuple[int | None, int | None, int | None, int | None]
 _NO_VIEW = (None, None, None)
 _NONE_10 = (None,) * 10  # m_src to level: a frame is about no message.
 _DIGESTED = frozenset({Kind.ORIGINATE, Kind.DELIVER})
+_KEYED = frozenset({Kind.ORDER, Kind.CONFIRM})
 
 
 class Recorder:
@@ -100,7 +101,8 @@ class Recorder:
 
     def record(self, record: Record) -> None:
         """A fact that the core tells."""
-        if record.subject is None:
+        if record.subject is None or (record.kind in _KEYED and not _span(record.subject).count):
+            # Without a message, or with a part of one: the key is used up all the same.
             keys = self._keys(record.view, record.key)
             if record.kind is Kind.RECOVER:
                 keys = (record.stable_seq, None, None, None)
@@ -287,3 +289,7 @@ class Recorder:
         if key is None or view is None:
             return None, None, None, None
         return view.seq, self._numbers[view.rep], key[0], key[1]
+
+
+def _span(subject: Packet | Span) -> Span:
+    return subject.span if isinstance(subject, Packet) else subject

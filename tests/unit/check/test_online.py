@@ -112,7 +112,7 @@ def test_a_circle_of_three_is_told_step_by_step() -> None:
 
 # Random runs
 
-FLAWS = (0.0, 0.03, 0.25)
+FLAWS = (0.0, 0.02, 0.1, 0.3)
 """How often something is done wrong."""
 
 
@@ -124,6 +124,8 @@ class Author:
         self.nodes = 3
         self.rows: list[Row] = []
         self.flaw = rng.choice(FLAWS)
+        self.untrue = rng.random() < 0.15
+        """Whether the trace itself may be wrong."""
         self.keyed = rng.random() < 0.7
         self.partial = rng.random() < 0.3
         self.longest = rng.choice((1, 1, 3))
@@ -142,7 +144,7 @@ class Author:
         actions = [self.send, self.deliver, self.deliver, self.deliver, self.receive, self.receive]
         actions += [self.claim, self.assign, self.token]
         rare = [self.crash, self.recover, self.withdraw] + [self.move] * (3 * views)
-        for _ in range(rng.randint(5, 40)):
+        for _ in range(rng.randint(5, 60)):
             rng.choice(actions if rng.random() < 0.9 else rare)()
 
     def wrong(self) -> bool:
@@ -159,8 +161,11 @@ class Author:
         return row
 
     def someone(self) -> int:
-        up = [node for node in range(self.nodes) if node not in self.down or self.flaw > 0.2]
-        return self.rng.choice(up or [0])
+        up = [node for node in range(self.nodes) if node not in self.down or self.untrue]
+        if not up:
+            self.recover()
+            return self.someone()
+        return self.rng.choice(up)
 
     def install(self, node: int, seq: int, kind: int) -> None:
         members = tuple(range(self.nodes))
@@ -179,13 +184,13 @@ class Author:
 
     def crash(self) -> None:
         node = self.someone()
-        if node not in self.down or self.wrong():
+        if node not in self.down:
             self.write(Kind.CRASH, node)
             self.down.add(node)
 
     def recover(self) -> None:
         node = self.rng.choice(sorted(self.down) or [0])
-        if node in self.down or self.wrong():
+        if node in self.down or self.untrue:
             self.inc[node] += 1
             self.view[node] = None
             self.down.discard(node)
@@ -199,7 +204,7 @@ class Author:
         if self.partial and self.rng.random() < 0.7:
             dst = tuple(sorted(self.rng.sample(range(self.nodes), 2)))
         first = self.sent[sender]
-        if first and self.wrong():
+        if first and self.untrue and self.wrong():
             first -= 1
         row = self.write(
             Kind.ORIGINATE,
@@ -220,11 +225,13 @@ class Author:
         return self.rng.choice(sent) if sent else None
 
     def about(self, row: Row) -> dict[str, Any]:
-        """Columns for a row about what was sent, or now and then a part of it."""
+        """Columns for a row about what was sent, or now and then about a part of it or more."""
         first, count = row.m_seq or 0, row.count
         if self.wrong():
-            first += self.rng.randint(0, 1)
-            count = self.rng.randint(1, 3)
+            first += self.rng.randrange(count)
+            count = self.rng.randint(1, (row.m_seq or 0) + count - first)
+            if self.rng.random() < (0.3 if self.untrue else 0.02):
+                count += 1
         return {"m_src": row.m_src, "m_inc": row.m_inc, "m_seq": first, "count": count}
 
     def receive(self) -> None:
@@ -282,7 +289,7 @@ class Author:
         node = row.proc
         columns = {"m_src": row.m_src, "m_inc": row.m_inc, "m_seq": row.m_seq, "count": row.count}
         self.write(Kind.WITHDRAW, node, **columns)
-        if self.regular[node] != (row.c_seq or 0, 0) or self.wrong():
+        if self.regular[node] != (row.c_seq or 0, 0) or self.untrue:
             again = self.write(
                 Kind.ORIGINATE, node, **columns, dst=row.dst, svc=row.svc, digest=row.digest
             )
@@ -330,8 +337,8 @@ def test_random_runs_get_the_offline_verdicts(views: bool) -> None:
     for seed in range(1500):
         offline = agree_with_offline(*random_run(seed, views=views))
         seen.update((name, verdict.validity) for name, verdict in offline.items())
-    absent = {"M1", "M2", "M4"} if not views else set()
+    static = {"T1", "M1", "M2", "M4", "D3"}  # Without views these cannot break.
     for name in COVERED:
-        if name not in absent and name != "T1":
+        if name not in ({"T1"} if views else static):
             assert seen[name, VIOLATED] > 5, name
             assert seen[name, OK] > 5, name

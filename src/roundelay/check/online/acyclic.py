@@ -15,7 +15,7 @@ it, so that no path is lost. Only a delivery of a message that has already left 
 from itertools import count
 from typing import TYPE_CHECKING
 
-from roundelay.check.online.findings import Findings, Span
+from roundelay.check.online.findings import DeliveryCheck, Findings, Span
 from roundelay.check.online.window import Entry, OrderKey, Window
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
@@ -50,14 +50,14 @@ class Node:
         to.ins.append(self)
 
 
-class Acyclic:
+class Acyclic(DeliveryCheck):
     """O5: all processes, failed ones and those cut off included, deliver in one order."""
 
     names = ("O5",)
 
     def __init__(self, findings: Findings, window: Window) -> None:
-        self.findings = findings
-        (self.o5,) = map(findings.tally, self.names)
+        super().__init__(findings)
+        (self.o5,) = self.tallies
         self._latest: dict[int, Node] = {}
         """What each process delivered last."""
         self._shared = 0
@@ -67,12 +67,11 @@ class Acyclic:
         window.on_leave.append(self._leave)
 
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
-        node, bit = entry.node, process.bit
-        delivered = entry.delivered
+        node, delivered = entry.node, entry.delivered
         if delivered and not delivered & (delivered - 1):
             self._share(entry.count)
         if node is None:
-            if entry.forgot_others(bit):
+            if entry.forgot():
                 reason = f"after what {self.findings.label(entry.span)} was delivered is forgotten"
                 self.findings.doubt(self.o5, reason)
                 return

@@ -6,13 +6,13 @@ from typing import Any, Protocol
 from roundelay.check.online.acyclic import Acyclic
 from roundelay.check.online.delivery import Integrity, SameView
 from roundelay.check.online.evidence import DeliveryEvidence, Stability
-from roundelay.check.online.findings import Findings
+from roundelay.check.online.findings import Findings, Span
 from roundelay.check.online.keys import Assigners, Keys
 from roundelay.check.online.order import Fifo, Prefix
 from roundelay.check.online.tokens import TokenExclusion
 from roundelay.check.online.views import Process, Views
 from roundelay.check.online.wellformed import Logs, Origins
-from roundelay.check.online.window import EVERYONE, Entry, OrderKey, Window
+from roundelay.check.online.window import EVERYONE, FORGOTTEN, Entry, OrderKey, Window
 from roundelay.check.verdict import Validity, Verdict
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import WORLD, Row
@@ -31,7 +31,8 @@ class Check(Protocol):
     """A property or a few that share their state. Besides it has a method for each kind of row it
     reads, called like that kind. `repeat` takes a delivery of what the process delivered before;
     checks without it do not count such a delivery at all. `cut` takes a delivery that came piece by
-    piece, as a whole, with what is known of its first messages."""
+    piece, as a whole, with what is known of its first messages; `unknown` one of what is so long
+    forgotten that it may be a repetition."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -39,6 +40,7 @@ class Check(Protocol):
 
 _OnRow = Callable[[Row], None]
 _OnMessage = Callable[[Row, Process, Entry], None]
+_OnUnknown = Callable[[int, Span], None]
 _OnCut = Callable[[Row, Entry | None], None]
 _OnDelivery = Callable[[Row, Process, Entry, OrderKey | None], None]
 
@@ -99,6 +101,7 @@ class OnlineChecker:
         self._on_deliver: list[_OnDelivery] = []
         self._on_repeat: list[_OnDelivery] = []
         self._on_cut: list[_OnCut] = []
+        self._on_unknown: list[_OnUnknown] = []
         self._arm()
 
     @property
@@ -150,6 +153,7 @@ class OnlineChecker:
         self._on_deliver = _methods(live, Kind.DELIVER)
         self._on_repeat = _methods(live, "repeat")
         self._on_cut = _methods(live, "cut")
+        self._on_unknown = _methods(live, "unknown")
         kinds = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.TOKEN, Kind.ORDER)
         self._on = {kind: _methods([self._views, *live], kind) for kind in kinds}
         self._handlers = {kind: self._other for kind, methods in self._on.items() if methods}
@@ -221,9 +225,16 @@ class OnlineChecker:
         entry.holders |= bit
         k2 = row.k2
         key = None if k2 is None else (row.k0 or 0, row.k1 or 0, k2, row.k3 or 0)
-        for method in self._on_repeat if entry.delivered & bit else self._on_deliver:
-            method(row, process, entry, key)
-        entry.delivered |= bit
+        if not entry.delivered & bit:
+            for method in self._on_deliver:
+                method(row, process, entry, key)
+            entry.delivered |= bit
+        elif entry.memory == FORGOTTEN:
+            for unknown in self._on_unknown:
+                unknown(row.proc, entry.span)
+        else:
+            for method in self._on_repeat:
+                method(row, process, entry, key)
 
     def _stable(self, row: Row) -> None:
         if row.layer == LOWER_LAYER:

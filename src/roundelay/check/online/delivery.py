@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from roundelay.check.online.findings import Findings, Span
-from roundelay.check.online.window import EVERYONE, FORGOTTEN, WHOLE, Entry, OrderKey
+from roundelay.check.online.findings import DeliveryCheck, Findings, Span
+from roundelay.check.online.window import EVERYONE, WHOLE, Entry, OrderKey
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from roundelay.check.online.views import Process
 
 
-class Integrity:
+class Integrity(DeliveryCheck):
     """D1: what is delivered was sent before. D2: nobody delivers a message twice, also not in two
     lives. D9: it is delivered only where it was addressed to. D11: it is delivered as it was sent;
     a digest is of all messages of a row, so that only rows of the same messages are compared."""
@@ -19,31 +19,30 @@ class Integrity:
     names = ("D1", "D2", "D9", "D11")
 
     def __init__(self, findings: Findings) -> None:
-        self.findings = findings
-        self.d1, self.d2, self.d9, self.d11 = map(findings.tally, self.names)
+        super().__init__(findings)
+        self.d1, self.d2, self.d9, self.d11 = self.tallies
 
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
         count = entry.count
         self.d1.instances += count
         self.d2.instances += count
         if entry.origin is None:
-            self._from_nowhere(row, entry)
+            reason = f"{self._says(row, entry)} before anybody sent it"
+            self.findings.convict(self.d1, reason, row)
         if entry.dst != EVERYONE:
             self.d9.instances += count
             if not entry.dst & process.bit:
                 reason = f"{self._says(row, entry)}, which is for {self._names(entry.dst)} alone"
                 sent = self.findings.row(Kind.ORIGINATE, None, entry.span)
                 self.findings.convict(self.d9, reason, sent, row)
-        if row.digest is not None:
-            if row.digest == entry.digest:
-                self.d11.instances += 1
-            else:
-                self._content(row, entry)
+        if row.digest is not None and row.digest == entry.digest:
+            self.d11.instances += 1
+        else:
+            self._compare(row, entry)
 
     def repeat(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
         self.d2.instances += entry.count
-        if row.digest is not None and row.digest != entry.digest:
-            self._content(row, entry)
+        self._compare(row, entry)
         earlier = self.findings.row(Kind.DELIVER, row.proc, entry.span)
         self.findings.convict(self.d2, f"{self._says(row, entry)} twice", earlier, row)
 
@@ -61,21 +60,14 @@ class Integrity:
             reason = f"the content of {self.findings.label(first)} is forgotten"
             self.findings.doubt(self.d11, reason)
 
-    def _from_nowhere(self, row: Row, entry: Entry) -> None:
-        if entry.memory != FORGOTTEN:
-            reason = f"{self._says(row, entry)} before anybody sent it"
-            self.findings.convict(self.d1, reason, row)
+    def _compare(self, row: Row, entry: Entry) -> None:
+        """Compare digests, if there are two."""
+        if row.digest is None:
             return
-        reason = f"{self._says(row, entry)}, which is long forgotten"
-        self.findings.doubt(self.d1, reason)
-        self.findings.doubt(self.d2, reason)
-        self.findings.doubt(self.d9, reason)
-
-    def _content(self, row: Row, entry: Entry) -> None:
-        """The digest is not that of the sending, or there is none to compare with."""
         if entry.digest is not None:
             self.d11.instances += 1
-            self._corrupt(row, entry.span)
+            if row.digest != entry.digest:
+                self._corrupt(row, entry.span)
         elif entry.memory != WHOLE and entry.origin is not None:
             reason = f"the content of {self.findings.label(entry.span)} is forgotten"
             self.findings.doubt(self.d11, reason)
@@ -93,7 +85,7 @@ class Integrity:
         return self.findings.names(mask)
 
 
-class SameView:
+class SameView(DeliveryCheck):
     """D3: all who deliver a message do so in one regular view, or in a transitional view after it.
 
     A message that was taken back and sent again is another sending: members of the old view that
@@ -103,8 +95,8 @@ class SameView:
     names = ("D3",)
 
     def __init__(self, findings: Findings) -> None:
-        self.findings = findings
-        (self.d3,) = map(findings.tally, self.names)
+        super().__init__(findings)
+        (self.d3,) = self.tallies
 
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
         if entry.delivered:
@@ -119,7 +111,7 @@ class SameView:
             there = entry.view
             entry.view = there or here
         if there is None:
-            if entry.forgot_others(process.bit):
+            if entry.forgot():
                 what = self.findings.label(entry.span)
                 self.findings.doubt(self.d3, f"in which view {what} was delivered is forgotten")
         elif not there.same(here):

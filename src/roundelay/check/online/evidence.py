@@ -5,7 +5,7 @@ A process has a message once it sent, received or delivered it.
 
 from typing import TYPE_CHECKING
 
-from roundelay.check.online.findings import Findings, Tally
+from roundelay.check.online.findings import DeliveryCheck, Findings, Tally
 from roundelay.check.online.window import EVERYONE, FORGOTTEN, Entry, OrderKey
 from roundelay.core.ids import Service
 from roundelay.trace.schema import Row
@@ -14,31 +14,24 @@ if TYPE_CHECKING:
     from roundelay.check.online.views import Process
 
 
-class _Evidence:
-    """What the checks of this family share."""
-
-    def __init__(self, findings: Findings) -> None:
-        self.findings = findings
-
-    def demand(self, tally: Tally, row: Row, entry: Entry, missing: int, says: str) -> None:
-        """Judge that these processes lack what they must have."""
-        if not missing:
-            return
-        reason = f"{self.findings.name(row.proc)} {says} {self.findings.label(entry.span)}"
-        if entry.memory == FORGOTTEN:
-            self.findings.doubt(tally, f"{reason}, which is long forgotten")
-        else:
-            names = self.findings.names(missing)
-            self.findings.convict(tally, f"{reason}, but not so {names}", row)
+def _demand(
+    findings: Findings, tally: Tally, row: Row, entry: Entry, missing: int, says: str
+) -> None:
+    """Judge that these processes lack what they must have."""
+    reason = f"{findings.name(row.proc)} {says} {findings.label(entry.span)}"
+    if entry.memory == FORGOTTEN:
+        findings.doubt(tally, f"{reason}, which is long forgotten")
+    elif missing:
+        findings.convict(tally, f"{reason}, but {findings.names(missing)} did not", row)
 
 
-class Stability(_Evidence):
+class Stability:
     """S1: what is called stable was received by all; S1d, on level 2: was delivered by all."""
 
     names = ("S1", "S1d")
 
     def __init__(self, findings: Findings) -> None:
-        super().__init__(findings)
+        self.findings = findings
         self.s1, self.s1d = map(findings.tally, self.names)
 
     def stable(self, row: Row, process: "Process", entry: Entry) -> None:
@@ -46,14 +39,14 @@ class Stability(_Evidence):
         if row.level == 2:
             self.s1d.instances += row.count
             says = "claims that all have delivered"
-            self.demand(self.s1d, row, entry, owed & ~entry.delivered, says)
+            _demand(self.findings, self.s1d, row, entry, owed & ~entry.delivered, says)
         elif row.level in (None, 1):
             self.s1.instances += row.count
             says = "claims that all have received"
-            self.demand(self.s1, row, entry, owed & ~entry.holders, says)
+            _demand(self.findings, self.s1, row, entry, owed & ~entry.holders, says)
 
 
-class DeliveryEvidence(_Evidence):
+class DeliveryEvidence(DeliveryCheck):
     """S4: a safe message is delivered when all members of the view have it. S6: any message is
     delivered when F processes besides one have it, or all of a smaller view; a transitional view
     promises nothing."""
@@ -62,7 +55,7 @@ class DeliveryEvidence(_Evidence):
 
     def __init__(self, findings: Findings, resilience: int | None) -> None:
         super().__init__(findings)
-        self.s4, self.s6 = map(findings.tally, self.names)
+        self.s4, self.s6 = self.tallies
         self._needed = 0 if resilience is None else resilience + 1
         if resilience is None:
             findings.doubt(self.s6, "nobody told the resilience F of the run")
@@ -75,12 +68,14 @@ class DeliveryEvidence(_Evidence):
             self.s6.instances += entry.count
             having = entry.holders.bit_count()
             if having < self._needed and having < place.mask.bit_count():
-                says = f"takes it that {self._needed} processes have"
-                self.demand(self.s6, row, entry, place.mask & ~entry.holders, says)
+                says = f"takes it that {self._needed} processes received"
+                _demand(self.findings, self.s6, row, entry, place.mask & ~entry.holders, says)
         if row.svc == _SAFE:
             self.s4.instances += entry.count
             says = "takes it that all have received the safe"
-            self.demand(self.s4, row, entry, _owed(process, entry) & ~entry.holders, says)
+            _demand(
+                self.findings, self.s4, row, entry, _owed(process, entry) & ~entry.holders, says
+            )
 
     repeat = deliver
 

@@ -128,3 +128,19 @@ class Findings:
         life = f"'{inc}" if inc else ""
         last = f"..{first + count - 1}" if count > 1 else ""
         return f"{self.name(src)}{life}:{first}{last}"
+
+
+class DeliveryCheck:
+    """A check of deliveries: what is the same in all of them."""
+
+    names: tuple[str, ...] = ()
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.tallies = [findings.tally(name) for name in self.names]
+
+    def unknown(self, proc: int, span: Span) -> None:
+        """A process delivers what is so long forgotten that it may have delivered it before."""
+        who, what = self.findings.name(proc), self.findings.label(span)
+        for tally in self.tallies:
+            self.findings.doubt(tally, f"{who} delivers {what}, which is long forgotten")

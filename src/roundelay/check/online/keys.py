@@ -5,7 +5,7 @@ from collections import deque
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from roundelay.check.online.findings import Findings, Span
+from roundelay.check.online.findings import DeliveryCheck, Findings, Span
 from roundelay.check.online.window import Entry, OrderKey
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
@@ -93,15 +93,15 @@ def _same(one: Claim, other: Claim) -> bool:
     return span[2] - first == other_span[2] - other_first
 
 
-class Keys:
+class Keys(DeliveryCheck):
     """O3f: all deliveries of a message carry one key. O3i: no two messages carry the same. O4:
     every process delivers in the order of the keys."""
 
     names = ("O3f", "O3i", "O4")
 
     def __init__(self, findings: Findings, window: int) -> None:
-        self.findings = findings
-        self.o3f, self.o3i, self.o4 = map(findings.tally, self.names)
+        super().__init__(findings)
+        self.o3f, self.o3i, self.o4 = self.tallies
         self._book = KeyBook(window)
         self._latest: dict[int, OrderKey] = {}
         """By process: the key it delivered last."""
@@ -121,7 +121,7 @@ class Keys:
         if entry.key == key:
             self.o3f.instances += count
         else:
-            self._name(row, process, entry, key)
+            self._name(row, entry, key)
 
     def repeat(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
         if key is None:
@@ -129,7 +129,7 @@ class Keys:
         if entry.key == key:
             self.o3f.instances += entry.count
         else:
-            self._name(row, process, entry, key)
+            self._name(row, entry, key)
 
     def _descend(self, row: Row, entry: Entry, latest: OrderKey, key: OrderKey) -> None:
         earlier = next(
@@ -139,10 +139,10 @@ class Keys:
         reason = f"{self._says(row, entry, key)} after key {_shown(latest)}"
         self.findings.convict(self.o4, reason, earlier, row)
 
-    def _name(self, row: Row, process: "Process", entry: Entry, key: OrderKey) -> None:
+    def _name(self, row: Row, entry: Entry, key: OrderKey) -> None:
         """The message has no key yet, or another one."""
         if entry.key is None:
-            if entry.forgot_others(process.bit):
+            if entry.forgot():
                 reason = f"the key of {self.findings.label(entry.span)} is forgotten"
                 self.findings.doubt(self.o3f, reason)
             entry.key = key

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from roundelay.check.online.findings import Findings, Span
+from roundelay.check.online.findings import DeliveryCheck, Findings, Span
 from roundelay.check.online.window import Entry, OrderKey
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import WORLD, Row
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from roundelay.check.online.views import Configuration, Process
 
 
-class Fifo:
+class Fifo(DeliveryCheck):
     """O1: messages of one sender are delivered in the order they were sent."""
 
     names = ("O1",)
 
     def __init__(self, findings: Findings) -> None:
-        self.findings = findings
-        (self.o1,) = map(findings.tally, self.names)
+        super().__init__(findings)
+        (self.o1,) = self.tallies
         self._latest: defaultdict[int, dict[int, Entry]] = defaultdict(dict)
         """By process and sender: what was delivered last."""
 
@@ -79,20 +79,25 @@ class Agreement:
         del self.spans[:drop]
 
 
-class Prefix:
+class Prefix(DeliveryCheck):
     """O6: within a view, what processes delivered are beginnings of one sequence."""
 
     names = ("O6",)
 
     def __init__(self, findings: Findings, window: int) -> None:
-        self.findings = findings
-        (self.o6,) = map(findings.tally, self.names)
+        super().__init__(findings)
+        (self.o6,) = self.tallies
         self._window = window
+        self._adrift: set[int] = set()
+        """Processes that delivered what may or may not have counted: where they stand nobody can
+        tell any more."""
 
     def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
         place, proc = process.place, process.number
         order = place.agreement or self._begin(place)
         at = order.at.get(proc)
+        if proc in self._adrift:
+            return
         if at is not None and proc not in order.inside:
             here, spans = at - order.base, order.spans
             if here == len(spans):
@@ -108,6 +113,10 @@ class Prefix:
                 return
         if place.defined and (place.regular or place.mask & process.bit):
             self._compare(row, place, entry.span)
+
+    def unknown(self, proc: int, span: Span) -> None:
+        super().unknown(proc, span)
+        self._adrift.add(proc)
 
     def _begin(self, place: "Configuration") -> Agreement:
         order = place.agreement = Agreement()

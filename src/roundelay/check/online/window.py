@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from roundelay.check.online.views import Configuration
 
 EVERYONE = -1
-"""The mask of destinations of a message for the whole view: every bit is set in it."""
+"""A mask in which every bit is set."""
 
 ARCHIVE_RUNS_MAX = 256
 """Runs kept per sender. Messages for changing destinations make a run each, others very few."""
@@ -68,12 +68,14 @@ class Entry:
         sending was first delivered."""
         self.withdrawn = False
         self.dst = EVERYONE
+        """Mask of its destinations; everyone, if it is for the whole view."""
         self.digest: int | None = None
         self.whole: dict[int, int] | None = None
         """Digests of longer spans that began here before they were cut, by their count."""
         self.holders = 0
         """Mask of those who sent or received it."""
         self.delivered = 0
+        """Mask of those who delivered it; everyone, if that is forgotten."""
         self.view: Configuration | None = None
         """The regular view in which the latest sending was first delivered."""
         self.key: OrderKey | None = None
@@ -94,9 +96,9 @@ class Entry:
         else:
             self.whole = {count: digest, **(self.whole or {})}
 
-    def forgot_others(self, bit: int) -> bool:
-        """Whether others than `bit` delivered it, or may have, and how is forgotten."""
-        return self.memory == FORGOTTEN or (self.memory == FADED and bool(self.delivered & ~bit))
+    def forgot(self) -> bool:
+        """Whether it was delivered before, or may have been, and how is forgotten."""
+        return self.memory != WHOLE and self.delivered != 0
 
 
 Fate = tuple[int | None, int, int, int]
@@ -298,6 +300,7 @@ class Window:
             entry.origin, entry.dst, entry.holders, entry.delivered = fate
         elif first < stream.floor:
             entry.memory = FORGOTTEN
+            entry.delivered = EVERYONE
         return self._admit(stream, entry)
 
 

@@ -1,0 +1,1 @@
+"""Links: reliable FIFO multicast within a view, for engines that assume one below them. Pure."""
