@@ -11,6 +11,7 @@ from roundelay.core.contract import EngineFactory
 C = TypeVar("C")
 
 MODULES = {
+    "fifo": "roundelay.protocols.fifo",
     "template": "roundelay.protocols.template",
     "totem": "roundelay.protocols.totem",
 }

@@ -286,6 +286,8 @@ class Membership:
         self._early.clear()
         self.procs.add(self.node)
         self.agreed = {self.node}
+        assert self.node not in self.fails, "a node has given itself up"
+        assert self.fails <= self.procs, "somebody failed who was never there"
         for timer in (LOSS, RETRANSMIT, MERGE, FORGIVE):
             self._emit(CancelTimer(timer))
         self._emit(Send(self._join(), self.view.id))
@@ -429,6 +431,7 @@ class Membership:
             self.node, self.view.id, summary, self.obligation, self._primary, self.attempts
         )
         entries = (*m.entries[: m.index], entry, *m.entries[m.index + 1 :])
+        assert m.ring.seq > self.ring.seq, "a ring number came a second time"
         self.ring = m.ring
         self.max_seq = max(self.max_seq, m.ring.seq)
         self._persist()  # Before any frame shows that we know this ring.
@@ -460,7 +463,8 @@ class Membership:
     def _enter_recovery(self, m: Commit) -> None:
         """Second rotation: everybody's entry is known."""
         recovery = Recovery(self.node, m, self.view.id, self.config.ring)
-        assert self.node in recovery.transitional, "a node does not come from its own view"
+        members = self.view.members
+        assert set(recovery.obligations) <= set(members), "a stranger was in our old view"
         try:
             items = self.engine.seal(recovery.summaries) if self._engine_began else ()
         except WireError:
@@ -595,6 +599,7 @@ class Membership:
         self._emit(SetTimer(MERGE, self.config.merge_detect_s))
         if self._given_up:
             self._emit(SetTimer(FORGIVE, self.config.forgive_s))
+        assert self.hold is Hold.SEALED, "installing over a view that still runs"
         self.waiting = True
 
     def _note_primary(self, view: View) -> None:
@@ -656,6 +661,7 @@ class Membership:
                 case CancelTimer():
                     self._engine_timers.discard(effect.timer)
                 case Send():
+                    assert self.hold is Hold.LIVE, "an engine sends in a view that is over"
                     self._spoke = self._spoke or effect.to is None
                 case _:
                     pass

@@ -47,13 +47,15 @@ class Recovery:
         self.obligations = tuple(sorted(obliged))
         """Whose messages are delivered even behind a gap: also those of members that were here
         in an earlier attempt, which a peer may have installed."""
+        assert me in self.transitional, f"{me} does not come from its own view"
         self.ring: Ring[RingItem] = Ring(self.members.index(me), len(self.members), config)
         self.complete = False
         """All items of the old view are here: from now on a peer may install."""
         self._me = me
         self._queue: dict[tuple[int, ...], Item] = {}
+        self.install_seq: int | None = None
+        """The last number that matters: fixed when the flag stayed clear for two visits."""
         self._count = 0
-        self._install_seq: int | None = None
         self._flagged = False
 
     @property
@@ -97,18 +99,20 @@ class Recovery:
         token = self._flag(visit.token)
         self._count = 0 if token.flag else self._count + 1
         if self._count == 2:
-            self._install_seq = token.seq
-        if self._install_seq is not None and self._count >= 2:
-            self.complete = self.complete or self.ring.aru >= self._install_seq
+            self.install_seq = token.seq
+        if self.install_seq is not None and self._count >= 2:
+            self.complete = self.complete or self.ring.aru >= self.install_seq
         accused = None if visit.accused is None else self.members[visit.accused]
         hop = token if accused is not None else self.ring.forward(token)
-        done = self._count >= 3 and self._install_seq is not None
-        return Step(
-            tuple(item for _, item in (*visit.again, *visit.fresh)),
-            hop,
-            accused,
-            done and accused is None and self.ring.safe_line >= (self._install_seq or 0),
+        install = (
+            accused is None
+            and self._count >= 3
+            and self.install_seq is not None
+            and self.ring.safe_line >= self.install_seq
         )
+        assert not install or (self.complete and not self._queue), "installing before the end"
+        sends = tuple(item for _, item in (*visit.again, *visit.fresh))
+        return Step(sends, hop, accused, install)
 
     def _flag(self, token: Token) -> Token:
         """§7.1: set while items are left here; cleared by whoever set it."""

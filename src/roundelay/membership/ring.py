@@ -178,6 +178,8 @@ class Ring(Generic[P]):
             token.flag,
         )
         assert visited.aru <= visited.seq, f"aru {visited.aru} is past seq {visited.seq}"
+        assert aru_id != NOBODY or aru == seq, f"nobody lacks anything, and aru is {aru} of {seq}"
+        assert self.discarded <= self.aru <= self.high_seq, "received more than there is"
         self.sent = len(again) + len(fresh)
         self.left = left
         return Visit(again, tuple(fresh), visited, accused)

@@ -306,6 +306,7 @@ class TotemEngine:
             if packet.service is Service.SAFE and self.delivered + 1 > self.ring.safe_line:
                 return
             self.delivered += 1
+            assert self.delivered <= self.ring.aru, "delivered past a gap"
             self._emit(Deliver(packet, self.view.id, (self.delivered, 0)))
 
     def _settle(self) -> None:

@@ -64,11 +64,12 @@ class Story:
         append: Append | None = None,
         stack: StackFactory | None = None,
         progress: Callable[[int, int], None] | None = None,
+        watch: Callable[[World, NodeId, str, Any], None] | None = None,
     ) -> None:
         """`seed` overrides the scenario's own; `choices`, recorded by an earlier run, replace
         chance. Rows go to `append` too, as they are made. `stack` replaces the static group of
         the scenario's engine by cores of another kind. `progress` hears how much of a `run` is
-        done, and of how much."""
+        done, and of how much; `watch` of everything that happens, as it happens."""
         self.rows: list[Row] = []
         self.seed = seed or 0
         self.choices: Choices | None = None
@@ -77,6 +78,7 @@ class Story:
         self._append = append
         self._stack = stack
         self._progress = progress
+        self._watch = watch
         self._engine = "template"
         self._options: dict[str, str] = {}
         self._static = True
@@ -498,6 +500,8 @@ class Story:
             self._append(row)
 
     def _observe(self, node: NodeId, verb: str, what: Any) -> None:
+        if self._watch is not None:
+            self._watch(self.world, node, verb, what)
         manual = type(self._network) is Manual
         if verb == "delivers":
             self._log[node] += _brief(what)

@@ -60,6 +60,7 @@ FIVE = "p!a q?a r?a s?a t?a"
         (VIOLATED, 1, f"{FIVE} pX qX"),
         (VIOLATED, 1, f"{FIVE} pX tX"),  # The ring is closed.
         (VIOLATED, 2, f"{FIVE} pX rX tX"),
+        (VIOLATED, 2, "p!a q?a r?a s?a pX rX"),
         (VIOLATED, 1, f"{FIVE} pX p^"),
         (INCONCLUSIVE, None, f"{FIVE} pX"),
         (VACUOUS, 1, ""),

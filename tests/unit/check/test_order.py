@@ -33,7 +33,9 @@ CASES = [
     ("O2", VIOLATED, "p!a q.a q!b r.b r!c s.c s.a"),  # s never delivers b.
     ("O2", VIOLATED, "p!a q.a q!b r.b r!c s.c s!d t.d t.a"),
     ("O2", OK, "p!a q.a q!b r.a r.b p.b"),
+    ("O2", VIOLATED, "p.b p!a q.a q!b p!c r.c r.a"),  # Each delivered what the other sent later.
     ("O2", VACUOUS, "p!a q.a q!b r.b"),
+    ("O2", VACUOUS, "p!a q.a q!b r.b rX r^ r.a"),
     ("O2", VACUOUS, "p!a q!b p.a p.b q.b q.a"),
     ("O2", VACUOUS, "p!a q.a qX q^ q!b r.b r.a"),  # A restarted node remembers nothing.
     ("O2r", VIOLATED, "p!a q.a q!b r.b"),
@@ -66,6 +68,12 @@ CASES = [
     ("O5", VIOLATED, "p!a q!b p.a p.b q.b q.a q.b"),
     ("O5", VIOLATED, "p!a q!b p.a pX p^ p.b q.b q.a end{p,q}"),
     ("O5", VIOLATED, "p+V1{p,q} q+V1{p,q} p!a q!b p.a p+V2{p} p.b q.b q+V3{q} q.a"),
+    (
+        "O5",
+        VIOLATED,  # Every message has its view, but q goes through them backwards.
+        "p+V1{p,q} p!a p.a p+V2{p,q} p!b p.b q+V2{p,q} q.b q+V1{p,q} q.a",
+    ),
+    ("O5", VIOLATED, "p!a q!b p.a=1 p.b=2 q.b=3 q.a=4"),
     ("O5", OK, "p!a q!b r!c p.a p.b q.b q.c r.a r.c"),
     ("O5", OK, "p!a q!b p.a=1 p.b=2 q.a=1 q.b=2"),
     ("O5", VACUOUS, "p!a q!b p.a p.b q.a"),

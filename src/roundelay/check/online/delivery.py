@@ -30,11 +30,7 @@ class Integrity(DeliveryCheck):
             reason = f"{self._says(row, entry)} before anybody sent it"
             self.findings.convict(self.d1, reason, row)
         if entry.dst != EVERYONE:
-            self.d9.instances += count
-            if not entry.dst & process.bit:
-                reason = f"{self._says(row, entry)}, which is for {self._names(entry.dst)} alone"
-                sent = self.findings.row(Kind.ORIGINATE, None, entry.span)
-                self.findings.convict(self.d9, reason, sent, row)
+            self._address(row, process, entry)
         if row.digest is not None and row.digest == entry.digest:
             self.d11.instances += 1
         else:
@@ -42,6 +38,8 @@ class Integrity(DeliveryCheck):
 
     def repeat(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
         self.d2.instances += entry.count
+        if entry.dst != EVERYONE:
+            self._address(row, process, entry)
         self._compare(row, entry)
         earlier = self.findings.row(Kind.DELIVER, row.proc, entry.span)
         self.findings.convict(self.d2, f"{self._says(row, entry)} twice", earlier, row)
@@ -59,6 +57,14 @@ class Integrity(DeliveryCheck):
         elif head is None or head.memory != WHOLE:
             reason = f"the content of {self.findings.label(first)} is forgotten"
             self.findings.doubt(self.d11, reason)
+
+    def _address(self, row: Row, process: "Process", entry: Entry) -> None:
+        self.d9.instances += entry.count
+        if not entry.dst & process.bit:
+            names = self.findings.names(entry.dst)
+            sent = self.findings.row(Kind.ORIGINATE, None, entry.span)
+            reason = f"{self._says(row, entry)}, which is for {names} alone"
+            self.findings.convict(self.d9, reason, sent, row)
 
     def _compare(self, row: Row, entry: Entry) -> None:
         """Compare digests, if there are two."""
@@ -80,9 +86,6 @@ class Integrity(DeliveryCheck):
 
     def _says(self, row: Row, entry: Entry) -> str:
         return f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)}"
-
-    def _names(self, mask: int) -> str:
-        return self.findings.names(mask)
 
 
 class SameView(DeliveryCheck):
@@ -110,11 +113,10 @@ class SameView(DeliveryCheck):
         else:
             there = entry.view
             entry.view = there or here
-        if there is None:
-            if entry.forgot():
-                what = self.findings.label(entry.span)
-                self.findings.doubt(self.d3, f"in which view {what} was delivered is forgotten")
-        elif not there.same(here):
+        if entry.memory != WHOLE and entry.delivered and there is not here:
+            what = self.findings.label(entry.span)
+            self.findings.doubt(self.d3, f"in which view {what} was sent or delivered is forgotten")
+        elif there is not None and not there.same(here):
             reason = (
                 f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)} in "
                 f"{here.name}, others in {there.name}"

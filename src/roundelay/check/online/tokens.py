@@ -28,7 +28,7 @@ class TokenExclusion:
 
     def token(self, row: Row) -> None:
         place = self._views.processes[row.proc].place
-        ring = place if row.k0 is None else (row.k0, row.k1)
+        ring = place.identity if row.k0 is None else (row.k0, row.k1)
         held = self._holder.get(ring)
         if row.tag != "acquire":
             if held is not None and held.proc == row.proc:

@@ -1,6 +1,7 @@
 """Where each process is, and what the installs say: M1, M2, M4."""
 
 from collections import deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from roundelay.check.online.findings import Findings
@@ -64,9 +65,21 @@ class Configuration:
 
     def same(self, other: "Configuration") -> bool:
         """Whether both are one view, also if it was forgotten in between."""
-        return self is other or (
-            (self.rank, self.regular, self.defined) == (other.rank, other.regular, other.defined)
-        )
+        return self is other or self.identity == other.identity
+
+    @property
+    def identity(self) -> tuple[ViewName, bool, bool]:
+        return self.rank, self.regular, self.defined
+
+
+@dataclass(slots=True)
+class _Content:
+    """What a view's name stands for."""
+
+    kind: int
+    members: frozenset[int]
+    entered: set[int] = field(default_factory=set)
+    """Kinds as which it was installed; more than one only if M4 does not hold."""
 
 
 class Process:
@@ -107,7 +120,7 @@ class Views:
         self.processes = Processes((i, Process(i, self.outside)) for i in range(nodes))
         self._window = window
         self._known: dict[tuple[int, int, int], Configuration] = {}
-        self._contents: dict[ViewName, tuple[int, tuple[int, ...]]] = {}
+        self._contents: dict[ViewName, _Content] = {}
         self._forgotten: ViewName | None = None
         """The greatest view whose members are forgotten."""
         self._latest: dict[int, ViewName] = {}
@@ -146,11 +159,10 @@ class Views:
         self.m4.instances += 1
         content = self._contents.get(view)
         if content is None:
-            if self._forgotten is not None and view <= self._forgotten:
-                self.findings.doubt(
-                    self.m4, f"{who} installs {named}, older than views already forgotten"
-                )
-        elif content != (row.c_kind or 0, tuple(sorted(members))):
+            if self._older(view):
+                reason = f"{who} installs {named}, older than views already forgotten"
+                self.findings.doubt(self.m4, reason)
+        elif (content.kind, content.members) != (row.c_kind or 0, frozenset(members)):
             reason = f"{who} installs {named} with another kind or other members than before"
             self.findings.convict(self.m4, reason, self._install(None, view), row)
 
@@ -160,27 +172,34 @@ class Views:
         known = self._known.get((*view, kind))
         if known is not None:
             return known
+        lost = self._older(view)
         content = self._contents.get(view)
-        lost = content is not None and content[0] == kind
         if content is None:
-            lost = self._forgotten is not None and view <= self._forgotten
-            self._contents[view] = kind, tuple(sorted(members))
             self._shorten()
+            content = self._contents[view] = _Content(kind, frozenset(members))
+        else:
+            lost = kind in content.entered
+        content.entered.add(kind)
         mask = sum(1 << member for member in set(members) if member >= 0)
-        place = Configuration(self._named(view), view, mask, regular=kind == REGULAR, lost=lost)
+        regular = kind == REGULAR
+        place = Configuration(self._named(view), view, mask, regular=regular, lost=lost)
         self._known[*view, kind] = place
         return place
 
+    def _older(self, view: ViewName) -> bool:
+        """Whether it is older than some view that is forgotten: it may be that one."""
+        return self._forgotten is not None and view <= self._forgotten
+
     def _shorten(self) -> None:
         """Forget the content of the oldest view, unless somebody is still in it."""
-        if len(self._contents) <= CONTENTS_MAX:
+        if len(self._contents) < CONTENTS_MAX:
             return
         view = next(iter(self._contents))
         content = self._contents.pop(view)
-        place = self._known.get((*view, content[0]))
+        place = self._known.get((*view, content.kind))
         if place is not None and place.inhabitants:
             self._contents[view] = content
-        elif self._forgotten is None or view > self._forgotten:
+        elif not self._older(view):
             self._forgotten = view
 
     def _move(self, process: Process, place: Configuration, regular: Configuration) -> None:

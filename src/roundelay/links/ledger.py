@@ -1,0 +1,155 @@
+"""Who has what: the numbers of a reliable FIFO multicast, and the contents it must still keep.
+
+Each sender numbers its contents 1, 2, 3 ... within a view. `received` is what this node has without
+gaps, by sender; every frame carries it, so each member knows at least what every other has
+(`known`). The least of those, by sender, is `stable`: all have it, and nobody asks for it again.
+
+Bounds: a sender stops a window ahead of what all have, and says with each content what that is. So
+nothing true lies more than AHEAD_MAX above the stable line, and nothing further is stored.
+"""
+
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from roundelay.core.contract import SUMMARY_BYTES_MAX
+from roundelay.wire.primitives import I64_MAX, Reader, Writer
+
+P = TypeVar("P")
+
+AHEAD_MAX = 4096
+"""How far above the stable line of its sender a content may be: the memory this needs, at most, is
+so many contents of each member."""
+
+SUMMARY_MEMBERS_MAX = SUMMARY_BYTES_MAX // 10
+"""Members of the largest view that a summary, of ten bytes a member, can describe."""
+
+
+class Arrival(NamedTuple, Generic[P]):
+    """A content at its place."""
+
+    sender: int
+    number: int
+    content: P
+
+
+class Summary(NamedTuple):
+    """What a member holds of a view, by sender, as it told all when the view was to end."""
+
+    received: tuple[int, ...]
+    stable: tuple[int, ...]
+
+
+class Ledger(Generic[P]):
+    """One member's book of one view. Members are numbered by their place in it."""
+
+    def __init__(self, me: int, size: int) -> None:
+        self.me = me
+        self.size = size
+        self.received = [0] * size
+        """By sender: everything up to here is or was held."""
+        self.stable = [0] * size
+        """By sender: everybody has everything up to here."""
+        self.top = [0] * size
+        """By sender: the highest number heard of."""
+        self.known = [[0] * size for _ in range(size)]
+        """By member and sender: what that member surely has."""
+        self.known[me] = self.received
+        self.held: list[dict[int, P]] = [{} for _ in range(size)]
+        """By sender: contents above what was settled, those above a gap among them."""
+        self._settled = [0] * size
+        self._arrived: list[Arrival[P]] = []
+
+    def add(self, content: P) -> int:
+        """Number an own content."""
+        number = self.received[self.me] + 1
+        self.store(self.me, number, content)
+        return number
+
+    def store(self, sender: int, number: int, content: P) -> bool:
+        """Keep a content; False if it was known, or is too far ahead to be true."""
+        held = self.held[sender]
+        received = self.received[sender]
+        if number <= received or number in held or number > self.stable[sender] + AHEAD_MAX:
+            return False
+        held[number] = content
+        self.top[sender] = max(self.top[sender], number)
+        if number == received + 1:
+            while received + 1 in held:
+                received += 1
+                self._arrived.append(Arrival(sender, received, held[received]))
+            self._learn(self.me, sender, received)
+        return True
+
+    def hear(self, member: int, received: Sequence[int]) -> None:
+        """A member tells what it has; of itself it has all that it ever sent."""
+        known = self.known[member]
+        for sender, number in enumerate(received):
+            if number > known[sender]:
+                self._learn(member, sender, number)
+                self.top[sender] = max(self.top[sender], number)
+
+    def lift(self, sender: int, stable: int) -> None:
+        """Somebody knows that everybody has this sender's contents up to `stable`."""
+        assert stable <= self.received[sender], f"all have {stable} of {sender}, and we do not"
+        self.stable[sender] = max(self.stable[sender], stable)
+
+    def _learn(self, member: int, sender: int, number: int) -> None:
+        known = self.known[member]
+        laggard = known[sender] <= self.stable[sender]
+        known[sender] = number
+        if laggard:
+            least = min(row[sender] for row in self.known)
+            self.stable[sender] = max(self.stable[sender], least)
+
+    def take(self) -> list[Arrival[P]]:
+        """What can be used since the last call: each sender's in order and without gaps."""
+        arrived, self._arrived = self._arrived, []
+        return arrived
+
+    def settle(self) -> list[Arrival[P]]:
+        """What everybody has since the last call; it is forgotten here."""
+        settled: list[Arrival[P]] = []
+        for sender, line in enumerate(self.stable):
+            while self._settled[sender] < line:
+                number = self._settled[sender] = self._settled[sender] + 1
+                settled.append(Arrival(sender, number, self.held[sender].pop(number)))
+        return settled
+
+    def lacks(self, sender: int) -> bool:
+        return self.top[sender] > self.received[sender]
+
+    def missing(self, sender: int, most: int) -> tuple[int, ...]:
+        """The lowest numbers of a sender that are known to exist and not held."""
+        held = self.held[sender]
+        numbers: list[int] = []
+        for number in range(self.received[sender] + 1, self.top[sender] + 1):
+            if len(numbers) == most:
+                break
+            if number not in held:
+                numbers.append(number)
+        return tuple(numbers)
+
+    def holders(self, sender: int) -> list[int]:
+        """Other members that surely have the first content of a sender that is missing here."""
+        first = self.received[sender] + 1
+        members = range(self.size)
+        return [m for m in members if m != self.me and self.known[m][sender] >= first]
+
+    def summary(self) -> bytes:
+        """By sender, what was received and how far behind it the stable line is."""
+        w = Writer()
+        for received, stable in zip(self.received, self.stable, strict=True):
+            w.u64(received)
+            w.u16(received - stable)
+        return w.done()
+
+
+def read_summary(data: bytes, size: int) -> Summary:
+    """What a member of a view of this size summed up; WireError if none of them wrote that."""
+    r = Reader(data)
+    received, stable = [], []
+    for _ in range(size):
+        received.append(r.u64(I64_MAX))
+        stable.append(received[-1] - r.u16(min(AHEAD_MAX, received[-1])))
+    r.done()
+    return Summary(tuple(received), tuple(stable))

@@ -1,0 +1,358 @@
+"""A reliable FIFO multicast in one view, for engines that assume one below them. Pure.
+
+Theory of operation
+===================
+
+A content is broadcast once. Receivers take each sender's contents in the order of their numbers,
+keep what comes early, and ask for what is missing: its sender first, then whoever else has it.
+Every frame tells what its sender has. What everybody has is forgotten, and makes room for more: a
+sender is never more than a window ahead of the slowest member.
+
+A member that has nothing to send sends heartbeats: soon after it received something, so that the
+sender learns of it, else now and then, as a sign of life. A heartbeat counts its sender's own
+contents too, so the loss of the last one is noticed. A member that is silent for long, or that does
+not receive what is sent to it again and again, is suspected.
+
+The end of a view: members that move on together tell each other what they have without gaps
+(`freeze`), exchange what one of them lacks (`seal`, `absorb`), and then hold the same. A content
+behind a gap that none of them can fill is lost, and so is its sender: nobody lacks its own. Hence
+what was taken from a link, in each sender's order, is the same at all of them.
+
+The owner of a link calls `take` and `settle` after every input and runs the effects in `out`.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Generic, TypeVar, assert_never
+
+from roundelay.core.contract import Item, Origin
+from roundelay.core.effects import Effect, Send, SetTimer, Suspect
+from roundelay.core.ids import NodeId, View
+from roundelay.core.value import value
+from roundelay.links.ledger import (
+    AHEAD_MAX,
+    SUMMARY_MEMBERS_MAX,
+    Arrival,
+    Ledger,
+    Summary,
+    read_summary,
+)
+from roundelay.links.messages import REQUEST_MAX, Data, Heartbeat, LinkCodec, Message, Request
+from roundelay.wire.primitives import Reason, WireError
+
+P = TypeVar("P")
+
+HEARTBEAT = "heartbeat"
+MISSING = "missing"
+SILENCE = "silence"
+
+SILENCE_CHECKS = 4
+"""Looks at who has been heard, in the time that makes silence suspicious. Who was heard since a
+look counts as missed once at the next, so that silence is suspected in one look more."""
+
+
+@value
+class LinkConfig:
+    """Timers in seconds, for a LAN. Packets are counted, whatever their size."""
+
+    heartbeat_s: float = 0.020
+    """Longest silence of a member. Too short: idle members keep each other busy; too long: a
+    lost last packet is missed late, and few heartbeats fit into `silence_s`."""
+    ack_s: float = 0.005
+    """Until what was received is acknowledged by a member that sends nothing. Too short: a frame
+    for every packet from every member; too long: safe packets and full windows wait for it."""
+    missing_s: float = 0.005
+    """Until a missing packet is asked for, and asked for again. Shorter than the network takes
+    there and back: packets come twice; too long: a lost packet holds up those behind it."""
+    silence_s: float = 0.120
+    """Until a silent member is suspected, or up to a quarter longer. Too short: a burst of loss or
+    a loaded node expels a member; too long: a crash stops safe packets, and soon all, so long."""
+    stall_s: float = 1.0
+    """Until a member that is heard and yet receives nothing is suspected. Too short: congestion
+    expels members; too long: one deaf member stops everybody."""
+    window_packets: int = 64
+    """Of one sender, not yet acknowledged by all. Too small: the wire idles while the sender
+    waits; too large: receivers overrun, and a view change has as much to exchange."""
+    ack_packets: int = 16
+    """Received before a silent member acknowledges at once. Too small: as `ack_s`; more than a
+    window: a stream moves a window in every `ack_s`."""
+    request_packets: int = 32
+    """Asked for at a time, of one sender. Too small: slow repair; too large: bursts of packets
+    that arrive twice."""
+    sender_attempts: int = 2
+    """Times that a packet is asked of its sender before others are asked too. Too small: they
+    are asked for what its sender is about to repeat; too large: the loss of one path lasts."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.window_packets <= AHEAD_MAX:
+            raise ValueError(f"window_packets is between 1 and {AHEAD_MAX}")
+        if not 0 < self.request_packets <= REQUEST_MAX:
+            raise ValueError(f"request_packets is between 1 and {REQUEST_MAX}")
+
+
+class Link(Generic[P]):
+    """One member's end of the multicast of one view."""
+
+    def __init__(self, view: View, node: NodeId, codec: LinkCodec[P], config: LinkConfig) -> None:
+        size = len(view.members)
+        assert size <= SUMMARY_MEMBERS_MAX, f"{size} members; a summary holds {SUMMARY_MEMBERS_MAX}"
+        self.view = view
+        self.config = config
+        self.frozen = False
+        self.ledger: Ledger[P] = Ledger(view.members.index(node), size)
+        self.out: list[Effect[Message[P]]] = []
+        self._codec = codec
+        self._place = {member: i for i, member in enumerate(view.members)}
+        self._lives: dict[NodeId, int] = {}
+        """The life of each member that is in this view: the first heard of."""
+        self._missed = [0] * size
+        """By member: looks in a row at which it had not been heard."""
+        self._unacked = 0
+        """Received since this node last told what it has."""
+        self._watching = False
+        """The timer for what is missing is armed."""
+        self._asked = [0] * size
+        """By sender: requests in a row that brought nothing forward."""
+        self._stalls = 0
+        """Looks in a row at which no own content had become stable and some should have."""
+        self._stalled_at = 0
+        self._stalls_max = math.ceil(config.stall_s * SILENCE_CHECKS / config.silence_s)
+        if size > 1:
+            self._set(HEARTBEAT, config.heartbeat_s)
+            self._set(SILENCE, config.silence_s / SILENCE_CHECKS)
+
+    @property
+    def me(self) -> int:
+        return self.ledger.me
+
+    @property
+    def room(self) -> int:
+        """How many contents may be sent now."""
+        if self.frozen:
+            return 0
+        outstanding = self.ledger.received[self.me] - self.ledger.stable[self.me]
+        return self.config.window_packets - outstanding
+
+    # Inputs
+
+    def send(self, content: P) -> None:
+        """Broadcast an own content; it arrives here at once."""
+        assert self.room > 0, "the window is full"
+        stable = self.ledger.stable[self.me]
+        number = self.ledger.add(content)
+        self._broadcast(Data(self.me, number, stable, self._received(), content))
+
+    def receive(self, origin: Origin, message: Message[P]) -> bool:
+        """Take in a frame; False if no other member of the view, in this life, can have sent it."""
+        member = self._place.get(origin.node, self.me)
+        life = self._lives.setdefault(origin.node, origin.incarnation)
+        if member == self.me or origin.incarnation != life or not self._plausible(message):
+            return False
+        self._missed[member] = 0
+        match message:
+            case Data():
+                self._on_data(member, message)
+            case Heartbeat():
+                self.ledger.hear(member, message.received)
+                self._watch()
+            case Request():
+                self._on_request(origin.node, message)
+            case _:
+                assert_never(message)
+        return True
+
+    def expire(self, timer: str) -> None:
+        match timer:
+            case "heartbeat":
+                self._broadcast(Heartbeat(self._received()))
+            case "missing":
+                self._on_missing()
+            case "silence":
+                self._on_silence()
+            case _:
+                raise AssertionError(f"unknown timer {timer}")
+
+    def take(self) -> list[Arrival[P]]:
+        """Contents that can be used now: each sender's in order, own ones too."""
+        return self.ledger.take()
+
+    def settle(self) -> list[Arrival[P]]:
+        """Contents that everybody has by now; each is told once, by sender in order."""
+        return self.ledger.settle()
+
+    # The exchange
+
+    def _plausible(self, message: Message[P]) -> bool:
+        ledger = self.ledger
+        match message:
+            case Request():
+                return message.sender < ledger.size
+            case Heartbeat():
+                return self._honest(message.received)
+            case Data():
+                return (
+                    message.sender < ledger.size
+                    and message.sender != self.me
+                    and message.stable <= ledger.received[message.sender]
+                    and message.number <= message.stable + AHEAD_MAX
+                    and self._honest(message.received)
+                )
+            case _:
+                assert_never(message)
+
+    def _honest(self, received: tuple[int, ...]) -> bool:
+        """Nobody has more of this node's contents than it sent."""
+        own = self.ledger.received[self.me]
+        return len(received) == self.ledger.size and received[self.me] <= own
+
+    def _on_data(self, member: int, m: Data[P]) -> None:
+        ledger = self.ledger
+        before = ledger.received[m.sender]
+        ledger.lift(m.sender, m.stable)
+        ledger.store(m.sender, m.number, m.content)
+        ledger.hear(member, m.received)
+        advanced = ledger.received[m.sender] - before
+        if advanced:
+            self._asked[m.sender] = 0
+            self._acknowledge(advanced)
+        self._watch()
+
+    def _acknowledge(self, received: int) -> None:
+        """Tell soon what came, and at once if it is much."""
+        if self.frozen:
+            return
+        first = not self._unacked
+        self._unacked += received
+        if self._unacked >= self.config.ack_packets:
+            self._broadcast(Heartbeat(self._received()))
+        elif first:
+            self._set(HEARTBEAT, min(self.config.ack_s, self.config.heartbeat_s))
+
+    def _watch(self) -> None:
+        """See to it that what is missing is asked for, unless it is merely late."""
+        if self._watching or self.frozen:
+            return
+        if any(map(self.ledger.lacks, range(self.ledger.size))):
+            self._watching = True
+            self._set(MISSING, self.config.missing_s)
+
+    def _on_missing(self) -> None:
+        self._watching = False
+        for sender in range(self.ledger.size):
+            numbers = self.ledger.missing(sender, self.config.request_packets)
+            if numbers:
+                to = self.view.members[self._whom_to_ask(sender)]
+                self.out.append(Send(Request(sender, numbers), self.view.id, to))
+        self._watch()
+
+    def _whom_to_ask(self, sender: int) -> int:
+        attempt = self._asked[sender]
+        self._asked[sender] += 1
+        holders = self.ledger.holders(sender)
+        if attempt < self.config.sender_attempts or not holders:
+            return sender
+        return holders[attempt % len(holders)]
+
+    def _on_request(self, node: NodeId, m: Request) -> None:
+        if self.frozen:
+            return
+        stable = self.ledger.stable[m.sender]
+        for number in m.numbers:
+            content = self.ledger.held[m.sender].get(number)
+            if content is not None and number > stable:
+                again = Data(m.sender, number, stable, self._received(), content)
+                self.out.append(Send(again, self.view.id, node))
+
+    def _on_silence(self) -> None:
+        """Look who has not been heard, and whether own contents get through."""
+        silent: list[NodeId] = []
+        for member, name in enumerate(self.view.members):
+            if member != self.me:
+                self._missed[member] += 1
+                if self._missed[member] % (SILENCE_CHECKS + 1) == 0:
+                    silent.append(name)
+        deaf = self._deaf()
+        if silent:
+            self.out.append(Suspect(tuple(silent), "nothing is heard"))
+        elif deaf:
+            self.out.append(Suspect(deaf, "nothing is acknowledged"))
+        self._set(SILENCE, self.config.silence_s / SILENCE_CHECKS)
+
+    def _deaf(self) -> tuple[NodeId, ...]:
+        """Who has acknowledged nothing of this node for too long."""
+        stable = self.ledger.stable[self.me]
+        waiting = self.ledger.received[self.me] > stable == self._stalled_at
+        self._stalled_at = stable
+        self._stalls = self._stalls + 1 if waiting else 0
+        if not waiting or self._stalls % self._stalls_max:
+            return ()
+        known = self.ledger.known
+        return tuple(n for i, n in enumerate(self.view.members) if known[i][self.me] <= stable)
+
+    def _broadcast(self, message: Data[P] | Heartbeat) -> None:
+        if self.ledger.size > 1:
+            self._unacked = 0
+            self.out.append(Send(message, self.view.id))
+            self._set(HEARTBEAT, self.config.heartbeat_s)
+
+    def _received(self) -> tuple[int, ...]:
+        return tuple(self.ledger.received)
+
+    def _set(self, timer: str, delay_s: float) -> None:
+        self.out.append(SetTimer(timer, delay_s))
+
+    # The end of the view
+
+    def freeze(self) -> bytes:
+        """Send no more, and sum up what is held."""
+        self.frozen = True
+        return self.ledger.summary()
+
+    def seal(self, summaries: Mapping[NodeId, bytes]) -> list[Item]:
+        """Contents that another member of this view, by its summary, lacks; WireError if a
+        summary is not one."""
+        read = self._read(summaries)
+        for summary in read.values():
+            for sender, stable in enumerate(summary.stable):
+                self.ledger.lift(sender, stable)
+        others = [s.received for node, s in read.items() if self._place[node] != self.me]
+        if not others:
+            return []
+        lowest = [min(numbers) for numbers in zip(*others, strict=True)]
+        return [
+            Item((sender, number), self._codec.pack(held[number]))
+            for sender, held in enumerate(self.ledger.held)
+            for number in sorted(held)
+            if number > lowest[sender]
+        ]
+
+    def unpack(self, item: Item) -> Arrival[P]:
+        """What an item says, not yet taken in; WireError if it is none of this view."""
+        if len(item.key) != 2:
+            raise WireError(Reason.MALFORMED, "not an item of this view")
+        sender, number = item.key
+        far = sender >= self.ledger.size or number > self.ledger.stable[sender] + AHEAD_MAX
+        if far or not number:
+            raise WireError(Reason.MALFORMED, f"no content has the number {sender}.{number}")
+        return Arrival(sender, number, self._codec.unpack(item.body))
+
+    def absorb(self, arrival: Arrival[P]) -> None:
+        """Take in what another member sealed."""
+        self.ledger.store(*arrival)
+
+    def agreed_stable(self, summaries: Mapping[NodeId, bytes]) -> list[int]:
+        """By sender, what every member of the view has, as far as all who move on together know:
+        where none is left behind, that is everything."""
+        read = self._read(summaries)
+        if len(read) == self.ledger.size:
+            return list(self.ledger.received)
+        return [max(lines) for lines in zip(*(s.stable for s in read.values()), strict=True)]
+
+    def _read(self, summaries: Mapping[NodeId, bytes]) -> dict[NodeId, Summary]:
+        read: dict[NodeId, Summary] = {}
+        for node in sorted(summaries):
+            summary = read[node] = read_summary(summaries[node], self.ledger.size)
+            beyond = map(int.__gt__, summary.stable, self.ledger.received)
+            if node not in self._place or any(beyond):
+                raise WireError(Reason.MALFORMED, f"not a summary of this view: {node}")
+        return read

@@ -1,0 +1,146 @@
+"""FIFO: each sender's packets in its order, without gaps; no order between senders.
+
+The smallest engine that loses nothing, and the yardstick for the others: whatever order among
+senders costs, it costs on top of this. The work is done by `links`: this is the shell that pulls
+packets while there is room and delivers what arrives.
+
+Services: `fifo`, `causal` and `agreed` are all delivered in FIFO order, since this engine has no
+other. A `safe` packet waits until every member of the view has it, and what its sender sent
+after it waits behind it, at destinations and at all others alike: so that a view ends at the
+same place of each sender's packets everywhere.
+
+The end of a view: everything that members who move on together hold without gaps is delivered, one
+sender after the other. In the old view, except that a safe packet which nobody knows to have
+reached all of it goes to the transitional view, with what its sender sent after it; none does if
+nobody left. Nothing is ever withdrawn: a node holds its own packets.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from roundelay.core.contract import Conclusion, Item, Origin, Outlet
+from roundelay.core.effects import Deliver, Effect, Kind, Record
+from roundelay.core.ids import NodeId, Packet, Service, View
+from roundelay.links.link import Link, LinkConfig
+from roundelay.links.messages import Data, LinkCodec
+from roundelay.links.messages import Message as LinkMessage
+from roundelay.wire.packet import read_packet, write_packet
+from roundelay.wire.primitives import Reason, WireError
+
+Message: TypeAlias = LinkMessage[Packet]
+
+Config = LinkConfig
+"""Nothing of its own to tune."""
+
+
+class FifoEngine:
+    """One member of a group without an order among its senders."""
+
+    codec = LinkCodec(write_packet, read_packet)
+
+    def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
+        self.node = node
+        self.config = config or Config()
+        self._outlet = outlet
+        self._out: list[Effect[Message]] = []
+
+    def start(self, view: View) -> list[Effect[Message]]:
+        self.view = view
+        self.link = Link(view, self.node, self.codec, self.config)
+        self.delivered = [0] * len(view.members)
+        """By sender: packets delivered, or passed over where they are not for this node."""
+        self._waiting: list[deque[Packet]] = [deque() for _ in view.members]
+        """By sender: packets here without gaps and not delivered."""
+        return self._advance()
+
+    def submit(self) -> list[Effect[Message]]:
+        return self._advance()
+
+    def receive(self, origin: Origin, message: Message) -> list[Effect[Message]]:
+        data = message if isinstance(message, Data) else None
+        if data is not None and not self._sent_by(data.sender, data.content):
+            return []  # No member sent it: forged, or of a view with the same id.
+        if self.link.receive(origin, message) and data is not None:
+            self._out.append(Record(Kind.RECEIVE, data.content.span, self.view.id))
+        return self._advance()
+
+    def expire(self, timer: str) -> list[Effect[Message]]:
+        self.link.expire(timer)
+        return self._advance()
+
+    def _sent_by(self, sender: int, packet: Packet) -> bool:
+        return self.view.members[sender : sender + 1] == (packet.span.node,)
+
+    def _advance(self) -> list[Effect[Message]]:
+        """Deliver, claim, send: until nothing more can be done now."""
+        if not self.link.frozen:
+            self._flush()
+            while self.link.room and (packet := self._outlet.pull()) is not None:
+                self._out.append(Record(Kind.ORIGINATE, packet, self.view.id))
+                self.link.send(packet)
+                self._flush()
+        out, self._out = self._out, []
+        return out
+
+    def _flush(self) -> None:
+        """Run what the link asks for, then deliver and claim what may be."""
+        self._out += self.link.out
+        self.link.out.clear()
+        self._take()
+        for sender, waiting in enumerate(self._waiting):
+            if waiting:
+                self._out += self._ready(sender, self.link.ledger.stable[sender])
+        for _, _, packet in self.link.settle():
+            self._out.append(Record(Kind.STABLE, packet.span, self.view.id, level=1))
+
+    def _take(self) -> None:
+        for sender, _, packet in self.link.take():
+            self._waiting[sender].append(packet)
+
+    def _ready(self, sender: int, stable: int) -> list[Deliver]:
+        """A sender's packets up to the first safe one above `stable`."""
+        ready: list[Deliver] = []
+        waiting = self._waiting[sender]
+        while waiting:
+            packet = waiting[0]
+            if packet.service is Service.SAFE and self.delivered[sender] >= stable:
+                break
+            waiting.popleft()
+            self.delivered[sender] += 1
+            if packet.destinations is None or self.node in packet.destinations:
+                ready.append(Deliver(packet, self.view.id))
+        return ready
+
+    # The end of a view
+
+    def freeze(self) -> bytes:
+        return self.link.freeze()
+
+    def seal(self, summaries: Mapping[NodeId, bytes]) -> Sequence[Item]:
+        return self.link.seal(summaries)
+
+    def absorb(self, item: Item) -> list[Record]:
+        arrival = self.link.unpack(item)
+        if not self._sent_by(arrival.sender, arrival.content):
+            raise WireError(Reason.MALFORMED, "a packet under the name of another sender")
+        self.link.absorb(arrival)
+        return [Record(Kind.RECEIVE, arrival.content.span, self.view.id)]
+
+    def conclude(
+        self,
+        summaries: Mapping[NodeId, bytes],
+        transitional: View,
+        obligations: tuple[NodeId, ...],
+    ) -> Conclusion:
+        """Obligations change nothing here: a sender that is still there left no gap."""
+        self._take()
+        senders = range(len(self.view.members))
+        stable = self.link.agreed_stable(summaries)
+        regular = [deliver for s in senders for deliver in self._ready(s, stable[s])]
+        received = self.link.ledger.received
+        late = [deliver for s in senders for deliver in self._ready(s, received[s])]
+        return Conclusion(tuple(regular), tuple(late))
+
+
+engine = FifoEngine

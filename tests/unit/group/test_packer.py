@@ -1,0 +1,211 @@
+"""Messages into packets and out again."""
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roundelay.core.contract import QueueFullError
+from roundelay.core.ids import Packet, Service, Span
+from roundelay.group.assembler import Assembler
+from roundelay.group.body import Piece, pack, unpack
+from roundelay.group.packer import GroupConfig, Packer
+from roundelay.wire.primitives import WireError
+
+AGREED, SAFE = Service.AGREED, Service.SAFE
+
+
+def packer(packet_bytes: int = 100, **limits: int) -> Packer:
+    return Packer("a", 0, GroupConfig(packet_bytes=packet_bytes, **limits))
+
+
+def pull_all(p: Packer) -> list[Packet]:
+    packets = []
+    while (packet := p.pull()) is not None:
+        packets.append(packet)
+    return packets
+
+
+def fill(p: Packer) -> int:
+    """Put in as many messages of 50 bytes as are accepted."""
+    count = 0
+    with contextlib.suppress(QueueFullError):
+        while count < 1000:
+            p.put(b"x" * 50, AGREED, None)
+            count += 1
+    return count
+
+
+def unpack_all(packets: list[Packet]) -> list[bytes]:
+    assembler = Assembler(10**9)
+    return [payload for packet in packets for payload in assembler.take(packet)]
+
+
+@given(st.lists(st.binary(max_size=400), max_size=30), st.integers(40, 300))
+def test_what_is_put_in_comes_out_in_order_whatever_the_sizes(payloads, packet_bytes):
+    p = packer(packet_bytes)
+    for payload in payloads:
+        p.put(payload, AGREED, None)
+    waiting = p.waiting
+    packets = pull_all(p)
+    assert unpack_all(packets) == payloads
+    assert len(packets) == waiting
+    assert all(len(packet.body) <= packet_bytes for packet in packets)
+    assert p.waiting == 0
+    covered = [n for k in packets for n in range(k.span.first, k.span.first + k.span.count)]
+    assert covered == list(range(len(payloads)))
+
+
+def test_small_messages_share_a_packet_and_services_do_not():
+    p = packer()
+    for service in (AGREED, AGREED, SAFE, SAFE, AGREED):
+        p.put(b"x", service, None)
+    p.put(b"x", AGREED, ("b",))
+    spans = [(k.span.first, k.span.count, k.service, k.destinations) for k in pull_all(p)]
+    assert spans == [
+        (0, 2, AGREED, None),
+        (2, 2, SAFE, None),
+        (4, 1, AGREED, None),
+        (5, 1, AGREED, ("b",)),
+    ]
+
+
+def test_a_packet_leaves_half_full_when_it_may_leave():
+    p = packer()
+    p.put(b"one", AGREED, None)
+    assert p.waiting == 1
+    first = p.pull()
+    p.put(b"two", AGREED, None)
+    second = p.pull()
+    assert first is not None
+    assert second is not None
+    assert (first.span, second.span) == (Span("a", 0, 0, 1), Span("a", 0, 1, 1))
+    assert p.pull() is None
+
+
+def test_pieces_of_a_large_message_carry_no_message_but_the_last():
+    p = packer(100)
+    p.put(b"x" * 250, SAFE, None)
+    packets = pull_all(p)
+    assert [k.span.count for k in packets] == [0, 0, 1]
+    assert {k.span.first for k in packets} == {0}
+    assert all(k.service is SAFE for k in packets)
+
+
+def test_a_large_message_under_way_begins_again_in_a_new_view():
+    p = packer(100)
+    p.put(b"a", AGREED, None)
+    p.put(b"x" * 250, AGREED, None)
+    p.put(b"z", AGREED, None)
+    sent = [p.pull() for _ in range(3)]  # a and two of three pieces.
+    assert sent[2] is not None
+    assert sent[2].span.count == 0
+    p.resume()
+    assert unpack_all(pull_all(p)) == [b"x" * 250, b"z"]
+
+
+def test_a_large_message_whose_last_piece_was_not_delivered_begins_again():
+    p = packer(100)
+    p.put(b"x" * 250, AGREED, None)
+    p.put(b"y" * 250, AGREED, None)
+    packets = pull_all(p)
+    p.delivered(packets[2].span)  # x arrived; y did not, and its pieces are withdrawn.
+    for packet in packets[3:]:
+        p.put_back(packet)
+    p.resume()
+    assert unpack_all(pull_all(p)) == [b"y" * 250]
+
+
+def test_what_is_put_back_goes_first_and_in_order():
+    p = packer(20)
+    for payload in (b"0" * 10, b"1" * 10, b"2" * 10, b"3" * 10):
+        p.put(payload, AGREED, None)
+    sent = [p.pull(), p.pull(), p.pull()]
+    for packet in reversed(sent):
+        assert packet is not None
+        p.put_back(packet)
+    p.resume()
+    assert [k.span.first for k in pull_all(p)] == [0, 1, 2, 3]
+
+
+def test_the_queue_is_bounded_in_bytes_and_messages_and_recovers():
+    p = packer(queue_bytes=1000)
+    assert 15 <= fill(p) <= 20
+    with pytest.raises(QueueFullError, match="wait to be sent"):
+        p.put(b"x" * 50, AGREED, None)
+    assert 10 <= p.waiting <= 30
+    pull_all(p)
+    p.put(b"x" * 50, AGREED, None)
+    q = packer(queue_messages=3)
+    for _ in range(3):
+        q.put(b"", AGREED, None)
+    with pytest.raises(QueueFullError):
+        q.put(b"", AGREED, None)
+
+
+def test_a_refused_message_takes_no_number():
+    p = packer(queue_messages=1)
+    p.put(b"", AGREED, None)
+    with pytest.raises(QueueFullError):
+        p.put(b"", AGREED, None)
+    p.pull()
+    assert p.put(b"", AGREED, None).first == 1
+
+
+def test_a_message_of_64_megabytes_goes_through_and_a_larger_one_is_refused():
+    p = Packer("a", 0, GroupConfig(packet_bytes=60_000))
+    payload = bytes(range(256)) * (64 * 1024 * 4)
+    assert len(payload) == 64 * 1024 * 1024
+    p.put(payload, AGREED, None)
+    assembler = Assembler(64 * 1024 * 1024)
+    out = [m for packet in pull_all(p) for m in assembler.take(packet)]
+    assert out == [payload]
+    with pytest.raises(ValueError, match="the limit is"):
+        p.put(payload + b"x", AGREED, None)
+
+
+def test_pieces_without_their_beginning_complete_nothing():
+    p = packer(100)
+    p.put(b"x" * 250, AGREED, None)
+    p.put(b"y" * 250, AGREED, None)
+    pieces = pull_all(p)
+    assembler = Assembler(10**6)
+    assert [assembler.take(k) for k in pieces[1:3]] == [(), ()]
+    assert [assembler.take(k) for k in pieces[3:]] == [(), (), (b"y" * 250,)]
+    assembler.take(pieces[0])
+    assembler.forget()
+    assert [assembler.take(k) for k in pieces[1:3]] == [(), ()]
+
+
+def test_senders_interleave_and_incarnations_do_not_mix():
+    def pieces(node: str, incarnation: int, letter: bytes) -> list[Packet]:
+        p = Packer(node, incarnation, GroupConfig(packet_bytes=100))
+        p.put(letter * 250, AGREED, None)
+        return pull_all(p)
+
+    a, b, again = pieces("a", 0, b"a"), pieces("b", 0, b"b"), pieces("a", 1, b"c")
+    assembler = Assembler(10**6)
+    order = [a[0], b[0], again[0], a[1], again[1], b[1], b[2], a[2], again[2]]
+    out = [m for k in order for m in assembler.take(k)]
+    assert out == [b"b" * 250, b"a" * 250, b"c" * 250]
+
+
+@given(st.binary(max_size=60), st.integers(0, 5))
+def test_any_bytes_are_messages_a_piece_or_refused(body, count):
+    try:
+        content = unpack(body, count)
+    except WireError:
+        return
+    assert isinstance(content, Piece) or len(content) == count
+
+
+@settings(max_examples=50)
+@given(st.binary(min_size=1, max_size=200))
+def test_a_forged_piece_neither_grows_memory_nor_raises(body):
+    assembler = Assembler(1000)
+    for count in (0, 1, 2):
+        assembler.take(Packet(Span("a", 0, 0, count), AGREED, body))
+    huge = b"\x03" + (0).to_bytes(4) + (2**32 - 1).to_bytes(4) + bytes(4) + b"x" * 50
+    assert assembler.take(Packet(Span("a", 0, 0, 0), AGREED, huge)) == ()
+    assert assembler.take(Packet(Span("a", 0, 0, 1), AGREED, pack([b"ok"]))) == (b"ok",)
