@@ -45,7 +45,10 @@ def scenario(seed: int) -> str:
             case "crash":
                 fuse = draw.choice(("", f" after={draw.randint(1, 8)}"))
                 storage = draw.choice(("kept", "lost", "torn"))
-                events += [(at, f"crash {node}{fuse}"), (until, f"restart {node} storage={storage}")]
+                events += [
+                    (at, f"crash {node}{fuse}"),
+                    (until, f"restart {node} storage={storage}"),
+                ]
             case "partition":
                 cut = draw.randint(1, len(nodes) - 1)
                 mixed = draw.sample(nodes, len(nodes))

@@ -5,15 +5,57 @@ some lose a third of all frames, some crash and never part. What a seed draws is
 text, so a failure can be read, kept and cut down.
 """
 
+from dataclasses import dataclass
 from random import Random
 
+from roundelay.check import Report, Standing, Validity, check
+from roundelay.sim.scenario import parse
+from roundelay.sim.story import Story
 from roundelay.sim.units import show_ns
+from roundelay.sim.watch import Watch
 
 MS = 1_000_000
 
 BOUND_MS = 8_000
 """How long after the faults everything must have come about. The longest pause before a merge is
 3 s; forming a ring takes one consensus time for every node given up, and some tries may fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one seed."""
+
+    seed: int
+    scenario: str
+    story: Story
+    broken: str
+    """The invariant that broke while it ran; then there is no report."""
+    report: Report | None
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What speaks against the protocol, a sentence each."""
+        if self.report is None:
+            return (f"an invariant broke: {self.broken}",)
+        judged = zip(self.report.verdicts, self.report.profile.entries, strict=True)
+        return tuple(
+            f"{verdict.property} {verdict.validity}: {verdict.reason}"
+            for verdict, entry in judged
+            if verdict.validity not in (Validity.OK, Validity.VACUOUS)
+            and entry.standing is not Standing.OPTIONAL
+        )
+
+
+def run(seed: int, protocol: str, *, static: bool = False) -> Outcome:
+    """Run a seed, watch it, and judge its trace."""
+    text = scenario(seed, protocol, static=static)
+    story = Story(watch=Watch())
+    try:
+        for block in parse(text):
+            story.play(block)
+    except AssertionError as e:
+        return Outcome(seed, text, story, str(e) or "unnamed", None)
+    return Outcome(seed, text, story, "", check(story.rows, story.manifest(text)))
 
 
 def scenario(seed: int, protocol: str, *, static: bool = False) -> str:

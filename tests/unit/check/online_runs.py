@@ -185,7 +185,7 @@ class Author:
 
     def token(self) -> None:
         node = self.someone()
-        if self.rng.random() < 0.2:
+        if self.rng.random() < 0.5:
             self.write(Kind.TOKEN, node, tag="acquire")
             if not self.wrong():
                 self.write(Kind.TOKEN, node, tag="release")

@@ -31,22 +31,20 @@ JOINED = -1
 class Node:
     """A span of messages in the graph of deliveries."""
 
-    __slots__ = ("by", "ins", "label", "left", "outs", "span")
+    __slots__ = ("ins", "label", "left", "outs", "span")
 
     def __init__(self, span: Span, label: tuple[int, ...]) -> None:
         self.span = span
         self.label = label
         """Unique, and smaller than that of every node an arrow leads to."""
         self.ins: list[Node] = []
-        self.outs: list[Node] = []
-        self.by: list[int] = []
-        """Who drew each arrow in `outs`."""
+        self.outs: dict[Node, int] = {}
+        """Where arrows lead from here, and who drew each."""
         self.left = False
         """Whether its message has left the window."""
 
     def lead(self, to: "Node", by: int) -> None:
-        self.outs.append(to)
-        self.by.append(by)
+        self.outs[to] = by
         to.ins.append(self)
 
 
@@ -130,7 +128,7 @@ class Acyclic(DeliveryCheck):
         node.span = entry.span
         # Longer than the label it begins with, and smaller than what was put there before.
         new = tail.node = Node(tail.span, (*node.label, -next(self._numbers)))
-        new.outs, new.by, node.outs, node.by = node.outs, node.by, [], []
+        new.outs, node.outs = node.outs, {}
         for after in new.outs:
             after.ins[after.ins.index(node)] = new
         some = (entry.delivered & -entry.delivered).bit_length() - 1
@@ -149,14 +147,14 @@ class Acyclic(DeliveryCheck):
         if node in self._latest.values():
             return
         for before in node.ins:
-            at = before.outs.index(node)
-            del before.outs[at], before.by[at]
+            del before.outs[node]
             for after in node.outs:
                 if after not in before.outs:
                     before.lead(after, JOINED)
         for after in node.outs:
             after.ins.remove(node)
-        node.ins, node.outs, node.by = [], [], []
+        node.ins.clear()
+        node.outs.clear()
 
 
 def _label(node: Node) -> tuple[int, ...]:
@@ -189,7 +187,7 @@ def _path(start: Node, goal: Node) -> list[tuple[Node, int, Node]]:
     """The fewest arrows from one node to another that it leads to, and who drew them."""
     came: dict[Node, tuple[Node, int] | None] = {start: None}
     for node in (queue := [start]):  # Grows while it is walked.
-        for after, by in zip(node.outs, node.by, strict=True):
+        for after, by in node.outs.items():
             if after not in came and after.label <= goal.label:
                 came[after] = node, by
                 queue.append(after)

@@ -19,11 +19,20 @@ RINGS_MAX = 4096
 Claim = tuple[int, int, int, Span]
 """The first k3, past the last one, who claims, and for which messages."""
 
-Ring = tuple[int, int]
-Bucket = tuple[int, int, int]
-"""Keys that differ in k3 only."""
-
 _FIRST = itemgetter(0)
+
+
+class _Ring:
+    """The keys of one view."""
+
+    __slots__ = ("claims", "floor", "name")
+
+    def __init__(self, name: tuple[int, int]) -> None:
+        self.name = name
+        self.claims: dict[int, list[Claim]] = {}
+        """By k2, in the order of k3."""
+        self.floor: tuple[int, int] | None = None
+        """The greatest k2 and k3 that are forgotten."""
 
 
 def key_of(row: Row) -> OrderKey | None:
@@ -38,51 +47,57 @@ class KeyBook:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._claims: dict[Bucket, list[Claim]] = {}
-        self._oldest: deque[tuple[Bucket, Claim]] = deque()
-        self._floors: dict[Ring, OrderKey] = {}
-        self._forgotten: Ring | None = None
-        """The greatest view whose floor is forgotten."""
+        self._oldest: deque[tuple[_Ring, int, Claim]] = deque()
+        self._rings: dict[tuple[int, int], _Ring] = {}
+        self._forgotten: tuple[int, int] | None = None
+        """The greatest view that is forgotten."""
 
     def claim(self, key: OrderKey, owner: int, span: Span) -> Claim | None:
         """Write a claim down. Returns an earlier one to one of these keys, for other messages or
         by another owner; that is found only if it is not forgotten: see `forgot`."""
-        bucket, first, end = key[:3], key[3], key[3] + span[3]
-        claim = first, end, owner, span
-        claims = self._claims.get(bucket)
+        k0, k1, k2, k3 = key
+        ring = self._rings.get((k0, k1)) or self._open((k0, k1))
+        claim = k3, k3 + span[3], owner, span
+        claims = ring.claims.get(k2)
         if claims is None:
-            self._claims[bucket] = [claim]
+            ring.claims[k2] = [claim]
         else:
-            at = bisect_right(claims, first, key=_FIRST)
+            at = bisect_right(claims, k3, key=_FIRST)
             for other in claims[max(at - 1, 0) : at + 1]:
-                if other[0] < end and first < other[1] and not _same(claim, other):
+                if other[0] < claim[1] and k3 < other[1] and not _same(claim, other):
                     return other
             claims.insert(at, claim)
-        self._oldest.append((bucket, claim))
+        self._oldest.append((ring, k2, claim))
         if len(self._oldest) > self._size:
             self._forget()
         return None
 
     def forgot(self, key: OrderKey) -> bool:
         """Whether a claim to this key may have been forgotten."""
-        ring = key[:2]
-        floor = self._floors.get(ring)
-        if floor is None:
-            return self._forgotten is not None and ring <= self._forgotten
-        return key <= floor
+        k0, k1, k2, k3 = key
+        ring = self._rings.get((k0, k1))
+        if ring is None:
+            return self._forgotten is not None and (k0, k1) <= self._forgotten
+        return ring.floor is not None and (k2, k3) <= ring.floor
+
+    def _open(self, name: tuple[int, int]) -> _Ring:
+        ring = self._rings[name] = _Ring(name)
+        if len(self._rings) > RINGS_MAX:
+            oldest = self._rings.pop(next(iter(self._rings)))
+            if self._forgotten is None or oldest.name > self._forgotten:
+                self._forgotten = oldest.name
+        return ring
 
     def _forget(self) -> None:
-        bucket, claim = self._oldest.popleft()
-        claims = self._claims[bucket]
-        claims.remove(claim)
-        if not claims:
-            del self._claims[bucket]
-        ring, key = bucket[:2], (*bucket, claim[1] - 1)
-        self._floors[ring] = max(key, self._floors.get(ring, key))
-        if len(self._floors) > RINGS_MAX:
-            ring = next(iter(self._floors))
-            del self._floors[ring]
-            self._forgotten = ring if self._forgotten is None else max(ring, self._forgotten)
+        ring, k2, claim = self._oldest.popleft()
+        claims = ring.claims[k2]
+        if len(claims) == 1:
+            del ring.claims[k2]
+        else:
+            claims.remove(claim)
+        last = k2, claim[1] - 1
+        if ring.floor is None or last > ring.floor:
+            ring.floor = last
 
 
 def _same(one: Claim, other: Claim) -> bool:

@@ -1,7 +1,7 @@
 """Where each process is, and what the installs say: M1, M2, M4."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roundelay.check.online.findings import Findings
@@ -77,9 +77,9 @@ class _Content:
     """What a view's name stands for."""
 
     kind: int
-    members: frozenset[int]
-    entered: set[int] = field(default_factory=set)
-    """Kinds as which it was installed; more than one only if M4 does not hold."""
+    members: tuple[int, ...]
+    entered: int = 0
+    """Mask of the kinds as which it was installed; more than one only if M4 does not hold."""
 
 
 class Process:
@@ -162,7 +162,7 @@ class Views:
             if self._older(view):
                 reason = f"{who} installs {named}, older than views already forgotten"
                 self.findings.doubt(self.m4, reason)
-        elif (content.kind, content.members) != (row.c_kind or 0, frozenset(members)):
+        elif (content.kind, content.members) != (row.c_kind or 0, tuple(sorted(members))):
             reason = f"{who} installs {named} with another kind or other members than before"
             self.findings.convict(self.m4, reason, self._install(None, view), row)
 
@@ -176,10 +176,10 @@ class Views:
         content = self._contents.get(view)
         if content is None:
             self._shorten()
-            content = self._contents[view] = _Content(kind, frozenset(members))
+            content = self._contents[view] = _Content(kind, tuple(sorted(members)))
         else:
-            lost = kind in content.entered
-        content.entered.add(kind)
+            lost = bool(content.entered >> kind & 1)
+        content.entered |= 1 << kind
         mask = sum(1 << member for member in set(members) if member >= 0)
         regular = kind == REGULAR
         place = Configuration(self._named(view), view, mask, regular=regular, lost=lost)
