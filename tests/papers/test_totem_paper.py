@@ -423,7 +423,7 @@ def test_a_copy_of_a_packet_is_not_delivered_again():
     member = Member("b")
     first = packet("a")
     member.data(1, first)
-    assert member.data(1, first) == [Record(Kind.RECEIVE, first.span, VIEW.id)]
+    assert member.data(1, first) == [Record(Kind.RECEIVE, first, VIEW.id)]
 
 
 def test_a_packet_of_a_stranger_is_no_packet_of_this_ring():
@@ -602,7 +602,7 @@ def test_a_frozen_engine_stores_and_does_no_more():
     member = Member("a")
     assert member.engine.freeze() == summary(0, 0)
     late = packet("b")
-    assert member.data(1, late) == [Record(Kind.RECEIVE, late.span, VIEW.id)]
+    assert member.data(1, late) == [Record(Kind.RECEIVE, late, VIEW.id)]
     assert member.token(3, 1) == []
     assert member.engine.freeze() == summary(1, 0)
 

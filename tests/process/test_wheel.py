@@ -29,7 +29,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def empty(tmp_path_factory) -> Path:
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment that holds the wheel and nothing else."""
     work = tmp_path_factory.mktemp("wheel")
     run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", work, ROOT, cwd=work)

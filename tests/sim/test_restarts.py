@@ -52,7 +52,7 @@ def test_no_view_id_twice_and_no_number_reused(seed, storage):
         if row.kind != "install":
             continue
         assert row.members is not None
-        view = (row.c_seq, row.c_rep)
+        view = (row.c_seq or 0, row.c_rep or 0)
         assert members.setdefault(view, row.members) == row.members
         if row.prev_c is None:  # The view a start begins with: nobody has ever had its id.
             assert view not in founded

@@ -1,22 +1,25 @@
-"""`roundelay demo`: a group in a lossy simulation, its trial, and a picture of what went wrong."""
+"""`roundelay demo`: two groups in a faulty simulation, their trials, and pictures of them."""
 
 import argparse
 from importlib.resources import files
 from pathlib import Path
 
-from roundelay.check import check
+from roundelay.check import Report, Validity, check
 from roundelay.check.text import table
-from roundelay.check.verdict import Validity
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.core.effects import Kind
 from roundelay.draw import Window, svg
 from roundelay.sim.scenario import parse
 from roundelay.sim.story import Story
-from roundelay.trace.manifest import TraceError
+from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.writer import Writer
 
 DRAWN = "O5"
 """The violation that makes the best picture: two nodes, two messages, two orders."""
+
+SHOWN = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.FAULT, Kind.SUSPECT, Kind.END)
+"""What the picture of a long run shows: thousands of messages would hide the views."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,39 +27,69 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    scenario = (files("roundelay.sim") / "scenarios" / "demo.txt").read_text()
+    print("1. An engine that orders nothing: the template, on a lossy network.\n")
+    story, report, manifest = _trial("template", args.output)
+    convicted = [v for v in report.verdicts if v.validity is Validity.VIOLATED]
+    if not convicted:
+        raise UserError("the checker convicted nobody, which it must here; please report this")
+    drawn = next((v for v in convicted if v.property == DRAWN), convicted[0])
+    _draw(
+        args.output / "template.svg",
+        svg(
+            story.rows,
+            manifest,
+            witness=drawn.witness,
+            reason=f"{drawn.property}: {drawn.reason}",
+            title="What the template does wrong",
+            window=Window(around=25),
+        ),
+        f"what {drawn.property} looks like",
+    )
+    print("\n2. Totem: a crash, a partition, a merge and a restart, and nothing stops.\n")
+    story, report, manifest = _trial("totem", args.output)
+    _draw(
+        args.output / "totem.svg",
+        svg(
+            story.rows,
+            manifest,
+            title="Totem through a crash, a partition, a merge and a restart",
+            window=Window(hide=tuple(kind for kind in Kind if kind not in SHOWN)),
+        ),
+        "its views and faults",
+    )
+    if not report.ok:
+        raise UserError("Totem broke a promise, which it must not; please report this")
+    return 0
+
+
+def _trial(name: str, output: Path) -> tuple[Story, Report, Manifest]:
+    """Run a scenario of the package, keep its trace, judge it and print the verdicts."""
+    scenario = (files("roundelay.sim") / "scenarios" / f"{name}.txt").read_text()
     progress = Progress("simulating")
     story = Story(progress=progress.update)
     for block in parse(scenario):
         story.play(block)
     progress.close()
+    directory = output / name
     try:
-        with Writer(args.output / "trace", story.manifest(scenario)) as writer:
+        with Writer(directory, story.manifest(scenario)) as writer:
             for row in story.rows:
                 writer.append(row)
     except TraceError as e:
         raise UserError(f"{e}; choose another place with -o DIR") from None
-    manifest = writer.manifest
-    report = check(story.rows, manifest)
-    world = story.world
+    report = check(story.rows, writer.manifest)
     delivered = sum(row.kind == "deliver" for row in story.rows)
+    views = len({(row.c_seq, row.c_rep) for row in story.rows if row.kind == "install"})
+    told = f", {views} views" if views else ""
     print(
-        f"A group of {len(world.nodes)} nodes ran the template engine, which orders nothing, over a"
-        f"\nlossy network: {world.frames} frames, {delivered} deliveries, seed {story.seed}.\n"
+        f"{len(story.world.nodes)} nodes, {story.world.frames} frames, {delivered} deliveries"
+        f"{told}, seed {story.seed}\n"
     )
-    print(table(report, manifest))
-    convicted = [v for v in report.verdicts if v.validity is Validity.VIOLATED]
-    if not convicted:
-        raise UserError("the checker convicted nobody, which it must here; please report this")
-    drawn = next((v for v in convicted if v.property == DRAWN), convicted[0])
-    picture = args.output / "witness.svg"
-    window = Window(around=25)
-    reason = f"{drawn.property}: {drawn.reason}"
-    picture.write_text(
-        svg(story.rows, manifest, witness=drawn.witness, reason=reason, window=window)
-    )
-    print(f"witness of {drawn.property}: {picture} (open it in a browser)")
-    print(f"trace: {writer.path}")
-    print(f"again: roundelay check {args.output / 'trace'}")
-    return 0
+    print(table(report, writer.manifest))
+    print(f"trace:   {directory} (roundelay check {directory})")
+    return story, report, writer.manifest
 
+
+def _draw(path: Path, picture: str, what: str) -> None:
+    path.write_text(picture)
+    print(f"picture: {path}, {what} (open it in a browser)")

@@ -1,16 +1,19 @@
-"""`roundelay sim run FILE`, `roundelay sim replay RECORDING`."""
+"""`roundelay sim run FILE`, `sim replay RECORDING`, `sim swarm --protocol P --seeds N`."""
 
 import argparse
 import difflib
 import json
+import os
 import sys
 from pathlib import Path
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.group.engines import MODULES
 from roundelay.sim.recording import Recording, RecordingError
 from roundelay.sim.scenario import Block, ScenarioError, parse, rewrite
 from roundelay.sim.story import Story
+from roundelay.sim.swarm import Campaign, scenario
 from roundelay.trace.manifest import TraceError
 from roundelay.trace.writer import Writer
 
@@ -24,6 +27,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     run_.add_argument("--record", metavar="OUT", type=Path, help="keep every choice of the run")
     replay = actions.add_parser("replay", help="run a recording again, choice by choice")
     replay.add_argument("recording", metavar="RECORDING", type=Path)
+    swarm = actions.add_parser("swarm", help="run many seeds, each a cluster of its own")
+    swarm.add_argument("--protocol", required=True, choices=sorted(MODULES))
+    swarm.add_argument("--seeds", type=int, default=100, metavar="N")
+    swarm.add_argument("--first", type=int, default=0, metavar="K")
+    swarm.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="J")
+    swarm.add_argument("--static", action="store_true", help="the engine alone, without views")
+    swarm.add_argument("--show", action="store_true", help="print the first seed's scenario only")
+    swarm.add_argument("--json", action="store_true", help="one JSON document, nothing else")
     for sub in (run_, replay):
         sub.add_argument("--trace", metavar="DIR", type=Path, help="write the trace there")
         sub.add_argument("--json", action="store_true", help="one JSON document, nothing else")
@@ -31,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     try:
-        return _run(args) if args.action == "run" else _replay(args)
+        return {"run": _run, "replay": _replay, "swarm": _swarm}[args.action](args)
     except ScenarioError as e:
         raise UserError(f"{args.scenario}: {e}") from None
     except (RecordingError, TraceError) as e:
@@ -113,6 +124,32 @@ def _replay(args: argparse.Namespace) -> int:
             f"{recording.sha256[:16]}, now {story.sha256()[:16]}"
         )
     return 0 if same else 1
+
+
+def _swarm(args: argparse.Namespace) -> int:
+    if args.show:
+        print(scenario(args.first, args.protocol, static=args.static), end="")
+        return 0
+    progress = Progress("swarming")
+    campaign = Campaign(args.protocol, static=args.static)
+    for judgement in campaign.run(args.first, args.seeds, args.jobs):
+        progress.update(campaign.seeds, args.seeds)
+        for failure in judgement.failures:
+            progress.close()
+            print(f"seed {judgement.seed}: {failure}", file=sys.stderr)
+    progress.close()
+    static = " --static" if args.static else ""
+    again = [
+        f"roundelay sim swarm --protocol {args.protocol}{static} --first {seed} --seeds 1"
+        for seed in campaign.failed
+    ]
+    if args.json:
+        print(json.dumps({**campaign.document(), "replay": again}, indent=2))
+    else:
+        print(campaign.summary())
+        for command in again:
+            print(f"again: {command}")
+    return 1 if campaign.failed else 0
 
 
 def _read(path: Path) -> str:

@@ -13,8 +13,6 @@ from roundelay.group.body import (
     pack_piece,
 )
 
-MESSAGES_PER_PACKET_MAX = 0xFFFF
-
 
 @value
 class GroupConfig:
@@ -23,6 +21,8 @@ class GroupConfig:
     packet_bytes: int = 1200
     """Largest body of a packet. With headers, and wrapped up once more during recovery, it must
     fit a datagram: 1200 suits Ethernet, 60,000 loopback."""
+    packet_messages: int = 0xFFFF
+    """Most messages in a packet; 1 switches packing off."""
     message_bytes_max: int = 64 * 1024 * 1024
     """Largest message; it is cut into pieces."""
     queue_bytes: int = 128 * 1024 * 1024
@@ -53,6 +53,11 @@ class Packer:
         self._node = node
         self._incarnation = incarnation
         self._config = config or GroupConfig()
+        if self._config.packet_bytes <= PIECE_OVERHEAD_BYTES:
+            raise ValueError(
+                f"packet_bytes={self._config.packet_bytes} leaves no room for a message; "
+                f"it must be more than {PIECE_OVERHEAD_BYTES}"
+            )
         self._piece_bytes = self._config.packet_bytes - PIECE_OVERHEAD_BYTES
         self._next = 0
         self._queue: deque[Packet | _Large] = deque()
@@ -140,7 +145,7 @@ class Packer:
     def _add(self, payload: bytes, kind: tuple[Service, tuple[NodeId, ...] | None]) -> None:
         cost = len(payload) + MESSAGE_OVERHEAD_BYTES
         full = self._open_bytes + cost + 1 > self._config.packet_bytes
-        if full or kind != self._open_kind or len(self._open) >= MESSAGES_PER_PACKET_MAX:
+        if full or kind != self._open_kind or len(self._open) >= self._config.packet_messages:
             self._close()
         self._open_kind = kind
         self._open.append(payload)

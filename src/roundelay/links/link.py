@@ -145,9 +145,10 @@ class Link(Generic[P]):
     def receive(self, origin: Origin, message: Message[P]) -> bool:
         """Take in a frame; False if no other member of the view, in this life, can have sent it."""
         member = self._place.get(origin.node, self.me)
-        life = self._lives.setdefault(origin.node, origin.incarnation)
-        if member == self.me or origin.incarnation != life or not self._plausible(message):
+        if member == self.me or not self._plausible(message):
             return False
+        if self._lives.setdefault(origin.node, origin.incarnation) != origin.incarnation:
+            return False  # It restarted in a static group: it is not who it was.
         self._missed[member] = 0
         match message:
             case Data():

@@ -27,8 +27,9 @@ The token of the forming ring retires once it finds a node that has installed al
 have. Until a node knows that its successor has, it goes on retransmitting.
 
 Deviations from the paper: nobody puts itself into its own fail set; an outsider's fail set is not
-merged; a membership that fails repeatedly loses its largest member; a node that was given up more
-than once is left alone for a while, which grows.
+merged; a membership that fails repeatedly loses its largest member; the engine of the old view
+goes on, timers and all, until a Commit token is accepted; a node that was expelled more than once
+because it did not hear us is left alone for a while, which grows.
 """
 
 import contextlib
@@ -109,14 +110,14 @@ class MembershipConfig:
     ring_retransmit_s: float = 0.015
     """Between its retransmissions; at least four must fit into `ring_loss_s`."""
     merge_detect_s: float = 0.200
-    """Between signs of life of a ring whose representative has nothing to say."""
+    """Within this time a ring whose representative has nothing to say shows that it is there."""
     repeat_limit: int = 3
     """Failures of one membership before its largest member is given up."""
     pause_s: float = 0.200
-    """How long a node given up twice is left alone; doubles with every further time."""
+    """How long a node expelled twice is left alone; doubles with every further time."""
     pause_max_s: float = 3.0
     forgive_s: float = 5.0
-    """A view that lasts this long clears its members of having been given up."""
+    """A view that lasts this long clears its members of having been expelled."""
     early_frames_max: int = 1024
     """Frames of a view kept until it is installed here too."""
     ring: RingConfig = RingConfig()
@@ -158,7 +159,10 @@ class Membership:
         self._commit: Commit | None = None
         self._commit_seq = 0
         self._repeats: tuple[tuple[NodeId, ...], int] = ((), 0)
+        self._deaf: set[NodeId] = set()
+        """Whom this round expels, not for silence but for not hearing us."""
         self._given_up: dict[NodeId, int] = {}
+        """How often each node was expelled so."""
         self._paused: set[NodeId] = set()
         self._spoke = False
         self._early: list[tuple[Origin, Any]] = []
@@ -334,8 +338,11 @@ class Membership:
         self.procs |= procs | {node}
         if self.node in fails:
             self.fails.add(node)
+            self._deaf.add(node)
         elif node in self.view.members:
             self.fails |= fails
+            if operational:
+                self._deaf |= fails  # It accuses somebody whom we still hear.
         self.procs |= self.fails
         if operational or before != (len(self.procs), len(self.fails)):
             self._gather()
@@ -368,6 +375,7 @@ class Membership:
 
     def _on_loss(self) -> None:
         """The ring being formed got stuck."""
+        self._emit(Suspect((), "the ring being formed got stuck"))
         if self._commit is not None:
             self._count_failure(tuple(entry.node for entry in self._commit.entries))
         elif self.commit_wait:
@@ -524,8 +532,7 @@ class Membership:
             for item in step.sends:
                 self._emit(Send(item, self.ring))
             if step.accused is not None:
-                self.fails.add(step.accused)
-                self._gather()
+                self._accuse(Suspect((step.accused,), "it fails to receive"))
                 return
             if not alone or step.install:
                 break
@@ -596,7 +603,7 @@ class Membership:
         self._spoke = False
         if len(recovery.members) == 1:
             self._retire()
-        self._emit(SetTimer(MERGE, self.config.merge_detect_s))
+        self._emit(SetTimer(MERGE, self.config.merge_detect_s / 2))
         if self._given_up:
             self._emit(SetTimer(FORGIVE, self.config.forgive_s))
         assert self.hold is Hold.SEALED, "installing over a view that still runs"
@@ -614,8 +621,10 @@ class Membership:
             self.attempts = (*self.attempts, attempt)[-ATTEMPTS_MAX:]
 
     def _leave_alone(self, old: View) -> None:
-        """Remember whom we gave up; somebody given up twice is not taken back at once."""
-        for node in sorted(self.fails.intersection(old.members)):
+        """Remember whom we expelled; somebody expelled twice is not taken back at once."""
+        expelled = self._deaf.intersection(self.fails, old.members)
+        self._deaf = set()
+        for node in sorted(expelled):
             times = self._given_up[node] = self._given_up.get(node, 0) + 1
             if times > 1:
                 pause = min(self.config.pause_s * 2 ** (times - 2), self.config.pause_max_s)
@@ -634,7 +643,8 @@ class Membership:
         if self.view.members[0] == self.node and not self._spoke:
             self._emit(Send(Merge(), self.view.id))
         self._spoke = False
-        self._emit(SetTimer(MERGE, self.config.merge_detect_s))
+        # Twice in the time: an idle ring is heard within it, whenever it fell silent.
+        self._emit(SetTimer(MERGE, self.config.merge_detect_s / 2))
 
     # The engine
 
@@ -667,9 +677,15 @@ class Membership:
                     pass
             self._emit(effect)
         if suspicion is not None and self.phase is Phase.OPERATIONAL:
-            self._emit(suspicion)
-            self.fails.update(node for node in suspicion.members if node != self.node)
-            self._gather()
+            self._accuse(suspicion)
+
+    def _accuse(self, suspicion: Suspect) -> None:
+        """The view cannot go on as it is; whoever is named is given up at once."""
+        self._emit(suspicion)
+        accused = [node for node in suspicion.members if node != self.node]
+        self.fails.update(accused)
+        self._deaf.update(accused)
+        self._gather()
 
     def _persist(self) -> None:
         self._emit(Persist(pack(self.ring.seq, self._boot.incarnation)))

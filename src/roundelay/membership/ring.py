@@ -80,7 +80,7 @@ class Token:
         return cls(token_seq, seq, aru, aru_id, requests, r.u32(), r.u32(), r.flag())
 
     def __str__(self) -> str:
-        by = "" if self.aru_id == NOBODY else f" by {self.aru_id}"
+        by = "" if self.aru_id == NOBODY else f" by #{self.aru_id}"
         lacking = f" lacking {' '.join(map(str, self.requests))}" if self.requests else ""
         flag = " exchanging" if self.flag else ""
         return f"hop {self.token_seq} seq {self.seq} aru {self.aru}{by}{lacking}{flag}"

@@ -112,7 +112,7 @@ class TemplateEngine:
         if packet.span.node not in self.view.members:
             return []
         self._take(packet)
-        return [Record(Kind.RECEIVE, packet.span, self.view.id)]
+        return [Record(Kind.RECEIVE, packet, self.view.id)]
 
     def conclude(
         self,
@@ -127,7 +127,7 @@ class TemplateEngine:
     def _on_data(self, m: Data) -> None:
         if m.packet.span.node not in self.view.members:
             return  # No member sent it: forged, or of a view with the same id and other members.
-        self._out.append(Record(Kind.RECEIVE, m.packet.span, self.view.id))
+        self._out.append(Record(Kind.RECEIVE, m.packet, self.view.id))
         self._take(m.packet)
 
     def _take(self, packet: Packet) -> None:

@@ -212,7 +212,7 @@ class TotemEngine:
     def _on_data(self, m: Data) -> None:
         if m.packet.span.node not in self.view.members:
             return
-        self._emit(Record(Kind.RECEIVE, m.packet.span, self.view.id))
+        self._emit(Record(Kind.RECEIVE, m.packet, self.view.id))
         if m.seq > self.ring.high_seq:
             self.last_sender = m.packet.span.node
         if not self.ring.store(m.seq, m.packet) or self.frozen:
@@ -340,7 +340,7 @@ class TotemEngine:
         if len(item.key) != 1 or packet.span.node not in self.view.members:
             raise WireError(Reason.MALFORMED, "not an item of this ring")
         self.ring.store(item.key[0], packet)
-        return [Record(Kind.RECEIVE, packet.span, self.view.id)]
+        return [Record(Kind.RECEIVE, packet, self.view.id)]
 
     def conclude(
         self,

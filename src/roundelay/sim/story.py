@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from roundelay import __version__
-from roundelay.check import check
-from roundelay.check.verdict import Validity
+from roundelay.check import Standing, Validity, check
 from roundelay.core.contract import Boot, Core
 from roundelay.core.effects import Deliver, Receipt, Suspect
 from roundelay.core.ids import NodeId, Service, View
@@ -483,14 +482,14 @@ class Story:
         if arguments:
             manifest = replace(manifest, protocol=arguments[0])
         report = check(self.rows, manifest)
-        counts: dict[Validity, int] = {}
-        for verdict in report.verdicts:
-            counts[verdict.validity] = counts.get(verdict.validity, 0) + 1
+        counts: Counter[Validity] = Counter()
+        for verdict, entry in zip(report.verdicts, report.profile.entries, strict=True):
+            if entry.standing is Standing.OPTIONAL:
+                continue
+            counts[verdict.validity] += 1
             if verdict.validity not in (Validity.OK, Validity.VACUOUS):
                 self._out.append(f"{verdict.property} {verdict.validity}: {verdict.reason}")
-        self._out.append(
-            ", ".join(f"{counts[v]} {v}" for v in Validity if v in counts) or "nothing checked"
-        )
+        self._out.append(", ".join(f"{counts[v]} {v}" for v in Validity if counts[v]))
 
     # Hearing what happens
 

@@ -5,7 +5,12 @@ some lose a third of all frames, some crash and never part. What a seed draws is
 text, so a failure can be read, kept and cut down.
 """
 
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from random import Random
 
 from roundelay.check import Report, Standing, Validity, check
@@ -19,6 +24,104 @@ MS = 1_000_000
 BOUND_MS = 8_000
 """How long after the faults everything must have come about. The longest pause before a merge is
 3 s; forming a ring takes one consensus time for every node given up, and some tries may fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a campaign keeps of one seed: small, since it comes from another process."""
+
+    seed: int
+    failures: tuple[str, ...]
+    verdicts: dict[str, str]
+    """Property to verdict; optional ones left out."""
+    sha256: str
+    """Of the trace."""
+
+
+class Campaign:
+    """Many seeds of one protocol, over several processes, and what came of them."""
+
+    def __init__(self, protocol: str, *, static: bool = False) -> None:
+        self.protocol = protocol
+        self.static = static
+        self.seeds = 0
+        """Judged so far."""
+        self.failed: list[int] = []
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._broken = 0
+        self._traces = hashlib.sha256()
+
+    def run(self, first: int, seeds: int, jobs: int) -> Iterator[Judgement]:
+        """Judge `seeds` seeds from `first` on, in order, in `jobs` processes."""
+        judge_one = partial(judge, protocol=self.protocol, static=self.static)
+        numbers = range(first, first + seeds)
+        if jobs <= 1 or seeds == 1:
+            for seed in numbers:
+                yield self._note(judge_one(seed))
+            return
+        with get_context("spawn").Pool(jobs) as pool:
+            for judgement in pool.imap(judge_one, numbers, chunksize=2):
+                yield self._note(judgement)
+
+    def _note(self, judgement: Judgement) -> Judgement:
+        self.seeds += 1
+        self._traces.update(judgement.sha256.encode())
+        self._counts.update(judgement.verdicts.items())
+        if judgement.failures:
+            self.failed.append(judgement.seed)
+            self._broken += not judgement.verdicts
+        return judgement
+
+    def document(self) -> dict[str, object]:
+        """The campaign in figures."""
+        count = self._verdicts
+        violated = sum(n for name, n in count(Validity.VIOLATED).items() if name[0] != "L")
+        return {
+            "protocol": self.protocol,
+            "static": self.static,
+            "seeds": self.seeds,
+            "violations": violated + self._broken,
+            "liveness_failures": sum(count(Validity.VIOLATED).values()) - violated,
+            "outside_envelope": sum(count(Validity.OUTSIDE).values()),
+            "inconclusive": sum(count(Validity.INCONCLUSIVE).values()),
+            "vacuous": sum(count(Validity.VACUOUS).values()),
+            "never_tested": self._never(),
+            "failed": self.failed,
+            "trace_sha256": self._traces.hexdigest(),
+        }
+
+    def summary(self) -> str:
+        """The campaign in a few lines."""
+        figures = self.document()
+        lines = [
+            f"{self.protocol}: {self.seeds} seeds, {figures['violations']} violations, "
+            f"{figures['liveness_failures']} liveness failures, "
+            f"{figures['outside_envelope']} outside the envelope, "
+            f"{figures['inconclusive']} inconclusive"
+        ]
+        if never := self._never():
+            lines.append(f"never put to the test: {' '.join(never)}")
+        return "\n".join([*lines, f"traces {figures['trace_sha256']}"])
+
+    def _never(self) -> list[str]:
+        return [p for p, n in self._verdicts(Validity.VACUOUS).items() if n == self.seeds]
+
+    def _verdicts(self, validity: Validity) -> dict[str, int]:
+        return {name: n for (name, verdict), n in self._counts.items() if verdict == validity}
+
+
+def judge(seed: int, *, protocol: str, static: bool) -> Judgement:
+    """Run a seed and keep what counts."""
+    outcome = run(seed, protocol, static=static)
+    verdicts = {}
+    if outcome.report is not None:
+        judged = zip(outcome.report.verdicts, outcome.report.profile.entries, strict=True)
+        verdicts = {
+            verdict.property: str(verdict.validity)
+            for verdict, entry in judged
+            if entry.standing is not Standing.OPTIONAL
+        }
+    return Judgement(seed, outcome.failures, verdicts, outcome.story.sha256())
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +181,9 @@ def scenario(seed: int, protocol: str, *, static: bool = False) -> str:
             f"load messages={random.randint(1, 6)} rate={random.randint(1, 10)}/s size=9000"
         )
     lines += [] if static else _events(random, nodes, length_ms)
-    lines += [f"run {length_ms}ms", f"end after={BOUND_MS}ms"]
+    # The last messages come after the faults: they are owed to everybody who is left.
+    last = f"load messages={random.randint(1, 12)} rate={random.randint(5, 100)}/s safe=50%"
+    lines += [f"run {length_ms}ms", "heal", last, f"end after={BOUND_MS}ms"]
     return "\n".join(lines) + "\n----\n"
 
 

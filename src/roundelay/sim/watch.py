@@ -66,5 +66,6 @@ class Watch:
         """The engine of a member, if it runs in this view now."""
         host = world.hosts[node]
         engine = getattr(host.core, "engine", None) if host.alive else None
-        here = isinstance(engine, TotemEngine) and getattr(engine, "view", None) is not None
-        return engine if here and engine.view.id == view else None
+        if not isinstance(engine, TotemEngine) or not hasattr(engine, "view"):
+            return None
+        return engine if engine.view.id == view else None

@@ -28,8 +28,9 @@ Append = Callable[[Row], None]
 Keys = tuple[int | None, int | None, int | None, int | None]
 
 _NO_VIEW = (None, None, None)
+_NO_KEYS: Keys = (None, None, None, None)
 _NONE_10 = (None,) * 10  # m_src to level: a frame is about no message.
-_DIGESTED = frozenset({Kind.ORIGINATE, Kind.DELIVER})
+_DIGESTED = frozenset({Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER})
 _KEYED = frozenset({Kind.ORDER, Kind.CONFIRM})
 
 
@@ -106,6 +107,8 @@ class Recorder:
             keys = self._keys(record.view, record.key)
             if record.kind is Kind.RECOVER:
                 keys = (record.stable_seq, None, None, None)
+            elif record.kind is Kind.TOKEN and record.view is not None:
+                keys = (record.view.seq, self._numbers[record.view.rep], None, None)
             x = None if record.detail is None else json.dumps(record.detail, sort_keys=True)
             self._other(record.kind, record.tag, keys=keys, level=record.level, x=x)
         elif record.kind is Kind.SUBMIT:
@@ -250,7 +253,7 @@ class Recorder:
         kind: Kind,
         tag: str,
         *,
-        keys: Keys = (None, None, None, None),
+        keys: Keys = _NO_KEYS,
         level: int | None = None,
         members: tuple[int, ...] | None = None,
         prev_c: tuple[int, int, int] | None = None,
@@ -287,7 +290,7 @@ class Recorder:
 
     def _keys(self, view: ViewId | None, key: Key | None) -> Keys:
         if key is None or view is None:
-            return None, None, None, None
+            return _NO_KEYS
         return view.seq, self._numbers[view.rep], key[0], key[1]
 
 

@@ -6,16 +6,16 @@ consecutive messages of one sender, of which `m_seq` and `k3` belong to the firs
 writes one row per packet. `expand` makes one row per message of them.
 
     kind        written by     besides the common columns it fills
-    submit      driver         m_*, svc, dst, size
+    submit      group layer    m_*, svc, dst, size
     originate   engine         m_*, svc, dst, digest, size, count
-    receive     engine         m_*, count, pkt, peer
+    receive     engine         m_*, digest, count, pkt, peer
     order       engine         m_*, count, k*, level
     confirm     engine         m_*, count, k*
     deliver     driver         m_*, svc, dst, digest, size, count, k*
     stable      engine         m_*, count, level
     withdraw    engine         m_*, count
     install     driver         c_* (the view entered), members, prev_c, primary
-    token       engine         tag: acquire, release
+    token       engine         tag: acquire, release; k0, k1: the view whose token it is
     crash       driver
     recover     core           k0: the ring sequence number read back from stable storage
     suspect     driver         members

@@ -26,7 +26,7 @@ class Party:
 
     def __init__(self, size: int = 3, **options: int) -> None:
         self.view = View(ViewId(8, "a"), NAMES[:size])
-        self.config = LinkConfig(**options)  # type: ignore[arg-type]
+        self.config = LinkConfig(**options)
         self.links = [Link(self.view, name, CODEC, self.config) for name in self.view.members]
         self.flying: list[tuple[NodeId, int, Message[str]]] = []
         """Sender, receiver and frame of every copy under way."""

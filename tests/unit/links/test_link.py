@@ -1,10 +1,12 @@
 """The link: everything arrives, once, in order, within bounds, whatever the network does."""
 
+from itertools import chain
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roundelay.core.contract import Origin
+from roundelay.core.contract import Item, Origin
 from roundelay.links.ledger import AHEAD_MAX
 from roundelay.links.link import SILENCE_CHECKS, LinkConfig
 from roundelay.links.messages import Data, Heartbeat, Request
@@ -39,7 +41,7 @@ def test_whatever_the_network_does_all_have_everything_once_it_is_kind(steps):
     party.settle()
     for member in range(3):
         assert party.taken[member] == party.sent
-        assert sorted(party.settled[member]) == sorted(sum(party.sent, []))
+        assert sorted(party.settled[member]) == sorted(chain(*party.sent))
         assert not any(party.links[member].ledger.held)
 
 
@@ -197,7 +199,7 @@ def test_a_window_has_its_limits(window):
 def end(party: Party, movers: list[int]) -> list[list[str]]:
     """These members move on together; by member, what they take at the end, by sender."""
     summaries = {NAMES[m]: party.links[m].freeze() for m in movers}
-    items = {}
+    items: dict[tuple[int, ...], Item] = {}
     for m in movers:
         for item in party.links[m].seal(summaries):
             items.setdefault(item.key, item)
@@ -208,7 +210,7 @@ def end(party: Party, movers: list[int]) -> list[list[str]]:
         for sender, _, content in link.take():
             party.taken[m][sender].append(content)
     assert len({tuple(party.links[m].agreed_stable(summaries)) for m in movers}) == 1
-    return [sum(party.taken[m], []) for m in movers]
+    return [list(chain(*party.taken[m])) for m in movers]
 
 
 @given(steps, st.sampled_from([[0], [0, 1], [1, 2], [0, 2], [0, 1, 2]]))

@@ -6,7 +6,8 @@ from roundelay.sim.loop import Loop
 
 
 def test_calls_run_by_time_and_then_by_request():
-    loop, seen = Loop(), []
+    loop = Loop()
+    seen: list[tuple[int, int]] = []
     random = Random(1)
     asked = [(random.randrange(10), i) for i in range(200)]
     for time, i in asked:
@@ -17,7 +18,8 @@ def test_calls_run_by_time_and_then_by_request():
 
 
 def test_a_run_stops_at_its_end_and_goes_on_from_there():
-    loop, seen = Loop(), []
+    loop = Loop()
+    seen: list[int] = []
     for time in (5, 10, 11):
         loop.at(time, seen.append, time)
     loop.run(10)

@@ -50,6 +50,7 @@ def test_a_file_without_output_is_filled_in():
         ("engine template colour=red\n----\n", "template has no option 'colour'"),
         ("engine template memory_packets=many\n----\n", "memory_packets=many is not of type int"),
         ("group colour=red\n----\n", "group has no option 'colour'; it has: packet_bytes"),
+        ("group packet_bytes=8\nnodes a b\n----\n", "packet_bytes=8 leaves no room"),
         ("network ether\n----\n", "choose a network: bus, switched"),
         ("network lan latency=5\n----\n", "'5' is not a time like 100us"),
         ("network lan speed=5ms\n----\n", "lan has no option 'speed'; it has: latency, jitter"),
@@ -89,7 +90,7 @@ def test_wan_links_and_costs_are_read():
     ("group", "sends"),
     [
         ("", ["[100us] b -> * DATA 1: b:0..1"]),
-        ("group packet_bytes=8\n", ["[100us] b -> * DATA 1: b:0", "[100us] b -> * DATA 2: b:1"]),
+        ("group packet_messages=1\n", ["[100us] b -> * DATA 1: b:0", "[100us] b -> * DATA 2: b:1"]),
     ],
 )
 def test_the_group_layer_takes_options(group, sends):
