@@ -57,7 +57,8 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"roundelay {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, summary in COMMANDS.items():
-        sub = subparsers.add_parser(name, help=summary, description=summary.capitalize() + ".")
+        about = summary[0].upper() + summary[1:] + "."
+        sub = subparsers.add_parser(name, help=summary, description=about)
         if name == command:
             module = importlib.import_module(f"roundelay.cli.{name}")
             module.configure(sub)

@@ -1,0 +1,24 @@
+"""`roundelay sim ACTION`: one module per action, like the commands themselves."""
+
+import argparse
+import importlib
+
+ACTIONS = {
+    "run": "run a scenario file and compare what happens",
+    "replay": "run a recording again, choice by choice",
+    "swarm": "run many seeds, each a cluster of its own",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, summary in ACTIONS.items():
+        module = importlib.import_module(f"roundelay.cli.sim.{name}")
+        action = actions.add_parser(name, help=summary, description=summary.capitalize() + ".")
+        module.configure(action)
+        action.set_defaults(act=module.run)
+
+
+def run(args: argparse.Namespace) -> int:
+    code: int = args.act(args)
+    return code

@@ -1,0 +1,29 @@
+"""Files that the simulator's commands read and write."""
+
+import sys
+from pathlib import Path
+
+from roundelay.cli.errors import UserError
+from roundelay.sim.story import Story
+from roundelay.trace.manifest import TraceError
+from roundelay.trace.writer import Writer
+
+
+def read(path: Path) -> str:
+    """The text of a file, or a sentence."""
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "it is not text"
+        raise UserError(f"cannot read {path}: {reason}") from None
+
+
+def write_trace(story: Story, scenario: str, directory: Path) -> None:
+    """Write a run's trace, and say where it is."""
+    try:
+        with Writer(directory, story.manifest(scenario)) as writer:
+            for row in story.rows:
+                writer.append(row)
+    except TraceError as e:
+        raise UserError(str(e)) from None
+    print(f"trace: {writer.path}", file=sys.stderr)
