@@ -67,8 +67,7 @@ def test_no_module_is_dead():
 
 def test_every_command_has_its_module():
     for command in COMMANDS:
-        path = ROOT / "src" / "roundelay" / "cli" / command
-        assert path.with_suffix(".py").exists() or path.is_dir()
+        assert (ROOT / "src" / "roundelay" / "cli" / f"{command}.py").exists()
 
 
 def test_links_in_documents_lead_somewhere():

@@ -1,4 +1,4 @@
-"""`roundelay sim ACTION`: one module per action, like the commands themselves."""
+"""`roundelay sim ACTION`: the actions are modules of `simulator`."""
 
 import argparse
 import importlib
@@ -13,7 +13,7 @@ ACTIONS = {
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, summary in ACTIONS.items():
-        module = importlib.import_module(f"roundelay.cli.sim.{name}")
+        module = importlib.import_module(f"roundelay.cli.simulator.{name}")
         action = actions.add_parser(name, help=summary, description=summary.capitalize() + ".")
         module.configure(action)
         action.set_defaults(act=module.run)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
-from roundelay.cli.sim.files import read, write_trace
+from roundelay.cli.simulator.files import read, write_trace
 from roundelay.sim.recording import Recording
 from roundelay.sim.scenario import Block, ScenarioError, parse, rewrite
 from roundelay.sim.story import Story
@@ -17,7 +17,7 @@ from roundelay.sim.story import Story
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenario", metavar="FILE", type=Path)
     parser.add_argument(
-        "--seed", type=int, help="another seed than the file's; nothing is compared"
+        "--seed", type=int, help="another seed than the file has; nothing is compared"
     )
     parser.add_argument("--rewrite", action="store_true", help="put what happens into the file")
     parser.add_argument("--record", metavar="OUT", type=Path, help="keep every choice of the run")

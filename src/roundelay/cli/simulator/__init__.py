@@ -1,0 +1,1 @@
+"""The actions of `roundelay sim`, one module each."""
