@@ -8,7 +8,8 @@ from roundelay.core.effects import Effect
 from roundelay.core.ids import NodeId, Service
 from roundelay.group.delivery import Delivery
 from roundelay.group.packer import GroupConfig
-from roundelay.membership.machine import Membership, MembershipConfig
+from roundelay.membership.config import MembershipConfig
+from roundelay.membership.machine import Membership
 from roundelay.membership.messages import FIRST_TAG, MembershipCodec, Message
 
 

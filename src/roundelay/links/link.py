@@ -160,6 +160,8 @@ class Link(Generic[P]):
                 self._on_request(origin.node, message)
             case _:
                 assert_never(message)
+        if self.frozen:
+            self.ledger.settle()  # The owner no longer does.
         return True
 
     def expire(self, timer: str) -> None:
@@ -316,6 +318,7 @@ class Link(Generic[P]):
         for summary in read.values():
             for sender, stable in enumerate(summary.stable):
                 self.ledger.lift(sender, stable)
+        self.ledger.settle()  # Nobody lacks it. Whatever is yet to be taken stays to be taken.
         others = [s.received for node, s in read.items() if self._place[node] != self.me]
         if not others:
             return []
@@ -340,6 +343,7 @@ class Link(Generic[P]):
     def absorb(self, arrival: Arrival[P]) -> None:
         """Take in what another member sealed."""
         self.ledger.store(*arrival)
+        self.ledger.settle()
 
     def agreed_stable(self, summaries: Mapping[NodeId, bytes]) -> list[int]:
         """By sender, what every member of the view has, as far as all who move on together know:

@@ -4,9 +4,9 @@ Follows [Totem95] section 6 and 7; numbers with § refer to it.
 
     paper            here                     meaning
     my_ring_id       self.ring                newest ring whose Commit token was accepted
-    my_proc_set      self.procs               who should be in the next ring
-    my_fail_set      self.fails               who of those has failed
-    consensus        self.agreed              who is known to hold the same two sets
+    my_proc_set      self.proposal.procs      who should be in the next ring
+    my_fail_set      self.proposal.fails      who of those has failed
+    consensus        self.proposal.agreed     who is known to hold the same two sets
     state            self.phase
 
 Theory of operation
@@ -50,7 +50,17 @@ from roundelay.core.effects import (
     Suspect,
 )
 from roundelay.core.ids import NodeId, View, ViewId
-from roundelay.core.value import value
+from roundelay.membership.config import (
+    CONSENSUS,
+    FORGIVE,
+    JOIN,
+    LOSS,
+    MERGE,
+    PAUSE,
+    RETRANSMIT,
+    MembershipConfig,
+)
+from roundelay.membership.expulsions import Expulsions
 from roundelay.membership.messages import (
     ATTEMPTS_MAX,
     Commit,
@@ -64,19 +74,11 @@ from roundelay.membership.messages import (
     RingToken,
 )
 from roundelay.membership.primary import first_primary, is_primary
+from roundelay.membership.proposal import Proposal
 from roundelay.membership.recovery import Recovery
-from roundelay.membership.ring import RingConfig, Token
+from roundelay.membership.ring import Token
 from roundelay.membership.storage import STEP, last_seq, pack
 from roundelay.wire.primitives import WireError
-
-JOIN = "join"
-CONSENSUS = "consensus"
-LOSS = "ring_loss"
-RETRANSMIT = "ring_retransmit"
-MERGE = "merge_detect"
-FORGIVE = "forgive"
-PAUSE = "pause "
-"""Timer, followed by a node's name: until then we do not merge with that node."""
 
 
 class Phase(StrEnum):
@@ -96,33 +98,6 @@ class Hold(StrEnum):
     SEALED = "sealed"
 
 
-@value
-class MembershipConfig:
-    """Timers in seconds, for a LAN."""
-
-    join_s: float = 0.010
-    """Between Joins. Several must fit into `consensus_s`."""
-    consensus_s: float = 0.120
-    """Until silent nodes are given up. At least 1.2 times `ring_loss_s`: a peer that is stuck in
-    Commit needs that long to come back."""
-    ring_loss_s: float = 0.100
-    """Until a Commit token or the token of a forming ring is taken for lost."""
-    ring_retransmit_s: float = 0.015
-    """Between its retransmissions; at least four must fit into `ring_loss_s`."""
-    merge_detect_s: float = 0.200
-    """Within this time a ring whose representative has nothing to say shows that it is there."""
-    repeat_limit: int = 3
-    """Failures of one membership before its largest member is given up."""
-    pause_s: float = 0.200
-    """How long a node expelled twice is left alone; doubles with every further time."""
-    pause_max_s: float = 3.0
-    forgive_s: float = 5.0
-    """A view that lasts this long clears its members of having been expelled."""
-    early_frames_max: int = 1024
-    """Frames of a view kept until it is installed here too."""
-    ring: RingConfig = RingConfig()
-
-
 class Membership:
     """The membership of one node, and the engine that runs in its views."""
 
@@ -140,9 +115,7 @@ class Membership:
         self.hold = Hold.SEALED
         self.ring = ViewId(0, boot.node)
         self.view = View(self.ring, (boot.node,))
-        self.procs: set[NodeId] = {boot.node}
-        self.fails: set[NodeId] = set()
-        self.agreed: set[NodeId] = set()
+        self.proposal = Proposal(boot.node)
         self.commit_wait = False
         self.max_seq = 0
         """Largest ring number heard of."""
@@ -159,17 +132,12 @@ class Membership:
         self._commit: Commit | None = None
         self._commit_seq = 0
         self._repeats: tuple[tuple[NodeId, ...], int] = ((), 0)
-        self._deaf: set[NodeId] = set()
-        """Whom this round expels, not for silence but for not hearing us."""
-        self._given_up: dict[NodeId, int] = {}
-        """How often each node was expelled so."""
-        self._paused: set[NodeId] = set()
+        self._expulsions = Expulsions(self.config.pause_s, self.config.pause_max_s)
         self._spoke = False
         self._early: list[tuple[Origin, Any]] = []
         self._engine_began = False
         """The view a node starts in is there only to be left: its engine does not run."""
         self._engine_timers: set[str] = set()
-        self._lives: dict[NodeId, int] = {}
         self._out: list[Effect[Any]] = []
 
     # Inputs
@@ -220,10 +188,9 @@ class Membership:
         elif timer == MERGE:
             self._on_merge_timer()
         elif timer == FORGIVE:
-            for member in self.view.members:
-                self._given_up.pop(member, None)
+            self._expulsions.forgive(self.view.members)
         elif timer.startswith(PAUSE):
-            self._paused.discard(timer.removeprefix(PAUSE))
+            self._expulsions.resume(timer.removeprefix(PAUSE))
         return self._drain()
 
     def begin(self) -> list[Effect[Any]]:
@@ -266,17 +233,18 @@ class Membership:
 
     def _on_foreign(self, origin: Origin) -> None:
         """§6.1: somebody is there who is not with us."""
-        self._meet(origin)
+        self._expulsions.meet(origin)
         node, view = origin.node, origin.view
         late = node in self.view.members and view is not None and view.seq < self.view.id.seq
         if late or origin.view == self.ring or node == self.node:
             return  # Late, or an early frame of the ring being formed.
         if self.phase is Phase.OPERATIONAL:
-            if node not in self._paused:
-                self.procs.add(node)
-                self._gather()
-        elif self.phase is Phase.GATHER and node not in self.procs and not self.commit_wait:
-            self.procs.add(node)
+            heeded = node not in self._expulsions.paused
+        else:
+            unknown = node not in self.proposal.procs
+            heeded = self.phase is Phase.GATHER and unknown and not self.commit_wait
+        if heeded:
+            self.proposal.procs.add(node)
             self._gather()
 
     # Gather
@@ -288,10 +256,7 @@ class Membership:
         self.recovery = None
         self._commit = None
         self._early.clear()
-        self.procs.add(self.node)
-        self.agreed = {self.node}
-        assert self.node not in self.fails, "a node has given itself up"
-        assert self.fails <= self.procs, "somebody failed who was never there"
+        self.proposal.begin()
         for timer in (LOSS, RETRANSMIT, MERGE, FORGIVE):
             self._emit(CancelTimer(timer))
         self._emit(Send(self._join(), self.view.id))
@@ -300,7 +265,8 @@ class Membership:
         self._check_consensus()
 
     def _join(self) -> Join:
-        return Join(tuple(sorted(self.procs)), tuple(sorted(self.fails)), self.ring.seq)
+        procs, fails = self.proposal.procs, self.proposal.fails
+        return Join(tuple(sorted(procs)), tuple(sorted(fails)), self.ring.seq)
 
     def _on_join(self, origin: Origin, m: Join) -> None:
         node = origin.node
@@ -310,54 +276,56 @@ class Membership:
             if not member or m.ring_seq < self.ring.seq:
                 return
             self._gather()  # That member has abandoned the ring: so must we, before anything else.
-        self._meet(origin)
-        procs, fails = set(m.procs), set(m.fails)
+        self._expulsions.meet(origin)
         self.max_seq = max(self.max_seq, m.ring_seq)
+        proposal = self.proposal
         operational = self.phase is Phase.OPERATIONAL
         if operational:
-            members = self.view.members
-            if node in members and m.ring_seq < self.ring.seq:
-                return  # Left over from the formation of this ring.
-            if node not in members and (fails.intersection(members) or node in self._paused):
-                return  # It is still giving one of us up; or we leave it alone for now.
-        elif self.commit_wait and node not in self.procs - self.fails:
+            if self._left_over(node, m):
+                return
+        elif self.commit_wait and node not in proposal.members:
             return
-        if procs == self.procs and fails == self.fails:
+        if proposal.equals(m):
             if operational:
                 self._gather()
-            self.agreed.add(node)
-            self._check_consensus()
-            return
-        if procs <= self.procs and fails <= self.fails:
+            self._agree(node)
+        elif proposal.covers(m):
             if operational:
+                self._gather()  # Our own Join tells it what it does not know.
+        elif node not in proposal.fails:
+            self._note_deaf(node, m, operational=operational)
+            changed = proposal.merge(node, m, companion=node in self.view.members)
+            if changed or operational:
                 self._gather()
-            return  # Our own Join tells it what it does not know.
-        if node in self.fails:
-            return  # Given up in this round.
-        before = (len(self.procs), len(self.fails))
-        self.procs |= procs | {node}
-        if self.node in fails:
-            self.fails.add(node)
-            self._deaf.add(node)
-        elif node in self.view.members:
-            self.fails |= fails
-            if operational:
-                self._deaf |= fails  # It accuses somebody whom we still hear.
-        self.procs |= self.fails
-        if operational or before != (len(self.procs), len(self.fails)):
-            self._gather()
-        if self.phase is Phase.GATHER and procs == self.procs and fails == self.fails:
-            self.agreed.add(node)
+            if proposal.equals(m):
+                self._agree(node)
+
+    def _left_over(self, node: NodeId, m: Join) -> bool:
+        """Whether a Join that finds us in a view is of a round that does not concern it."""
+        members = self.view.members
+        if node in members:
+            return m.ring_seq < self.ring.seq  # Of the formation of this very ring.
+        # An outsider that is still giving one of us up, or that we leave alone for now.
+        return not set(m.fails).isdisjoint(members) or node in self._expulsions.paused
+
+    def _note_deaf(self, node: NodeId, m: Join, *, operational: bool) -> None:
+        """Somebody is given up whom others hear: it, or we, do not receive."""
+        if self.node in m.fails:
+            self._expulsions.accuse((node,))
+        elif operational and node in self.view.members:
+            self._expulsions.accuse(m.fails)
+
+    def _agree(self, node: NodeId) -> None:
+        if self.phase is Phase.GATHER:
+            self.proposal.agreed.add(node)
             self._check_consensus()
 
     def _check_consensus(self, *, alone: bool = False) -> None:
         """§6.2: has everybody who is left said what we say? Then the smallest forms the ring."""
-        if self.phase is not Phase.GATHER:
+        if self.phase is not Phase.GATHER or not self.proposal.unanimous:
             return
-        members = tuple(sorted(self.procs - self.fails))
-        if not self.agreed.issuperset(members):
-            return
-        if members == (self.node,) and not self.fails and not alone:
+        members = self.proposal.members
+        if members == (self.node,) and not self.proposal.fails and not alone:
             return  # Just started: others may be about to answer.
         if members[0] == self.node:
             self._form(members)
@@ -367,10 +335,10 @@ class Membership:
             self._emit(SetTimer(LOSS, self.config.ring_loss_s))
 
     def _on_consensus_timer(self) -> None:
-        if self.procs - self.fails == {self.node}:
+        if self.proposal.members == (self.node,):
             self._check_consensus(alone=True)
             return
-        self.fails |= self.procs - self.fails - self.agreed
+        self.proposal.give_up_silent()
         self._gather()
 
     def _on_loss(self) -> None:
@@ -379,7 +347,7 @@ class Membership:
         if self._commit is not None:
             self._count_failure(tuple(entry.node for entry in self._commit.entries))
         elif self.commit_wait:
-            self._count_failure(tuple(sorted(self.procs - self.fails)))
+            self._count_failure(self.proposal.members)
         self._gather()
 
     def _count_failure(self, members: tuple[NodeId, ...]) -> None:
@@ -388,8 +356,7 @@ class Membership:
         count = count + 1 if last == members else 1
         self._repeats = (members, count)
         if count >= self.config.repeat_limit and members[-1] != self.node:
-            self.fails.add(members[-1])
-            self.procs |= self.fails
+            self.proposal.give_up(members[-1:])
             self._repeats = ((), 0)
 
     # Commit
@@ -403,11 +370,11 @@ class Membership:
     def _on_commit(self, m: Commit) -> None:
         match self.phase:
             case Phase.GATHER:
-                members = {entry.node for entry in m.entries}
+                members = tuple(entry.node for entry in m.entries)
                 mine = m.index < len(m.entries) and m.entries[m.index].node == self.node
                 if (
                     mine
-                    and members == self.procs - self.fails
+                    and members == self.proposal.members
                     and m.ring.rep == m.entries[0].node
                     and m.ring.seq > self.ring.seq
                 ):
@@ -594,17 +561,18 @@ class Membership:
         )
         self._note_primary(self.view)
         self._emit(Install(self.view))
-        self._leave_alone(old)
+        gone = [node for node in old.members if node in self.proposal.fails]
+        for node, pause_s in self._expulsions.settle(gone):
+            self._emit(SetTimer(PAUSE + node, pause_s))
         self.phase = Phase.OPERATIONAL
-        self.procs = set(recovery.members)
-        self.fails = set()
+        self.proposal.settle(recovery.members)
         self.obligation = ()
         self._repeats = ((), 0)
         self._spoke = False
         if len(recovery.members) == 1:
             self._retire()
         self._emit(SetTimer(MERGE, self.config.merge_detect_s / 2))
-        if self._given_up:
+        if self._expulsions.any:
             self._emit(SetTimer(FORGIVE, self.config.forgive_s))
         assert self.hold is Hold.SEALED, "installing over a view that still runs"
         self.waiting = True
@@ -619,24 +587,6 @@ class Membership:
         if is_primary(recovery.entries, self._founders):
             attempt = Primary(recovery.id, recovery.members)
             self.attempts = (*self.attempts, attempt)[-ATTEMPTS_MAX:]
-
-    def _leave_alone(self, old: View) -> None:
-        """Remember whom we expelled; somebody expelled twice is not taken back at once."""
-        expelled = self._deaf.intersection(self.fails, old.members)
-        self._deaf = set()
-        for node in sorted(expelled):
-            times = self._given_up[node] = self._given_up.get(node, 0) + 1
-            if times > 1:
-                pause = min(self.config.pause_s * 2 ** (times - 2), self.config.pause_max_s)
-                self._paused.add(node)
-                self._emit(SetTimer(PAUSE + node, pause))
-
-    def _meet(self, origin: Origin) -> None:
-        """A restarted node begins with a clean record."""
-        if origin.incarnation > self._lives.get(origin.node, 0):
-            self._lives[origin.node] = origin.incarnation
-            self._given_up.pop(origin.node, None)
-            self._paused.discard(origin.node)
 
     def _on_merge_timer(self) -> None:
         """§6.1 leaves idle rings unheard: the representative of one says that it is there."""
@@ -682,9 +632,8 @@ class Membership:
     def _accuse(self, suspicion: Suspect) -> None:
         """The view cannot go on as it is; whoever is named is given up at once."""
         self._emit(suspicion)
-        accused = [node for node in suspicion.members if node != self.node]
-        self.fails.update(accused)
-        self._deaf.update(accused)
+        self.proposal.give_up(suspicion.members)
+        self._expulsions.accuse(suspicion.members)
         self._gather()
 
     def _persist(self) -> None:

@@ -15,7 +15,7 @@ from roundelay.group.engines import STATIC_ONLY, configure, engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
-from roundelay.membership.machine import MembershipConfig
+from roundelay.membership.config import MembershipConfig
 from roundelay.sim.arguments import (
     LOAD,
     RATES,

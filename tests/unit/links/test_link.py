@@ -24,7 +24,7 @@ steps = st.lists(
 
 
 @given(steps)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=3000, deadline=None)
 def test_whatever_the_network_does_all_have_everything_once_it_is_kind(steps):
     party = Party(window_packets=6, ack_packets=3, request_packets=2)
     for what, which in steps:
@@ -214,7 +214,7 @@ def end(party: Party, movers: list[int]) -> list[list[str]]:
 
 
 @given(steps, st.sampled_from([[0], [0, 1], [1, 2], [0, 2], [0, 1, 2]]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=3000, deadline=None)
 def test_members_that_move_on_together_hold_the_same(steps, movers):
     party = Party(window_packets=6, ack_packets=3, request_packets=2)
     for what, which in steps:
@@ -246,6 +246,18 @@ def test_a_frozen_link_stores_and_says_nothing():
     party.hear(1, "a", Request(0, (1,)))
     party.hear(1, "a", Heartbeat((3, 0, 0)))
     assert [f[1] for f in party.flying] == [2]
+
+
+def test_what_another_knows_to_be_everywhere_is_forgotten_and_still_taken():
+    party = Party(window_packets=6, ack_packets=1)
+    party.say(0)
+    party.arrive(0)
+    party.arrive(0)
+    for _ in range(2):  # To a, from b and from c: a alone knows.
+        party.arrive(next(i for i, f in enumerate(party.flying) if f[1] == 0))
+    assert [link.ledger.stable[0] for link in party.links] == [1, 0, 0]
+    assert end(party, [0, 1]) == [["a0"], ["a0"]]
+    assert not any(party.links[1].ledger.held)
 
 
 def test_only_what_another_lacks_is_sealed():

@@ -1,0 +1,40 @@
+"""Timers and limits of membership."""
+
+from roundelay.core.value import value
+from roundelay.membership.ring import RingConfig
+
+JOIN = "join"
+CONSENSUS = "consensus"
+LOSS = "ring_loss"
+RETRANSMIT = "ring_retransmit"
+MERGE = "merge_detect"
+FORGIVE = "forgive"
+PAUSE = "pause "
+"""Timer, followed by a node's name: until then we do not merge with that node."""
+
+
+@value
+class MembershipConfig:
+    """Timers in seconds, for a LAN."""
+
+    join_s: float = 0.010
+    """Between Joins. Several must fit into `consensus_s`."""
+    consensus_s: float = 0.120
+    """Until silent nodes are given up. At least 1.2 times `ring_loss_s`: a peer that is stuck in
+    Commit needs that long to come back."""
+    ring_loss_s: float = 0.100
+    """Until a Commit token or the token of a forming ring is taken for lost."""
+    ring_retransmit_s: float = 0.015
+    """Between its retransmissions; at least four must fit into `ring_loss_s`."""
+    merge_detect_s: float = 0.200
+    """Within this time a ring whose representative has nothing to say shows that it is there."""
+    repeat_limit: int = 3
+    """Failures of one membership before its largest member is given up."""
+    pause_s: float = 0.200
+    """How long a node expelled twice is left alone; doubles with every further time."""
+    pause_max_s: float = 3.0
+    forgive_s: float = 5.0
+    """A view that lasts this long clears its members of having been expelled."""
+    early_frames_max: int = 1024
+    """Frames of a view kept until it is installed here too."""
+    ring: RingConfig = RingConfig()
