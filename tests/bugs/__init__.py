@@ -1,0 +1,1 @@
+"""Bugs planted in Totem and membership, and the stories that show each of them."""

@@ -1,0 +1,397 @@
+"""Bugs that a reader of the paper, or a tired programmer, could have written.
+
+Each is a patch of one or two methods of the product, in force within `planted(name)`. There is no
+switch for any of them in the product.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from roundelay.core.contract import Conclusion, Origin
+from roundelay.core.effects import Deliver, SetTimer
+from roundelay.core.ids import Service, ViewId
+from roundelay.group import assembler, packer
+from roundelay.membership import machine, recovery, storage
+from roundelay.membership.config import CONSENSUS
+from roundelay.membership.expulsions import Expulsions
+from roundelay.membership.machine import Membership, Phase
+from roundelay.membership.messages import Commit, Entry, Join
+from roundelay.membership.recovery import Recovery
+from roundelay.membership.ring import NOBODY, Ring, Token
+from roundelay.protocols.totem import TotemEngine
+
+Patch = tuple[Any, str, Any]
+BUGS: dict[str, tuple[str, Callable[[], list[Patch]]]] = {}
+"""By name: what is wrong, and the patches."""
+
+
+def bug(about: str) -> Callable[[Callable[[], list[Patch]]], Callable[[], list[Patch]]]:
+    """Register the patches below under the function's name."""
+
+    def register(patches: Callable[[], list[Patch]]) -> Callable[[], list[Patch]]:
+        BUGS[patches.__name__] = (about, patches)
+        return patches
+
+    return register
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """The product with this bug in it."""
+    patches = [patch.object(*where) for where in BUGS[name][1]()]
+    for each in patches:
+        each.start()
+    try:
+        yield
+    finally:
+        for each in reversed(patches):
+            each.stop()
+
+
+# The ring
+
+
+@bug("A safe message is delivered after one rotation instead of two.")
+def one_rotation_safe() -> list[Patch]:
+    forward = Ring.forward
+
+    def hasty(self: Ring[Any], token: Token) -> Token:
+        hop = forward(self, token)
+        self.safe_line = max(self.safe_line, token.aru)
+        return hop
+
+    return [(Ring, "forward", hasty)]
+
+
+@bug("Whoever has more than aru says raises it, whoever had lowered it.")
+def anybody_raises_aru() -> list[Patch]:
+    def lower(self: Ring[Any], token: Token, seq: int) -> tuple[int, int]:
+        return self.aru, NOBODY if self.aru == seq else self.me
+
+    return [(Ring, "_lower", lower)]
+
+
+@bug("A copy of a token is used like the token.")
+def token_seq_ignored() -> list[Patch]:
+    def accepts(self: Ring[Any], token: Token) -> bool:
+        return token.seq <= self.limit
+
+    return [(Ring, "accepts", accepts)]
+
+
+@bug("Read literally, the paper accuses whoever finds itself named, never another.")
+def literal_fail_to_receive() -> list[Patch]:
+    def stalled(self: Ring[Any], aru: int, aru_id: int) -> int | None:
+        return None  # The literal rule names the finder, and nobody may give itself up.
+
+    return [(Ring, "_stalled", stalled)]
+
+
+@bug("Packets are forgotten as soon as they are delivered here.")
+def discarded_too_early() -> list[Patch]:
+    def settle(self: TotemEngine) -> None:
+        self.ring.discard(self.delivered)
+
+    return [(TotemEngine, "_settle", settle)]
+
+
+@bug("An agreed message overtakes a safe one that waits.")
+def agreed_overtakes_safe() -> list[Patch]:
+    def deliver(self: TotemEngine) -> None:
+        done: set[int] = self.__dict__.setdefault("_overtook", set())
+        if self.delivered == 0 and self.ring.safe_line == 0 and self.ring.discarded == 0:
+            done.clear()
+        for seq in range(self.delivered + 1, self.ring.aru + 1):
+            packet = self.ring.have[seq]
+            if seq in done or (packet.service is Service.SAFE and seq > self.ring.safe_line):
+                continue
+            done.add(seq)
+            self._emit(Deliver(packet, self.view.id, (seq, 0)))
+        while self.delivered + 1 in done:
+            self.delivered += 1
+            done.discard(self.delivered)
+
+    return [(TotemEngine, "_deliver", deliver)]
+
+
+# The end of a view
+
+
+@bug("Everything held is delivered at the end of a view, whoever sent it, behind a gap too.")
+def gap_ignored() -> list[Patch]:
+    conclude = TotemEngine.conclude
+
+    def all_of_it(self: TotemEngine, summaries: Any, transitional: Any, obligations: Any) -> Any:
+        return conclude(self, summaries, transitional, self.view.members)
+
+    return [(TotemEngine, "conclude", all_of_it)]
+
+
+@bug("What is safe by this node's own observation is delivered in the old view.")
+def own_safe_line_counts() -> list[Patch]:
+    conclude = TotemEngine.conclude
+
+    def by_own_line(self: TotemEngine, summaries: Any, transitional: Any, obligations: Any) -> Any:
+        regular = []
+        while (packet := self.ring.have.get(self.delivered + 1)) is not None:
+            if packet.service is Service.SAFE and self.delivered + 1 > self.ring._last_aru:
+                break
+            self.delivered += 1
+            regular.append(Deliver(packet, self.view.id, (self.delivered, 0)))
+        end = conclude(self, summaries, transitional, obligations)
+        return Conclusion((*regular, *end.regular), end.transitional, end.withdrawn)
+
+    return [(TotemEngine, "conclude", by_own_line)]
+
+
+@bug("The engine goes on delivering after its summary was given.")
+def not_frozen() -> list[Patch]:
+    freeze = TotemEngine.freeze
+
+    def thaw(self: TotemEngine) -> bytes:
+        summary = freeze(self)
+        self.frozen = False
+        return summary
+
+    return [(TotemEngine, "freeze", thaw)]
+
+
+@bug("Direct packets of the old ring are still taken during recovery.")
+def old_ring_not_sealed() -> list[Patch]:
+    def on_engine(self: Membership, origin: Origin, message: Any) -> None:
+        if origin.view == self.view.id and self.phase is Phase.RECOVERY and self._engine_began:
+            self.engine.receive(origin, message)
+            return
+        original(self, origin, message)
+
+    original = Membership._on_engine
+    return [(Membership, "_on_engine", on_engine)]
+
+
+@bug("Who was here in an attempt that failed is forgotten: no obligations.")
+def no_obligations() -> list[Patch]:
+    init = Recovery.__init__
+
+    def forgetful(self: Recovery, *args: Any) -> None:
+        init(self, *args)
+        self.obligations = self.transitional
+
+    return [(Recovery, "__init__", forgetful)]
+
+
+@bug("Companions are those who were members, not those who come from the same view.")
+def transitional_by_name() -> list[Patch]:
+    def enter(self: Membership, m: Commit) -> None:
+        entries = tuple(
+            Entry(
+                e.node,
+                self.view.id if e.node in self.view.members else e.old,
+                e.summary or totem_summary(),
+                tuple(n for n in e.obligation if n in self.view.members),
+                e.primary,
+                e.attempts,
+            )
+            for e in m.entries
+        )
+        original(self, Commit(m.ring, m.token_seq, m.index, entries))
+
+    def totem_summary() -> bytes:
+        return bytes(16)
+
+    original = Membership._enter_recovery
+    return [(Membership, "_enter_recovery", enter)]
+
+
+@bug("Nothing is exchanged: everybody concludes with what it holds.")
+def nothing_exchanged() -> list[Patch]:
+    def seal(self: TotemEngine, summaries: Any) -> list[Any]:
+        return []
+
+    return [(TotemEngine, "seal", seal)]
+
+
+@bug("The flag of the exchange is cleared only by a node that has items left.")
+def literal_retransmission_flag() -> list[Patch]:
+    def flag(self: Recovery, token: Token) -> Token:
+        if not self._queue:
+            return token
+        flagged = token.flag
+        if not flagged:
+            flagged = self._flagged = True
+        elif self._flagged:
+            flagged = self._flagged = False
+        return Token(
+            token.token_seq,
+            token.seq,
+            token.aru,
+            token.aru_id,
+            token.requests,
+            token.fcc,
+            token.backlog,
+            flagged,
+        )
+
+    return [(Recovery, "_flag", flag)]
+
+
+@bug("A ring is installed as soon as nobody has items left, whoever has received them.")
+def installed_without_aru() -> list[Patch]:
+    visit = Recovery.visit
+
+    def hasty(self: Recovery, token: Token) -> recovery.Step:
+        step = visit(self, token)
+        return recovery.Step(step.sends, step.token, step.accused, self._count >= 2)
+
+    return [(Recovery, "visit", hasty)]
+
+
+# Gather and Commit
+
+
+@bug("A Commit token of the first rotation that comes again counts as the second.")
+def commit_copy_accepted() -> list[Patch]:
+    def on_commit(self: Membership, m: Commit) -> None:
+        if self.phase is Phase.COMMIT and m.ring == self.ring and m.index < len(m.entries):
+            filled = tuple(
+                e if e.old is not None else Entry(e.node, ViewId(0, e.node)) for e in m.entries
+            )
+            original(self, Commit(m.ring, self._commit_seq + 1, len(filled), filled))
+            return
+        original(self, m)
+
+    original = Membership._on_commit
+    return [(Membership, "_on_commit", on_commit)]
+
+
+@bug("The ring number is written to storage only at start.")
+def number_not_stored() -> list[Patch]:
+    def persist(self: Membership) -> None:
+        if self.phase is not Phase.GATHER:
+            original(self)
+
+    original = Membership._persist
+    return [(Membership, "_persist", persist)]
+
+
+@bug("A node that starts takes the number it finds, instead of a new one.")
+def number_not_raised_at_start() -> list[Patch]:
+    def last(boot: Any) -> int:
+        return max(0, original(boot) - storage.STEP)
+
+    original = storage.last_seq
+    return [(machine, "last_seq", last)]
+
+
+@bug("Consensus does not end the wait: its timer goes on and gives everybody up.")
+def literal_consensus_timer() -> list[Patch]:
+    def check(self: Membership, *, alone: bool = False) -> None:
+        waiting = self.commit_wait
+        original(self, alone=alone)
+        if self.commit_wait and not waiting:
+            self._emit(SetTimer(CONSENSUS, self.config.ring_retransmit_s))
+            self.proposal.agreed = {self.node}
+
+    original = Membership._check_consensus
+    return [(Membership, "_check_consensus", check)]
+
+
+@bug("A Join is looked at before the old round is abandoned: consensus seems reached already.")
+def literal_join_in_commit() -> list[Patch]:
+    def on_join(self: Membership, origin: Origin, m: Join) -> None:
+        forming = self.phase in (Phase.COMMIT, Phase.RECOVERY)
+        agreed = set(self.proposal.agreed)
+        if forming and m.ring_seq >= self.ring.seq:
+            self._gather()
+            self.proposal.agreed |= agreed
+            self._check_consensus()
+        original(self, origin, m)
+
+    original = Membership._on_join
+    return [(Membership, "_on_join", on_join)]
+
+
+@bug("An outsider's Join is heeded even if it gives us up: the two expel each other for ever.")
+def literal_outsider_join() -> list[Patch]:
+    def left_over(self: Membership, node: str, m: Join) -> bool:
+        return node in self.view.members and m.ring_seq < self.ring.seq
+
+    return [(Membership, "_left_over", left_over)]
+
+
+@bug("Rings that have nothing to say do not say so: they never find each other.")
+def no_merge_detection() -> list[Patch]:
+    def silent(self: Membership) -> None:
+        self._spoke = False
+
+    return [(Membership, "_on_merge_timer", silent)]
+
+
+@bug("A membership that fails again and again is tried again and again.")
+def no_forced_failure() -> list[Patch]:
+    def count(self: Membership, members: Any) -> None:
+        pass
+
+    return [(Membership, "_count_failure", count)]
+
+
+@bug("The engine of a new view starts before the queue knows what the old view left.")
+def engine_started_too_early() -> list[Patch]:
+    def install(self: Membership) -> None:
+        original(self)
+        self._begin()
+
+    original = Membership._install
+    return [(Membership, "_install", install)]
+
+
+@bug("Whoever was given up twice is left alone, also if it was merely out of reach.")
+def pauses_for_everybody() -> list[Patch]:
+    def settle(self: Expulsions, gone: Any) -> list[tuple[str, float]]:
+        gone = list(gone)
+        self._deaf.update(gone)
+        return original(self, gone)
+
+    original = Expulsions.settle
+    return [(Expulsions, "settle", settle)]
+
+
+@bug("A ring that has spoken in one period says nothing in the next.")
+def merge_detection_at_half_speed() -> list[Patch]:
+    def on_merge_timer(self: Membership) -> None:
+        original(self)
+        effect = self._out[-1]
+        assert isinstance(effect, SetTimer)
+        self._out[-1] = SetTimer(effect.timer, 2 * effect.delay_s)
+
+    original = Membership._on_merge_timer
+    return [(Membership, "_on_merge_timer", on_merge_timer)]
+
+
+# The group layer
+
+
+@bug("Pieces of a large message are joined across a change of view.")
+def pieces_joined_across_views() -> list[Patch]:
+    def forget(self: assembler.Assembler) -> None:
+        pass
+
+    def resume(self: packer.Packer) -> None:
+        piece = self._piece
+        original(self)
+        self._piece = piece
+
+    original = packer.Packer.resume
+    return [(assembler.Assembler, "forget", forget), (packer.Packer, "resume", resume)]
+
+
+@bug("Messages that wait for a token are lost when the view changes.")
+def queue_lost_with_the_view() -> list[Patch]:
+    def resume(self: packer.Packer) -> None:
+        original(self)
+        while self.pull() is not None:
+            pass
+
+    original = packer.Packer.resume
+    return [(packer.Packer, "resume", resume)]
