@@ -230,17 +230,19 @@ def virtual_synchrony(model: Model) -> Finding:
         together.setdefault((stay.entered.cfg, stay.left.cfg), []).append(stay)
     pairs = 0
     for stays in together.values():
-        first = stays[0]
-        expected = {event.message: event for event in first.delivered}
-        for stay in stays[1:]:
-            pairs += 1
-            missing = dict(expected)
+        pairs += len(stays) - 1
+        delivered: dict[Message | None, dict[int, tuple[Stay, Event]]] = {}
+        for stay in stays if len(stays) > 1 else ():
             for event in stay.delivered:
-                if event.message not in expected:
-                    return _asynchrony(model, pairs, stay, first, event)
-                missing.pop(event.message, None)
-            if missing:
-                return _asynchrony(model, pairs, first, stay, next(iter(missing.values())))
+                delivered.setdefault(event.message, {})[stay.entered.proc] = (stay, event)
+        for by in delivered.values():
+            if len(by) == len(stays):
+                continue
+            one, extra = next(iter(by.values()))
+            for other in stays:
+                proc = other.entered.proc
+                if proc not in by and _addressed(model, extra, proc):
+                    return _asynchrony(model, pairs, one, other, extra)
     return Finding(pairs)
 
 

@@ -28,12 +28,13 @@ def addressed(model: Model, origin: Event) -> tuple[int, ...]:
 
 
 def owed_by(model: Model, event: Event) -> tuple[int, ...]:
-    """Whose part a claim or a delivery speaks for: the destinations of its message if it has its
-    own, else the members of the view it happened in."""
+    """Whose part a claim or a delivery speaks for: the members of the view it happened in, or
+    those of them that its message is for."""
     origin = sending(model, event)
+    members = model.group(event.cfg)
     if origin is not None and origin.row.dst is not None:
-        return origin.row.dst
-    return model.group(event.cfg)
+        return tuple(proc for proc in origin.row.dst if proc in members)
+    return members
 
 
 def ring(event: Event) -> tuple[int, int]:

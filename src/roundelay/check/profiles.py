@@ -93,7 +93,7 @@ _ALONE: dict[str, _Standings] = {
     "atop": _held("O1 O1r O2 O3f O3i O4 O5 O9 L5", "O5p L1", "E5"),
     "allack": _held("O1 O1r O2 O3f O3i O4 O5 O9 L5", "O5p L1", "E5"),
     "causal": _held("O1r O2r L1", "D8 O1 O2"),
-    "fifo": _held("O1r L1", "D8 O1"),
+    "fifo": _held("O1r S1 S3 S4 L1 L4", "D8 O1"),
     "fc": _held("D8 O3f O3i O4 O5 O6 O10 N1 N2 N3 L6", "D6 O5p O11"),
     "st": _held("D8 D9 D10 O1 O1r O5 S1 S7 L1 L4", "D6 O5p"),
     "template": _held("D8 O1 O5 O6 L1", "O3f O3i O4 O5p O10"),
@@ -108,6 +108,7 @@ _VIEWS = _held("M1 M2 M3 M4 M5 M6 M7 M8 D3 D4e D5 D6 D7 L2 L3", optional="M10")
 
 _IN_VIEWS: dict[str, _Standings] = {
     "totem": _held("O8 S2", assumed="E6"),
+    "fifo": _held("S2"),
     "atop": _held("D4t", "O8"),
     "allack": _held("D4t", "O8"),
 }

@@ -18,6 +18,7 @@ from roundelay.cli.errors import UserError
 COMMANDS = {
     "demo": "run a group through faults, check its trace, draw what went wrong",
     "sim": "run scenarios in the deterministic simulator",
+    "claims": "measure what a paper claims, in the simulator",
     "check": "check a trace against the properties its protocol promises",
     "draw": "draw a trace as a space-time diagram (SVG)",
     "bench": "measure Roundelay next to a peer, in one run",

@@ -41,23 +41,28 @@ An engine orders packets within one view at a time. The stack calls::
     conclude(...)                  decide, from what was exchanged alone, what is delivered
     start(next view)
 
-Duties of the stack: `submit` and `expire` come only between `start` and `freeze`; `receive` comes
-only with frames of the view that was started, and never after `seal`. A view change may be begun
-again: `freeze`, `seal` and `absorb` may then come again before one `conclude` ends the view. In a
-static group none of them ever comes.
+Duties of the stack: `submit` and `expire` come only between `start` and `freeze`, which cancels
+the engine's timers; `receive` comes only with frames of the view that was started, from its
+members, and never after `seal`. A view change may be begun again: `freeze`, `seal` and `absorb` may
+then come again before one `conclude` ends the view. In a static group none of them ever comes.
 
-Duties of an engine: after `freeze` no delivery and no send; a late packet that still reaches
-`receive` is stored, no more. `freeze` and `seal` may be repeated and answer for what is held by
-then; `absorb` is idempotent, whatever failed attempts came before.
+Duties of an engine: every `Send`, `Deliver` and `Record` names the view that was started. After
+`freeze` no delivery, no send and no timer; a late packet that still reaches `receive` is stored, no
+more. `freeze` and `seal` may be repeated and answer for what is held by then, which includes what
+was absorbed in an attempt that failed; `absorb` is idempotent, whatever such attempts came before.
 `conclude` is a function of the summaries, the items and its arguments, so that all who move
 together decide alike; an own packet that it neither delivers nor withdraws is lost, so it must do
 one of the two for each. Messages of others are never withdrawn.
+
+Timers of the engine and of membership share one set of names: an engine avoids those at the top of
+`membership/config.py`.
 
 Pulling packets
 ---------------
 Messages of the application wait in the group layer, in an open packet, until the engine may send.
 The engine is told by `submit()` that there is something and calls `outlet.pull()` when its rules
-allow, at once or much later. A pulled packet belongs to the engine: it is to be originated.
+allow, at once or much later. A pulled packet belongs to the engine: it is to be originated. Nobody
+tells it again in a later view what still waits: `start` looks for itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,7 +86,8 @@ class Origin:
     node: NodeId
     incarnation: int
     view: ViewId | None
-    """The view it was sent in; None before the sender has one, and in a static group."""
+    """The view its `Send` named; None if it named none. A static group has one view, number 0 of
+    its smallest member."""
 
 
 @value
@@ -157,7 +163,8 @@ class Outlet(Protocol):
 class Item:
     """Something of an old view that is exchanged at a view change: a packet or evidence of order.
 
-    Members may hold the same item; `key` identifies it, so that one copy is sent and not n.
+    Members may hold the same item; `key` identifies it, so that one copy is sent and not n. Two
+    items of different bodies need different keys, or one of them is never sent.
     """
 
     key: tuple[int, ...]
@@ -173,7 +180,8 @@ class Conclusion:
     transitional: tuple[Deliver, ...] = ()
     """Delivered in the transitional view: guarantees hold among its members only."""
     withdrawn: tuple[Packet, ...] = ()
-    """Own packets that the old view will never deliver, to be submitted again in the next."""
+    """Own packets that nobody has delivered in the old view or ever will, to be sent again in the
+    next. One that a member who is not here may have delivered is to be delivered instead."""
 
 
 class Engine(Protocol[M]):
@@ -182,7 +190,9 @@ class Engine(Protocol[M]):
     @property
     def codec(self) -> Codec[M]: ...
 
-    def start(self, view: View) -> list[Effect[M]]: ...
+    def start(self, view: View) -> list[Effect[M]]:
+        """Enter a regular view, this node among its members, and forget the one before."""
+        ...
 
     def submit(self) -> list[Effect[M]]:
         """Packets wait in the outlet. Pull them now, or remember to when the rules allow."""
@@ -197,13 +207,13 @@ class Engine(Protocol[M]):
         ...
 
     def seal(self, summaries: Mapping[NodeId, bytes]) -> Sequence[Item]:
-        """Refuse direct frames of the old view from here on, and give what its other members,
-        by their summaries, may lack."""
+        """Give what the other members that come from the old view may lack, by their summaries,
+        which include one's own. WireError for a summary that makes no sense."""
         ...
 
     def absorb(self, item: Item) -> list[Record]:
-        """Take in an item of the old view that another member sealed, or raise WireError. What it
-        brings is recorded as received."""
+        """Take in an item of the old view that another member sealed, or raise WireError. The
+        packet that it brings is recorded as received."""
         ...
 
     def conclude(
@@ -212,8 +222,11 @@ class Engine(Protocol[M]):
         transitional: View,
         obligations: tuple[NodeId, ...],
     ) -> Conclusion:
-        """End the old view. `obligations` are members of it, those of `transitional` among them,
-        whose messages must be delivered even behind a gap."""
+        """End the old view. `summaries` are those of the members of `transitional`.
+
+        `obligations` are members of the old view: those of `transitional`, and those who took part
+        in an earlier attempt that somebody may have completed. All that they sealed was exchanged,
+        and their messages must be delivered even behind a gap."""
         ...
 
 

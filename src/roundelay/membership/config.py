@@ -35,6 +35,9 @@ class MembershipConfig:
     pause_max_s: float = 3.0
     forgive_s: float = 5.0
     """A view that lasts this long clears its members of having been expelled."""
+    members_max: int = 32
+    """Of one ring. The Commit token carries what each of them brings along in a single datagram:
+    32 fit with room to spare, 64 do not."""
     early_frames_max: int = 1024
     """Frames of a view kept until it is installed here too."""
     ring: RingConfig = RingConfig()

@@ -243,7 +243,7 @@ class Membership:
         else:
             unknown = node not in self.proposal.procs
             heeded = self.phase is Phase.GATHER and unknown and not self.commit_wait
-        if heeded:
+        if heeded and len(self.proposal.procs) < self.config.members_max:
             self.proposal.procs.add(node)
             self._gather()
 
@@ -276,6 +276,9 @@ class Membership:
             if not member or m.ring_seq < self.ring.seq:
                 return
             self._gather()  # That member has abandoned the ring: so must we, before anything else.
+        known = self.proposal.procs
+        if len(known.union(m.procs, m.fails, (node,))) > self.config.members_max:
+            return  # More than a ring can hold, or a forged list of names.
         self._expulsions.meet(origin)
         self.max_seq = max(self.max_seq, m.ring_seq)
         proposal = self.proposal

@@ -14,7 +14,7 @@ from roundelay.wire.primitives import Reader, Reason, WireError, Writer
 FIRST_TAG = 64
 SEQ_MAX = 2**62
 """No ring gets past this number; a Join that claims one is forged."""
-ATTEMPTS_MAX = 16
+ATTEMPTS_MAX = 4
 """Primary views in doubt that an entry may carry."""
 
 

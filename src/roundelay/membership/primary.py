@@ -1,13 +1,14 @@
 """Which views are the primary component.
 
-At any time at most one view is primary, and each primary view shares a member with the one before
+At any time at most one view is primary, and each primary view shares members with the one before
 it. A new view is primary if it holds a majority of the last primary view that any of its members
-was in, counting those members whose last primary view that is. A primary view that somebody may
-have installed, while the members at hand did not, stands in doubt: then a majority of it is needed
+was in, counting those who were in it or were about to be. A primary view that somebody may have
+installed, while none of the members at hand did, stands in doubt: then a majority of it is needed
 as well. A group's first primary view is its founders.
 
-A restarted node remembers no primary view and has no vote. If everybody restarted, nobody has one,
-and the founders, all of them together, begin anew.
+A restarted node remembers no primary view and has no vote. But where all members of the last one
+are present, restarted or not, nobody is left who could go on elsewhere; and if everybody
+restarted, the founders, all of them together, begin anew.
 """
 
 from collections.abc import Sequence
@@ -26,8 +27,9 @@ def is_primary(entries: Sequence[Entry], founders: tuple[NodeId, ...]) -> bool:
     if not known:
         return all(founder in members for founder in founders)
     last = max(known, key=lambda primary: primary.id)
-    voters = [entry.node for entry in entries if entry.primary == last]
-    if not _majority(voters, last.members):
+    voters = [e.node for e in entries if e.primary == last or last in e.attempts]
+    whole = all(member in members for member in last.members)
+    if not whole and not _majority(voters, last.members):
         return False
     doubts = {attempt for entry in entries for attempt in entry.attempts if attempt.id > last.id}
     return all(_majority(members, doubt.members) for doubt in sorted(doubts, key=lambda d: d.id))

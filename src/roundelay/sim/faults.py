@@ -54,6 +54,11 @@ class Fate:
     flip: int | None = None
     """Number of the bit that is flipped, taken modulo the frame's size."""
 
+    @property
+    def is_delay(self) -> bool:
+        """Whether the copy arrives once and whole, if not on time."""
+        return not self.lost and self.copy_ns is None and self.flip is None
+
     def __str__(self) -> str:
         words = [
             "lost" if self.lost else "",
@@ -112,6 +117,8 @@ class Choices:
         # Text seeds are hashed with SHA-512: the same on every machine, whatever the hash seed.
         self._random = Random(f"roundelay/{seed}/network")
         self._forced: dict[str, Fate] = {}
+        self._awaited: dict[str, list[tuple[int, Fate]]] = {}
+        """By sender, type and receiver: how many copies go by first, and the fate of the next."""
 
     def fate(
         self,
@@ -121,9 +128,10 @@ class Choices:
         incarnation: int,
         packet: int,
         receiver: NodeId,
+        tag: str = "",
     ) -> Fate:
-        """What happens to one copy of a frame."""
-        if self._given is None and not self._forced:
+        """What happens to one copy of a frame of the type `tag`."""
+        if self._given is None and not self._forced and not self._awaited:
             if not jitter_ns and not rates.total:
                 return PLAIN
             fate = self._draw(rates, jitter_ns)
@@ -132,8 +140,11 @@ class Choices:
             name = copy_name(sender, incarnation, packet, receiver)
         else:
             name = copy_name(sender, incarnation, packet, receiver)
+            awaited = self._await(f"{sender}/{tag}>{receiver}") if self._awaited else None
             if name in self._forced:
                 fate = self._forced.pop(name)
+            elif awaited is not None:
+                fate = awaited
             elif self._given is None:
                 fate = self._draw(rates, jitter_ns)
             else:
@@ -142,9 +153,31 @@ class Choices:
             self.made[name] = str(fate)
         return fate
 
-    def force(self, name: str, fate: Fate) -> None:
-        """Make this the fate of a copy yet to be sent, whatever would have been drawn."""
-        self._forced[name] = fate
+    def force(self, name: str, fate: Fate, *, skip: int = 0) -> None:
+        """Make this the fate of a copy yet to be sent, whatever would have been drawn. A name
+        with a type instead of a number, `a/DATA>b`, is that of the next such copy but `skip`."""
+        if name.partition("/")[2].partition(">")[0].isdecimal():
+            self._forced[name] = fate
+        else:
+            self._awaited.setdefault(name, []).append((skip, fate))
+
+    def heal(self) -> None:
+        """Force nothing more but delays of numbered frames: a slow network is no fault."""
+        late = {name: fate for name, fate in self._forced.items() if fate.is_delay}
+        self._forced = late
+        self._awaited.clear()
+
+    def _await(self, name: str) -> Fate | None:
+        """The fate that waits for a copy like this one; all others wait for one copy less."""
+        waiting = self._awaited.get(name, [])
+        due = next((entry for entry in waiting if not entry[0]), None)
+        if due is not None:
+            waiting.remove(due)
+        if waiting:
+            self._awaited[name] = [(max(0, skip - 1), fate) for skip, fate in waiting]
+        else:
+            self._awaited.pop(name, None)
+        return None if due is None else due[1]
 
     def number(self, name: str, most: int) -> int:
         """A whole number from 0 to `most`, for choices that are not about frames."""

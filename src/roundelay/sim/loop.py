@@ -1,7 +1,7 @@
 """Virtual time: a queue of calls, in order of time and then of request."""
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 Action = Callable[[Any], None]
@@ -43,3 +43,13 @@ class Loop:
     def next(self) -> int | None:
         """When the next call is due, if any is."""
         return self._heap[0][0] if self._heap else None
+
+    @property
+    def calls(self) -> list[tuple[int, Action, Any]]:
+        """What is still to be done: time, action and argument, in the order of doing."""
+        return [(time, action, argument) for time, _, action, argument in sorted(self._heap)]
+
+    def cancel(self, argument: object) -> None:
+        """Forget the call with this very argument."""
+        self._heap = [call for call in self._heap if call[3] is not argument]
+        heapify(self._heap)

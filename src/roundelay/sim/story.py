@@ -33,7 +33,7 @@ from roundelay.sim.host import Costs, Host, Transmission
 from roundelay.sim.load import Load, Submission
 from roundelay.sim.network import Manual, Network
 from roundelay.sim.scenario import Block, ScenarioError
-from roundelay.sim.units import duration_ns, show_ns
+from roundelay.sim.units import duration_ns, show_ns, size_bytes
 from roundelay.sim.world import Storage, World
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.recorder import Append
@@ -258,21 +258,27 @@ class Story:
         node, payload = exactly(2, words[:2], "a node and a text")
         to = options.pop("to", None)
         times = int(options.pop("times", "1"))
+        size = size_bytes(options.pop("size", "0"))
         none_left(options)
         for _ in range(times):
             self.world.submit(
                 self._node(node),
-                payload.encode(),
+                payload.encode().ljust(size, b"\0"),
                 Service.SAFE if safe else Service.AGREED,
                 None if to is None else tuple(sorted(self._nodes(to))),
             )
 
     def _cmd_load(self, arguments: list[str]) -> None:
+        self._feed(self.draw(arguments))
+
+    def draw(self, arguments: list[str], start_ns: int | None = None) -> Iterator[Submission]:
+        """What a `load` command with these arguments submits, given now or at that time."""
         words, options = split(arguments)
         senders = self._nodes(options.pop("from", ",".join(self.world.nodes)))
         read = settings({"messages": "100", **options}, LOAD, "load")
         load = Load(senders, periodic="periodic" in words, **read)
-        self._feed(load.draw(self.seed, self.world.loop.now, self.world.nodes))
+        start_ns = self.world.loop.now if start_ns is None else start_ns
+        return load.draw(self.seed, start_ns, self.world.nodes)
 
     def _feed(self, submissions: Iterator[Submission]) -> None:
         """Schedule one submission; each schedules the next, so that a long load needs no room."""
@@ -369,7 +375,9 @@ class Story:
         if len(arguments) < 2:
             raise ValueError("write a copy and its fate, like: fate a/3>b lost")
         assert self.choices is not None
-        self.choices.force(arguments[0], Fate.parse(" ".join(arguments[1:])))
+        skips = [word[5:] for word in arguments if word.startswith("skip=")]
+        fate = Fate.parse(" ".join(w for w in arguments[1:] if not w.startswith("skip=")))
+        self.choices.force(arguments[0], fate, skip=int(skips[0]) if skips else 0)
 
     def _cmd_lose(self, arguments: list[str]) -> None:
         """Lose copies by rule: of a type, with these fields, between these nodes, so many."""
@@ -393,11 +401,12 @@ class Story:
     def _cmd_restart(self, arguments: list[str]) -> None:
         words, options = split(arguments)
         storage = options.pop("storage", "kept")
+        torn = options.pop("bytes", None)
         none_left(options)
         kinds: tuple[Storage, ...] = get_args(Storage)
         if storage not in kinds:
             raise ValueError(f"storage is one of {', '.join(kinds)}")
-        self.world.restart(self._host(words).name, storage)
+        self.world.restart(self._host(words).name, storage, None if torn is None else int(torn))
 
     def _cmd_pause(self, arguments: list[str]) -> None:
         self.world.pause(self._host(arguments).name)

@@ -115,16 +115,21 @@ class World:
         else:
             host.crash()
 
-    def restart(self, node: NodeId, storage: Storage = "kept") -> None:
-        """Start a crashed node again as its next incarnation."""
+    def restart(
+        self, node: NodeId, storage: Storage = "kept", torn_bytes: int | None = None
+    ) -> None:
+        """Start a crashed node again as its next incarnation. Of torn storage the first
+        `torn_bytes` are left, or as many as chance has it."""
         host = self.hosts[node]
         if host.alive:
             return
         if storage == "lost":
             host.storage = None
         elif storage == "torn" and host.storage:
-            kept = self.choices.number(f"torn {node}'{host.incarnation}", len(host.storage) - 1)
-            host.storage = host.storage[:kept]
+            if torn_bytes is None:
+                name = f"torn {node}'{host.incarnation}"
+                torn_bytes = self.choices.number(name, len(host.storage) - 1)
+            host.storage = host.storage[:torn_bytes]
         self._recorder.fault("restart", {"node": node, "storage": storage})
         self.observe(node, "restarts")
         host.boot()
@@ -181,6 +186,7 @@ class World:
         self.rates = Rates()
         self.cuts = set()
         self.filters = []
+        self.choices.heal()
         for host in self.hosts.values():
             host.slow_ns = 0
             host.drift = 1.0
@@ -244,6 +250,7 @@ class World:
                 transmission.incarnation,
                 transmission.packet,
                 receiver,
+                transmission.tag,
             )
             if fate is PLAIN:
                 loop.at(time, hosts[receiver].arrive, (transmission, None))

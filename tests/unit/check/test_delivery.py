@@ -139,7 +139,13 @@ def test_vacuous(name: str, text: str):
         (
             "D7",
             "p+V1{p,q} q+V1{p,q} p!a q!b p.a q.b p~T2{p,q} q~T2{p,q}",
-            "q and p move on together from R1 to T2, but only q delivers b there",
+            "p and q move on together from R1 to T2, but only p delivers a there",
+        ),
+        (
+            "D7",
+            "p+V1{p,q,r} q+V1{p,q,r} r+V1{p,q,r} p!a{q,r} q.a"
+            " p~T2{p,q,r} q~T2{p,q,r} r~T2{p,q,r}",
+            "q and r move on together from R1 to T2, but only q delivers a there",
         ),
         (
             "D8",
@@ -243,3 +249,13 @@ def test_two_layers_are_judged_apart():
     expect(judge_rows("D2", manifest, rows), Validity.OK)
     rows = [row._replace(layer="vs") for row in rows]
     expect(judge_rows("D2", manifest, rows), Validity.VIOLATED)
+
+
+def test_who_moves_on_together_need_not_deliver_what_is_for_others():
+    text = "p+V1{p,q} q+V1{p,q} p!a{p} q!b p.a p.b q.b p~T2{p,q} q~T2{p,q}"
+    assert judge("D7", text).validity is Validity.OK
+
+
+def test_a_claim_speaks_for_destinations_that_are_in_the_view():
+    text = "p+V1{p,q} q+V1{p,q} p!a{p,r} p.a p*a"
+    assert judge("S1", text).validity is Validity.OK

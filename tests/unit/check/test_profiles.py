@@ -29,7 +29,7 @@ def test_every_profile_is_of_known_properties(protocol: str, rules: str, mode: s
 @pytest.mark.parametrize("protocol", ENGINES)
 def test_every_engine_is_held_to_the_view_properties_where_there_are_views(protocol: str):
     views = names(protocol, mode="views", nodes=3)
-    assert {f"M{n}" for n in range(1, 11)} <= views
+    assert {f"M{n}" for n in (1, 2, 3, 4, 5, 6, 7, 8, 10)} <= views
     assert {"D3", "D4e", "D5", "D6", "D7", "L2", "L3"} <= views
     alone = names(protocol, mode="static", nodes=3)
     assert not alone & {"M1", "M6", "D7", "O8", "L2", "L3"}
@@ -37,7 +37,7 @@ def test_every_engine_is_held_to_the_view_properties_where_there_are_views(proto
 
 def test_optional_properties_may_fail():
     held = profile("totem", mode="views", nodes=3)
-    assert held.standing("M9") is held.standing("M10") is Standing.OPTIONAL
+    assert held.standing("M10") is Standing.OPTIONAL
     assert held.standing("O5") is Standing.PROMISED
     assert held.standing("O11") is Standing.DERIVED
 

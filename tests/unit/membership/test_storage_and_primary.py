@@ -68,10 +68,21 @@ def test_a_primary_in_doubt_needs_a_majority_too():
     assert not is_primary(entries("bcde", FOUNDING, alone), FOUNDERS)
 
 
-def test_the_restarted_have_no_vote_until_all_founders_are_there():
+def test_the_restarted_have_no_vote_until_everybody_is_there():
     assert not is_primary(entries("abcd", None), FOUNDERS)
     assert is_primary(entries("abcde", None), FOUNDERS)
-    assert not is_primary(entries("ab", FOUNDING) + entries("cde", None), FOUNDERS)
+    assert not is_primary(entries("ab", FOUNDING) + entries("cd", None), FOUNDERS)
+    assert is_primary(entries("ab", FOUNDING) + entries("cde", None), FOUNDERS)
+    pair = Primary(ViewId(8, "a"), ("a", "b"))
+    assert not is_primary(entries("a", pair) + entries("cde", FOUNDING), FOUNDERS)
+    assert is_primary(entries("a", pair) + entries("b", None), FOUNDERS)
+
+
+def test_those_who_were_about_to_install_vote_for_what_somebody_did():
+    last = Primary(ViewId(8, "a"), FOUNDERS)
+    about = entries("bc", FOUNDING, last)
+    assert is_primary(entries("a", last) + about, FOUNDERS)
+    assert not is_primary(entries("a", last) + entries("bc", FOUNDING), FOUNDERS)
 
 
 def test_primaries_follow_each_other_whoever_fails_to_install():

@@ -72,33 +72,36 @@ class OnlineChecker:
         if properties is None:
             properties = [name for name in COVERED if name != "S6" or resilience is not None]
         self._findings = findings = Findings(names, properties, strict, self._arm)
-        self._remember = findings.recent.append
+        self._remember = findings.recent.append  # Only rows that a witness may show.
         self._window = Window(window)
         self._table = self._window.table
         self._views = Views(findings, len(names), self._window)
         self._processes = self._views.processes
         self._logs = Logs(findings)
-        self._checks: list[Check] = [
-            self._logs,
-            Origins(findings),
+        self._deliveries = (
             Integrity(findings),
             SameView(findings),
             Fifo(findings),
             Keys(findings, window),
             Acyclic(findings, self._window),
             Prefix(findings, window),
-            Stability(findings),
             DeliveryEvidence(findings, resilience),
+        )
+        self._checks: tuple[Check, ...] = (
+            self._logs,
+            Origins(findings),
+            *self._deliveries,
+            Stability(findings),
             Assigners(findings, window),
             TokenExclusion(findings, self._views),
-        ]
+        )
         self._log: _OnRow | None = None
         self._handlers: dict[str, _OnRow] = {}
         self._on: dict[str, list[_OnRow]] = {}
         self._on_originate: list[_OnMessage] = []
         self._on_receive: list[_OnMessage] = []
         self._on_stable: list[_OnMessage] = []
-        self._on_deliver: list[_OnDelivery] = []
+        self._on_deliver = (_nothing,) * len(self._deliveries)
         self._on_repeat: list[_OnDelivery] = []
         self._on_cut: list[_OnCut] = []
         self._on_unknown: list[_OnUnknown] = []
@@ -115,7 +118,6 @@ class OnlineChecker:
             self._log(row)
         handler = self._handlers.get(row.kind)
         if handler is not None:
-            self._remember(row)
             handler(row)
 
     def verdicts(self) -> list[Verdict]:
@@ -150,14 +152,16 @@ class OnlineChecker:
         self._on_originate = _methods(live, Kind.ORIGINATE)
         self._on_receive = _methods(live, Kind.RECEIVE)
         self._on_stable = _methods(live, Kind.STABLE)
-        self._on_deliver = _methods(live, Kind.DELIVER)
+        self._on_deliver = tuple(
+            check.deliver if check in live else _nothing for check in self._deliveries
+        )
         self._on_repeat = _methods(live, "repeat")
         self._on_cut = _methods(live, "cut")
         self._on_unknown = _methods(live, "unknown")
         kinds = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.TOKEN, Kind.ORDER)
         self._on = {kind: _methods([self._views, *live], kind) for kind in kinds}
         self._handlers = {kind: self._other for kind, methods in self._on.items() if methods}
-        if self._on_originate or self._on_receive or self._on_stable or self._on_deliver:
+        if self._on_originate or self._on_receive or self._on_stable or self._on_unknown:
             self._handlers |= {
                 Kind.ORIGINATE: self._originate,
                 Kind.RECEIVE: self._receive,
@@ -170,12 +174,14 @@ class OnlineChecker:
 
     def _other(self, row: Row) -> None:
         if row.proc != WORLD:
+            self._remember(row)
             for method in self._on[row.kind]:
                 method(row)
 
     def _originate(self, row: Row) -> None:
         if row.layer == LOWER_LAYER:
             return
+        self._remember(row)
         process = self._processes[row.proc]
         entry = self._window.open(row, process.regular)
         if entry is not None:
@@ -213,6 +219,7 @@ class OnlineChecker:
     def _deliver(self, row: Row) -> None:
         if row.layer == LOWER_LAYER:
             return
+        self._remember(row)
         process = self._processes[row.proc]
         entry = self._table.get((row.m_src, row.m_inc, row.m_seq))
         if entry is None or entry.count != row.count:
@@ -226,8 +233,15 @@ class OnlineChecker:
         k2 = row.k2
         key = None if k2 is None else (row.k0 or 0, row.k1 or 0, k2, row.k3 or 0)
         if not entry.delivered & bit:
-            for method in self._on_deliver:
-                method(row, process, entry, key)
+            # Not a loop: each call in a place of its own is what the interpreter makes fast.
+            integrity, same_view, fifo, keys, acyclic, prefix, evidence = self._on_deliver
+            integrity(row, process, entry, key)
+            same_view(row, process, entry, key)
+            fifo(row, process, entry, key)
+            keys(row, process, entry, key)
+            acyclic(row, process, entry, key)
+            prefix(row, process, entry, key)
+            evidence(row, process, entry, key)
             entry.delivered |= bit
         elif entry.memory == FORGOTTEN:
             for unknown in self._on_unknown:
@@ -250,6 +264,10 @@ class OnlineChecker:
         process = self._processes[row.proc]
         for _, entry in self._window.pieces(row, process.regular):
             entry.withdrawn = entry.withdrawn or entry.origin == row.proc
+
+
+def _nothing(row: Row, process: Process, entry: Entry, key: OrderKey | None) -> None:
+    """In the place of a check that has nothing more to find."""
 
 
 def _methods(checks: Sequence[object], kind: str) -> list[Any]:

@@ -1,0 +1,1 @@
+"""The papers, measured: what each one claims, and what comes out in the simulator."""

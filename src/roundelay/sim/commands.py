@@ -1,0 +1,114 @@
+"""The commands of a scenario as text that can be taken apart and put together."""
+
+from roundelay.core.ids import NodeId
+from roundelay.sim.units import duration_ns, show_ns
+
+LOOKING = ("check", "held", "log", "show", "state", "stats", "timers")
+"""Verbs that change nothing."""
+
+SETTING_UP = ("engine", "membership", "group", "network", "costs")
+"""Verbs that come before the nodes and have options that can be left out."""
+
+Commands = tuple[str, ...]
+
+
+def verb(command: str) -> str:
+    """What a command does, now or later."""
+    return later(command).split(None, 1)[0]
+
+
+def due_ns(command: str) -> int | None:
+    """When a command is to be done, if it begins with `at`."""
+    words = command.split(None, 2)
+    return duration_ns(words[1]) if words[0] == "at" else None
+
+
+def later(command: str) -> str:
+    """The command without its `at`."""
+    return command.split(None, 2)[2] if command.startswith("at ") else command
+
+
+def at(time_ns: int | None, command: str) -> str:
+    """The command, put off until then."""
+    return command if time_ns is None else f"at {show_ns(time_ns)} {command}"
+
+
+def length_ns(command: str) -> int:
+    """How much time passes within a command."""
+    words = command.split()
+    if words[0] == "run":
+        return duration_ns(words[1])
+    if words[0] == "end":
+        return duration_ns(words[1].removeprefix("after=") if len(words) > 1 else "1s")
+    return 0
+
+
+def names(commands: Commands) -> tuple[NodeId, ...]:
+    """The nodes that a scenario creates."""
+    for command in commands:
+        words = command.split()
+        if words[0] == "nodes":
+            listed = tuple(word for word in words[1:] if word != "down")
+            if len(listed) == 1 and listed[0].isdecimal():
+                return tuple(chr(ord("a") + i) for i in range(int(listed[0])))
+            return listed
+    return ()
+
+
+def cut(commands: Commands, end_ns: int) -> Commands:
+    """As much of a scenario as passes before a moment, and that moment."""
+    kept: list[str] = []
+    now = 0
+    for command in commands:
+        due, length = due_ns(command), length_ns(command)
+        if due is not None and due > end_ns:
+            continue
+        if length and now + length >= end_ns:
+            kept += ["heal"] if verb(command) == "end" else []
+            kept.append(f"run {show_ns(end_ns - now)}")
+            break
+        kept.append(command)
+        now += length
+    return tuple(kept)
+
+
+def without_node(commands: Commands, gone: NodeId) -> Commands:
+    """The scenario without a node and whatever was done to it."""
+    kept: list[str] = []
+    for command in commands:
+        words = later(command).split()
+        match words[0]:
+            case "nodes":
+                words = ["nodes", *(n for n in names((command,)) if n != gone)]
+                words += ["down"] if "down" in command.split() else []
+            case "start":
+                words = [word for word in words if word != gone]
+            case "fate":
+                sender, _, receiver = words[1].strip('"').partition(">")
+                if gone in (receiver, sender.partition("/")[0].partition("'")[0]):
+                    continue
+            case "cut":
+                words = [word for word in words if gone not in word.split(">")]
+            case "partition":
+                sides = [[n for n in side.split(",") if n != gone] for side in words[1:]]
+                words = [words[0], *(",".join(side) for side in sides if side)]
+            case "submit" | "load" | "lose":
+                if words[0] == "submit" and words[1] == gone:
+                    continue
+                words = [_unlisted(word, gone) for word in words]
+                if any(word in ("to=", "from=") for word in words):
+                    continue
+            case _:
+                if gone in words[1:]:
+                    continue
+        if len(words) > 1 or later(command).split() == words:
+            kept.append(at(due_ns(command), " ".join(words)))
+    return tuple(kept)
+
+
+def _unlisted(word: str, gone: NodeId) -> str:
+    """`to=a,b` without a node."""
+    option, equals, listed = word.partition("=")
+    if not equals or option not in ("to", "from"):
+        return word
+    return f"{option}={','.join(node for node in listed.split(',') if node != gone)}"

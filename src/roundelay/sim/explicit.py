@@ -1,0 +1,131 @@
+"""A run without chance: loads become submissions, and what befell frames becomes fates by name.
+
+A fate can be put in two ways. By number, `fate a/37>b lost`, it belongs to one frame and no other;
+take something out of the run, and another frame has that number. By type, `at 80ms fate a/TOKEN>b
+lost`, it belongs to the next such frame from then on. Neither survives every change of a run, so
+a shrinker tries both; in a run that nothing was taken from they come to the same.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from roundelay.core.ids import Service
+from roundelay.sim.commands import LOOKING, Commands, at, due_ns, later, names, verb
+from roundelay.sim.failure import Run
+from roundelay.sim.load import Submission
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """What happened to one copy of a frame, with both of its names."""
+
+    name: str
+    """By number: `a/37>b`."""
+    fate: str
+    time_ns: int | None
+    """A moment before the frame was sent, and after the last of its kind that was sent earlier;
+    none if a command sent it, while no time passed."""
+    kind: str
+    """By type: `a/DATA>b`."""
+    skip: int
+    """Copies of this kind that were sent at the same moment before it."""
+
+    def numbered(self) -> str:
+        # An apostrophe, before an incarnation, would begin a quotation.
+        name = f'"{self.name}"' if "'" in self.name else self.name
+        return f"fate {name} {self.fate}"
+
+    def typed(self) -> str:
+        skip = f" skip={self.skip}" if self.skip else ""
+        return at(self.time_ns, f"fate {self.kind} {self.fate}{skip}")
+
+
+def without_chance(run: Run) -> Commands:
+    """The commands of a run with all that was drawn written out, except the fates of frames."""
+    commands: list[str] = []
+    for index, command in enumerate(run.commands):
+        words = later(command).split()
+        match words[0]:
+            case "network":
+                commands.append(" ".join(w for w in words if not w.startswith("jitter=")))
+            case "nodes" if "down" not in words:
+                listed = " ".join(names((command,)))
+                commands += [f"nodes {listed} down", f"start {listed}"]
+            case "load":
+                commands += [_submit(submission) for submission in run.drawn.get(index, ())]
+            case "restart" if "storage=torn" in words:
+                commands.append(_torn(command, run))
+            case "seed" | "faults":
+                pass
+            case looking if looking in LOOKING:
+                pass
+            case _:
+                commands.append(command)
+    return tuple(commands)
+
+
+def fates(run: Run) -> tuple[Forced, ...]:
+    """What happened to frames in a run, other than that they arrived; in order of time."""
+    moments: dict[str, tuple[int, int, int]] = {}
+    """By kind: when the last copy was sent, how many at that moment, and when one before it."""
+    found = []
+    receivers = names(run.commands)
+    for frame, sent in run.sent.items():
+        for receiver in (sent.to,) if sent.to is not None else receivers:
+            kind = f"{sent.sender}/{sent.tag}>{receiver}"
+            last, count, before = moments.get(kind, (-1, 0, -1))
+            if last != sent.time_ns:
+                last, count, before = sent.time_ns, 0, last
+            moments[kind] = (last, count + 1, before)
+            name = f"{frame}>{receiver}"
+            if name in run.made:
+                time_ns = None if sent.at_once else _between(before, last)
+                found.append(Forced(name, run.made[name], time_ns, kind, count))
+    return tuple(found)
+
+
+def _between(after_ns: int, before_ns: int) -> int:
+    """A round time after one moment and before another."""
+    for unit in (1_000_000, 100_000, 10_000, 1_000):
+        if (rounded := (before_ns - 1) // unit * unit) > after_ns:
+            return rounded
+    return before_ns - 1
+
+
+def numbered(commands: Commands, forced: Iterable[Forced]) -> Commands:
+    """The scenario with these fates, each for one frame."""
+    place = _after_nodes(commands)
+    return (*commands[:place], *(fate.numbered() for fate in forced), *commands[place:])
+
+
+def typed(commands: Commands, forced: Iterable[Forced]) -> Commands:
+    """The scenario with these fates, each for the next frame of its type."""
+    place = _after_nodes(commands)
+    start = place + (commands[place : place + 1] != () and verb(commands[place]) == "start")
+    now = [fate.typed() for fate in forced if fate.time_ns is None]
+    then = [fate.typed() for fate in forced if fate.time_ns is not None]
+    return (*commands[:place], *now, *commands[place:start], *then, *commands[start:])
+
+
+def _after_nodes(commands: Commands) -> int:
+    return next(i for i, command in enumerate(commands, 1) if verb(command) == "nodes")
+
+
+def _submit(submission: Submission) -> str:
+    payload = submission.payload
+    text = payload.rstrip(b"\0").decode()
+    words = ["submit", submission.node, text]
+    words += ["safe"] if submission.service is Service.SAFE else []
+    if submission.destinations is not None:
+        words.append(f"to={','.join(submission.destinations)}")
+    words += [f"size={len(payload)}"] if len(payload) > len(text) else []
+    return at(submission.time_ns, " ".join(words))
+
+
+def _torn(command: str, run: Run) -> str:
+    """A restart that finds as much of its storage as it did."""
+    due, node = due_ns(command), later(command).split()[1]
+    for (time_ns, restarted), left in run.torn.items():
+        if restarted == node and due in (None, time_ns) and "bytes=" not in command:
+            return f"{command} bytes={left}"
+    return command

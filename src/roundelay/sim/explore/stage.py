@@ -1,0 +1,334 @@
+"""A world that can be set back: what an exploration runs, looks at and judges.
+
+Branching is done by pickling the world and loading it again, which takes a fraction of the time of
+running it from the beginning. Whatever never changes is not copied but shared: messages, packets,
+views, frames on the wire.
+"""
+
+import io
+import pickle
+import types
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from roundelay.check import Standing, Validity, check
+from roundelay.check.judge import profile_of
+from roundelay.core.effects import Kind
+from roundelay.core.ids import NodeId
+from roundelay.group.stack import Stack, StackCodec
+from roundelay.membership.machine import Phase
+from roundelay.sim.explore.states import digest, immutable, word
+from roundelay.sim.faults import Choices
+from roundelay.sim.host import Host, Transmission
+from roundelay.sim.scenario import parse
+from roundelay.sim.story import StackFactory, Story
+from roundelay.sim.watch import Watch
+from roundelay.sim.world import World
+from roundelay.trace.manifest import Manifest
+from roundelay.trace.schema import Row
+
+GRAIN_NS = 1_000
+"""Times are told apart to this in the comparison of states."""
+
+Label = tuple[object, ...]
+"""What a node is doing, coarsely: its life, its view, its phase and what its engine may do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A copy of a frame that is about to reach a node."""
+
+    transmission: Transmission
+    receiver: NodeId
+    call: object
+    """The loop's argument for it, by which it can be called off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The next time at which something happens."""
+
+    time: int
+    arrivals: tuple[Arrival, ...]
+    nodes: tuple[NodeId, ...]
+    """To whom it happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A stage to come back to."""
+
+    world: bytes
+    shared: list[Any]
+    rows: list[Row]
+    history: int
+    received: set[tuple[int | None, ...]]
+    digests: dict[NodeId, int]
+
+
+class Stage(Story):
+    """A story whose world can be saved, restored, compared and stepped."""
+
+    def __init__(self, text: str, stack: StackFactory | None = None) -> None:
+        """Play the beginning; everything after it is up to the exploration."""
+        self.watcher = Watch()
+        self.history = 0
+        """Of what the checker reads: all rows but those of frames and tokens, in order."""
+        self._received: set[tuple[int | None, ...]] = set()
+        self._digests: dict[NodeId, int] = {}
+        super().__init__(stack=stack)
+        for block in parse(text):
+            self.play(block)
+        self._quieten()
+        claims = {entry.property for entry in profile_of(self._manifest()).entries}
+        self._claims = "L4" in claims
+
+    # Time
+
+    def moment(self) -> Moment | None:
+        """When and where something happens next; what only seems to is done with on the way."""
+        loop = self.world.loop
+        while (time := loop.next) is not None:
+            arrivals: list[Arrival] = []
+            nodes: list[NodeId] = []
+            for due, action, argument in loop.calls:
+                if due > time:
+                    break
+                host = getattr(action, "__self__", None)
+                if not isinstance(host, Host):
+                    nodes.append("")  # A restart.
+                elif isinstance(argument[0], Transmission):
+                    if host.alive:
+                        arrivals.append(Arrival(argument[0], host.name, argument))
+                        nodes.append(host.name)
+                elif host.alive and argument[0] == host.incarnation:
+                    if host.timers.get(argument[1]) == time:
+                        nodes.append(host.name)
+            if nodes:
+                touched = tuple(node for node in self.world.nodes if node in nodes)
+                return Moment(time, tuple(arrivals), touched)
+            loop.run(time)
+        return None
+
+    def step(self) -> None:
+        """Let everything happen that happens next; AssertionError if an invariant breaks."""
+        loop = self.world.loop
+        time = loop.next
+        assert time is not None
+        for due, action, _ in loop.calls:
+            if due > time:
+                break
+            host = getattr(action, "__self__", None)
+            if isinstance(host, Host):
+                self._digests.pop(host.name, None)
+        loop.run(time)
+
+    def touch(self, node: NodeId) -> Host:
+        """A host that something is about to be done to."""
+        self._digests.pop(node, None)
+        return self.world.hosts[node]
+
+    def restart(self, what: tuple[NodeId, str]) -> None:
+        """For the loop: start a node again."""
+        node, storage = what
+        self._digests.pop(node, None)
+        self.world.restart(node, "lost" if storage == "lost" else "kept")
+        self._quieten()
+
+    def _quieten(self) -> None:
+        """Rows of single frames and timers are of no interest here."""
+        for host in self.world.hosts.values():
+            if host.incarnation >= 0:
+                host.recorder.net = False
+
+    # Looking
+
+    def labels(self) -> dict[NodeId, Label]:
+        """What each live node is doing."""
+        labels: dict[NodeId, Label] = {}
+        for host in self.world.hosts.values():
+            core = host.core if host.alive else None
+            if isinstance(core, Stack):
+                m = core.membership
+                labels[host.name] = (host.incarnation, m.view.id, m.phase.value, m.hold.value)
+        return labels
+
+    def quiet(self) -> bool:
+        """Whether all who live are in one view and nothing is left to be said in it."""
+        hosts = [host for host in self.world.hosts.values() if host.alive]
+        live = tuple(host.name for host in hosts)
+        views = set()
+        for host in hosts:
+            core = host.core
+            assert isinstance(core, Stack)
+            m = core.membership
+            if m.phase is not Phase.OPERATIONAL or m.recovery is not None:
+                return False
+            if m.view.members != live or core.delivery.packer.waiting:
+                return False
+            views.add(m.view.id)
+        if len(views) > 1:
+            return False
+        for _, action, argument in self.world.loop.calls:
+            if not isinstance(getattr(action, "__self__", None), Host):
+                return False  # A restart is to come.
+            if isinstance(argument[0], Transmission):
+                if argument[0].frame.origin.view not in views:
+                    return False
+        return not hosts or self._said(live)
+
+    def _said(self, live: tuple[NodeId, ...]) -> bool:
+        """Whether all have delivered, and claimed, what was sent in the present view."""
+        numbers = [self.world.numbers[node] for node in live]
+        needed = {Kind.DELIVER, Kind.STABLE} if self._claims else {Kind.DELIVER}
+        done: set[tuple[str, int, int | None, int | None, int | None]] = set()
+        for row in reversed(self.rows):
+            if row.kind in needed:
+                for i in range(row.count):
+                    done.add((row.kind, row.proc, row.m_src, row.m_inc, (row.m_seq or 0) + i))
+            elif row.kind == Kind.ORIGINATE:
+                for i in range(row.count):
+                    name = (row.m_src, row.m_inc, (row.m_seq or 0) + i)
+                    if any((kind, n, *name) not in done for kind in needed for n in numbers):
+                        return False
+            elif row.kind == Kind.INSTALL and row.members is not None and len(row.members) == len(live):
+                break
+        return True
+
+    def key(self, moment: Moment) -> int:
+        """A number for the state; equal states have the same future and the same verdicts."""
+        time = moment.time
+        hosts = []
+        for host in self.world.hosts.values():
+            if not host.alive:
+                hosts.append((0, host.incarnation, word(host.storage or b"")))
+                continue
+            core = self._digests.get(host.name)
+            if core is None:
+                core = self._digests[host.name] = digest(host.core)
+            timers = [(word(name), _grain(at - time)) for name, at in sorted(host.timers.items())]
+            hosts.append((1, host.incarnation, word(host.storage or b""), core, *timers))
+        wire = []
+        for due, action, argument in self.world.loop.calls:
+            host = getattr(action, "__self__", None)
+            if not isinstance(host, Host):
+                wire.append((_grain(due - time), digest(argument)))
+            elif isinstance(argument[0], Transmission):
+                wire.append((_grain(due - time), word(host.name), content(argument[0])))
+        return hash((self.history, tuple(hosts), tuple(wire), digest(self.world.cuts)))
+
+    # Going back
+
+    def save(self) -> Snapshot:
+        """What `restore` needs to come back here."""
+        buffer = io.BytesIO()
+        pickler = _Pickler(buffer)
+        pickler.dump((self.world, self.watcher))
+        return Snapshot(
+            buffer.getvalue(),
+            pickler.shared,
+            self.rows.copy(),
+            self.history,
+            self._received.copy(),
+            self._digests.copy(),
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        global _thawing
+        _thawing = snapshot.shared
+        self._world, self.watcher = pickle.loads(snapshot.world)
+        self.rows = snapshot.rows.copy()
+        self.history = snapshot.history
+        self._received = snapshot.received.copy()
+        self._digests = snapshot.digests.copy()
+
+    # Judging
+
+    def judge(self) -> tuple[str, ...]:
+        """What speaks against the run, a sentence each; the run is over."""
+        self.world.heal()
+        self.world.end()
+        report = check(self.rows, self._manifest())
+        judged = zip(report.verdicts, report.profile.entries, strict=True)
+        return tuple(
+            f"{verdict.property} {verdict.validity}: {verdict.reason}"
+            for verdict, entry in judged
+            if verdict.validity not in (Validity.OK, Validity.VACUOUS)
+            and entry.standing is not Standing.OPTIONAL
+        )
+
+    def _manifest(self) -> Manifest:
+        return Manifest(
+            run="explore",
+            nodes=self.world.nodes,
+            protocol=self._engine,
+            mode="views",
+            rows=Counter(f"{row.proc}.{row.inc}" for row in self.rows),
+        )
+
+    def _take_row(self, row: Row) -> None:
+        self.rows.append(row)
+        if row.layer == "net" or row.kind in (Kind.TOKEN, Kind.FAULT):
+            return
+        if row.kind == Kind.RECEIVE:
+            name = (row.proc, row.inc, row.m_src, row.m_inc, row.m_seq, row.c_seq, row.c_rep)
+            if name in self._received:
+                return  # That it came again proves nothing new.
+            self._received.add(name)
+        self.history = hash((self.history, word(row.kind), *_facts(row)))
+
+    def _observe(self, node: NodeId, verb: str, what: Any) -> None:
+        self.watcher(self.world, node, verb, what)
+
+
+def content(transmission: Transmission) -> int:
+    """A frame without the numbers that only traces read."""
+    frame = transmission.frame
+    to = transmission.to or ""
+    return hash((digest(frame.origin), word(to), word(transmission.tag), digest(frame.message)))
+
+
+def _facts(row: Row) -> list[int]:
+    """What properties read of a row, apart from its kind."""
+    told = (row.proc, row.inc, *row[10:27], row.count)
+    return [digest(part) if type(part) is tuple else word("-") if part is None else int(part) for part in told]
+
+
+def _grain(ns: int) -> int:
+    return (ns + GRAIN_NS // 2) // GRAIN_NS
+
+
+_SHARED = (
+    Transmission,
+    Story,
+    StackCodec,
+    Choices,
+    partial,
+    types.FunctionType,
+    types.MethodWrapperType,
+)
+"""Never changed, or the same for all branches."""
+
+_thawing: list[Any] = []
+
+
+def _thaw(place: int) -> Any:
+    return _thawing[place]
+
+
+class _Pickler(pickle.Pickler):
+    """Copies what changes and refers to what does not."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self.shared: list[Any] = []
+
+    def reducer_override(self, value: Any) -> Any:
+        if immutable(type(value)) or isinstance(value, _SHARED):
+            if value is _thaw:
+                return NotImplemented
+            self.shared.append(value)
+            return _thaw, (len(self.shared) - 1,)
+        return NotImplemented
