@@ -62,10 +62,13 @@ def judge(
     *,
     unit: str = "",
     reason: str = "",
+    note: str = "",
 ) -> Claim:
-    """The claim whose figure was measured once with each seed."""
+    """The claim whose figure was measured once with each seed. `reason` says why if it does not
+    come out, `note` what one must know even if it does."""
     mean = fmean(values)
     verdict = Outcome.COMES_OUT if holds(mean) else Outcome.DOES_NOT
+    reason = note if verdict is Outcome.COMES_OUT else reason or note
     return Claim(claim, parameters, paper, mean, (min(values), max(values)), verdict, unit, reason)
 
 

@@ -6,7 +6,7 @@ A process has a message once it sent, received or delivered it.
 from typing import TYPE_CHECKING
 
 from roundelay.check.online.findings import DeliveryCheck, Findings, Tally
-from roundelay.check.online.window import EVERYONE, FORGOTTEN, Entry, OrderKey
+from roundelay.check.online.window import FORGOTTEN, Entry, OrderKey
 from roundelay.core.ids import Service
 from roundelay.trace.schema import Row
 
@@ -84,5 +84,5 @@ _SAFE = int(Service.SAFE)
 
 
 def _owed(process: "Process", entry: Entry) -> int:
-    """For whom a claim about a message speaks: its own destinations, or the members of the view."""
-    return process.place.mask if entry.dst == EVERYONE else entry.dst
+    """For whom a claim about a message speaks: the members of the view that the message is for."""
+    return process.place.mask & entry.dst
