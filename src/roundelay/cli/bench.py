@@ -1,17 +1,24 @@
-"""`roundelay bench sim`."""
+"""`roundelay bench WHAT`: measurements, always next to something else in the same run."""
 
 import argparse
 import dataclasses
 import importlib.util
 import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.group.engines import MODULES
+
+if TYPE_CHECKING:
+    from roundelay.bench.core import Figures
+    from roundelay.bench.realtime import Pace
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    sim = what.add_parser("sim", help="the simulator next to SimPy, and its memory")
+    sim = what.add_parser("sim", help="the simulator next to SimPy and to real time; its memory")
     sim.add_argument("--pairs", type=int, default=50, help="nodes that ping each other, in pairs")
     sim.add_argument("--events", type=int, default=300_000, help="arrivals in one run")
     sim.add_argument("--rounds", type=int, default=5, help="runs of each simulator, alternating")
@@ -23,10 +30,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar=("FEW", "MANY"),
         help="lengths of the two runs whose memory is compared",
     )
-    sim.add_argument("--json", action="store_true", help="one JSON document, nothing else")
+    sim.add_argument("--ring", action="store_true", help="only a Totem ring next to real time")
+    sim.add_argument(
+        "--ring-seconds", type=float, default=2.0, metavar="S", help="virtual time of that ring"
+    )
+    core = what.add_parser("core", help="engines next to each other, without a network")
+    core.add_argument(
+        "--protocol",
+        nargs="+",
+        metavar="P",
+        help=f"only these, and totem to compare with: {', '.join(MODULES)}",
+    )
+    core.add_argument("--messages", type=int, default=4_000, help="of each of five nodes, in a run")
+    core.add_argument("--rounds", type=int, default=3, help="runs of each engine, alternating")
+    for command in (sim, core):
+        command.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
 
 def run(args: argparse.Namespace) -> int:
+    actions: dict[str, Callable[[argparse.Namespace], int]] = {"sim": _sim, "core": _core}
+    return actions[args.what](args)
+
+
+def _sim(args: argparse.Namespace) -> int:
+    if args.ring:
+        paces = _paces(args)
+        if args.json:
+            print(json.dumps({"ring": [dataclasses.asdict(p) for p in paces]}, indent=2))
+        else:
+            _print_paces(paces)
+        return 0
     if importlib.util.find_spec("simpy") is None:
         raise UserError("SimPy is the peer of this measurement: pip install 'roundelay[bench]'")
     from roundelay.bench import sim
@@ -34,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
     progress = Progress("pinging")
     speed = sim.compare_events(args.pairs, args.events, args.rounds, progress.update)
     progress.close()
+    paces = _paces(args)
     runs = []
     progress = Progress("checking online")
     for done, messages in enumerate(args.messages):
@@ -44,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         document = {
             **dataclasses.asdict(speed),
+            "ring": [dataclasses.asdict(p) for p in paces],
             "memory": [dataclasses.asdict(r) for r in runs],
             "memory_growth": growth,
         }
@@ -56,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
         f"  SimPy, timeouts and callbacks    {speed.simpy_callbacks:>12,.0f}"
         f"   ours {speed.ratio_callbacks:.1f}x"
     )
+    _print_paces(paces)
     print("memory of a run with the online checker, trace not kept")
     for r in runs:
         print(
@@ -64,3 +100,67 @@ def run(args: argparse.Namespace) -> int:
         )
     print(f"  {args.messages[1] / args.messages[0]:.0f}x the messages, {growth:.2f}x the memory")
     return 0
+
+
+def _paces(args: argparse.Namespace) -> "list[Pace]":
+    from roundelay.bench import realtime
+
+    if args.ring_seconds <= 0:
+        raise UserError(f"--ring-seconds {args.ring_seconds} is no time; give more than 0")
+    progress = Progress("turning the ring")
+    paces = realtime.compare(args.ring_seconds, args.rounds, progress.update)
+    progress.close()
+    return paces
+
+
+def _print_paces(paces: "Sequence[Pace]") -> None:
+    print(
+        "a Totem ring of five, 100 us apart, 1000 messages a second of 1 KB: times real time\n"
+        f"({paces[0].virtual_s:g} virtual seconds, medians)"
+    )
+    for pace in paces:
+        print(
+            f"  {pace.way:<32} {pace.times_real_time:>12.2f}x  {pace.events_per_s:>9,.0f} events/s"
+            f"  {pace.rows:>9,} rows"
+        )
+
+
+def _core(args: argparse.Namespace) -> int:
+    from roundelay.bench import core
+
+    engines = args.protocol or list(MODULES)
+    for engine in engines:
+        if engine not in MODULES:
+            raise UserError(f"no engine is called {engine!r}; there are: {', '.join(MODULES)}")
+    if args.messages < 1 or args.rounds < 1:
+        raise UserError("--messages and --rounds must be at least 1")
+    progress = Progress("running cores")
+    figures = core.compare(engines, args.messages, args.rounds, progress.update)
+    progress.close()
+    if args.json:
+        document = {
+            "nodes": len(core.NODES),
+            "message_bytes": core.MESSAGE_BYTES,
+            "engines": [dataclasses.asdict(f) for f in figures],
+        }
+        print(json.dumps(document, indent=2))
+        return 0
+    print(
+        f"cores of {len(core.NODES)} nodes, {core.MESSAGE_BYTES} B messages, no network;"
+        f" medians of {args.rounds} rounds"
+    )
+    print("  engine      packing   events/s  deliveries/s  ns/delivery  messages/packet  totem's")
+    for f in figures:
+        print(_core_line(f))
+    return 0
+
+
+def _core_line(f: "Figures") -> str:
+    name = f"  {f.engine:<12}{'on' if f.packing else 'off':<7}"
+    if not f.complete:
+        return f"{name}  does not run saturated on a static group"
+    waits = f"  {f.expiries} waits for a timer" if f.expiries else ""
+    return (
+        f"{name}{f.events_per_s:>11,.0f}{f.deliveries_per_s:>14,.0f}{f.ns_per_delivery:>13,.0f}"
+        f"{f.messages_per_packet:>17.1f}{f.ratio:>8.2f}x{waits}"
+    )

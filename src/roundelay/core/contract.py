@@ -190,6 +190,12 @@ class Engine(Protocol[M]):
     @property
     def codec(self) -> Codec[M]: ...
 
+    @property
+    def selective(self) -> bool:
+        """Whether it delivers a packet to its destinations alone. Others are given packets for
+        everybody only."""
+        ...
+
     def start(self, view: View) -> list[Effect[M]]:
         """Enter a regular view, this node among its members, and forget the one before."""
         ...

@@ -7,7 +7,7 @@ view did not deliver goes back into the queue.
 from dataclasses import replace
 from typing import Any
 
-from roundelay.core.contract import Boot
+from roundelay.core.contract import Boot, Engine
 from roundelay.core.effects import Deliver, Effect, Install, Kind, Receipt, Record
 from roundelay.core.ids import NodeId, Packet, Service
 from roundelay.group.assembler import Assembler
@@ -19,6 +19,7 @@ class Delivery:
 
     def __init__(self, boot: Boot, config: GroupConfig | None = None) -> None:
         config = config or GroupConfig()
+        self._selective = False
         self.packer = Packer(boot.node, boot.incarnation, config)
         self.index = 0
         """Messages delivered in the present view."""
@@ -26,10 +27,16 @@ class Delivery:
         self._incarnation = boot.incarnation
         self._assembler = Assembler(config.message_bytes_max)
 
+    def serve(self, engine: Engine[Any]) -> None:
+        """Say which engine orders what is submitted here."""
+        self._selective = engine.selective
+
     def submit(
         self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
     ) -> Record:
         """Queue a message, or raise; the record says under which number."""
+        if destinations is not None and not self._selective:
+            raise ValueError("this engine delivers to everybody; submit without destinations")
         span = self.packer.put(payload, service, destinations)
         return Record(Kind.SUBMIT, Packet(span, service, payload, destinations))
 

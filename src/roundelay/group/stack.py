@@ -44,6 +44,7 @@ class Stack:
     ) -> None:
         self.delivery = Delivery(boot, group)
         self.engine = engine(boot.node, self.delivery.packer)
+        self.delivery.serve(self.engine)
         self.membership = Membership(boot, founders, self.engine, config)
         self._codec = StackCodec(self.engine.codec)
 

@@ -29,6 +29,7 @@ class StaticStack:
         self.view = View(ViewId(0, members[0]), members, primary=True)
         self.delivery = Delivery(boot, group)
         self.engine = engine(boot.node, self.delivery.packer)
+        self.delivery.serve(self.engine)
         self._incarnation = boot.incarnation
 
     @property

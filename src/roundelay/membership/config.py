@@ -12,6 +12,9 @@ FORGIVE = "forgive"
 PAUSE = "pause "
 """Timer, followed by a node's name: until then we do not merge with that node."""
 
+TIMERS = frozenset({JOIN, CONSENSUS, LOSS, RETRANSMIT, MERGE, FORGIVE})
+"""Names that no engine may use."""
+
 
 @value
 class MembershipConfig:

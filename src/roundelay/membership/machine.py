@@ -58,6 +58,7 @@ from roundelay.membership.config import (
     MERGE,
     PAUSE,
     RETRANSMIT,
+    TIMERS,
     MembershipConfig,
 )
 from roundelay.membership.expulsions import Expulsions
@@ -615,16 +616,18 @@ class Membership:
         """Pass on what the engine wants, except for suspicions, which are ours."""
         suspicion: Suspect | None = None
         for effect in effects:
+            over = self.hold is not Hold.LIVE
+            assert not over or isinstance(effect, Record), f"{effect} in a view that is over"
             match effect:
                 case Suspect():
                     suspicion = suspicion or effect
                     continue
                 case SetTimer():
+                    assert effect.timer not in TIMERS, f"{effect.timer} is membership's timer"
                     self._engine_timers.add(effect.timer)
                 case CancelTimer():
                     self._engine_timers.discard(effect.timer)
                 case Send():
-                    assert self.hold is Hold.LIVE, "an engine sends in a view that is over"
                     self._spoke = self._spoke or effect.to is None
                 case _:
                     pass

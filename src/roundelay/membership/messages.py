@@ -77,6 +77,9 @@ class Commit:
 class Merge:
     """A ring that has nothing else to say shows that it is there."""
 
+    def __str__(self) -> str:
+        return "we are here"
+
 
 @value
 class RingToken:
@@ -103,6 +106,9 @@ class RingItem:
 @value
 class Installed:
     """Answers a token that is still being retransmitted: the sender of this has installed."""
+
+    def __str__(self) -> str:
+        return "it has come"
 
 
 Message: TypeAlias = Join | Commit | Merge | RingToken | RingItem | Installed

@@ -38,6 +38,7 @@ class FifoEngine:
     """One member of a group without an order among its senders."""
 
     codec = LinkCodec(write_packet, read_packet)
+    selective = True
 
     def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
         self.node = node

@@ -14,10 +14,10 @@ from typing import assert_never
 
 from roundelay.core.contract import Conclusion, Item, Origin, Outlet
 from roundelay.core.effects import Deliver, Effect, Kind, Record, Send
-from roundelay.core.ids import NodeId, Packet, Span, View
+from roundelay.core.ids import NodeId, Packet, View
 from roundelay.core.value import value
 from roundelay.wire.packet import read_packet, write_packet
-from roundelay.wire.primitives import Reader, Reason, WireError, Writer
+from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
 
 
 @value
@@ -33,6 +33,9 @@ class Config:
 class Data:
     """The only message of this engine."""
 
+    number: int
+    """Counts the sender's packets in this view. Spans do not identify packets: the pieces of a
+    large message share theirs."""
     packet: Packet
 
     def __str__(self) -> str:
@@ -46,6 +49,7 @@ class TemplateCodec:
 
     def encode(self, message: Data) -> tuple[int, bytes]:
         w = Writer()
+        w.u64(message.number)
         write_packet(w, message.packet)
         return 1, w.done()
 
@@ -53,15 +57,16 @@ class TemplateCodec:
         if tag != 1:
             raise WireError(Reason.MALFORMED, f"tag {tag}")
         r = Reader(data, start)
-        packet = read_packet(r)
+        message = Data(r.u64(I64_MAX), read_packet(r))
         r.done()
-        return Data(packet)
+        return message
 
 
 class TemplateEngine:
     """Delivers whatever arrives, once."""
 
     codec = TemplateCodec()
+    selective = True
 
     def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
         self.node = node
@@ -72,6 +77,7 @@ class TemplateEngine:
     def start(self, view: View) -> list[Effect[Data]]:
         self.view = view
         self.frozen = False
+        self.sent = 0
         self.incarnations = dict.fromkeys(view.members, 0)
         """The latest life of each member that was heard of; earlier ones are over."""
         self.known: dict[NodeId, dict[int, Packet]] = {member: {} for member in view.members}
@@ -83,8 +89,9 @@ class TemplateEngine:
     def submit(self) -> list[Effect[Data]]:
         while packet := self._outlet.pull():
             self._out.append(Record(Kind.ORIGINATE, packet, self.view.id))
-            self._out.append(Send(Data(packet), self.view.id))
-            self._take(packet)
+            self.sent += 1
+            self._out.append(Send(Data(self.sent, packet), self.view.id))
+            self._take(self.sent, packet)
         return self._drain()
 
     def receive(self, origin: Origin, message: Data) -> list[Effect[Data]]:
@@ -104,14 +111,16 @@ class TemplateEngine:
 
     def seal(self, summaries: Mapping[NodeId, bytes]) -> Sequence[Item]:
         return [
-            self._item(packet) for packets in self.known.values() for packet in packets.values()
+            self._item(number, packet)
+            for packets in self.known.values()
+            for number, packet in packets.items()
         ]
 
     def absorb(self, item: Item) -> list[Record]:
         packet = read_packet(Reader(item.body))
-        if packet.span.node not in self.view.members:
+        if packet.span.node not in self.view.members or len(item.key) != 3:
             return []
-        self._take(packet)
+        self._take(item.key[2], packet)
         return [Record(Kind.RECEIVE, packet, self.view.id)]
 
     def conclude(
@@ -128,9 +137,9 @@ class TemplateEngine:
         if m.packet.span.node not in self.view.members:
             return  # No member sent it: forged, or of a view with the same id and other members.
         self._out.append(Record(Kind.RECEIVE, m.packet, self.view.id))
-        self._take(m.packet)
+        self._take(m.number, m.packet)
 
-    def _take(self, packet: Packet) -> None:
+    def _take(self, number: int, packet: Packet) -> None:
         """Deliver a packet unless it is a copy, or keep it for `conclude` in a frozen view."""
         span = packet.span
         if span.incarnation < self.incarnations[span.node]:
@@ -139,9 +148,9 @@ class TemplateEngine:
             self.incarnations[span.node] = span.incarnation
             self.known[span.node] = {}
         packets = self.known[span.node]
-        if span.first in packets:
+        if number in packets:
             return  # A copy.
-        packets[span.first] = packet
+        packets[number] = packet
         if len(packets) > self.config.memory_packets:
             del packets[next(iter(packets))]  # Oldest first: dicts keep the order of arrival.
         if packet.destinations is not None and self.node not in packet.destinations:
@@ -151,12 +160,11 @@ class TemplateEngine:
         else:
             self._out.append(Deliver(packet, self.view.id))
 
-    def _item(self, packet: Packet) -> Item:
+    def _item(self, number: int, packet: Packet) -> Item:
         w = Writer()
         write_packet(w, packet)
-        span: Span = packet.span
-        member = self.view.members.index(span.node)
-        return Item((member, span.incarnation, span.first), w.done())
+        member = self.view.members.index(packet.span.node)
+        return Item((member, packet.span.incarnation, number), w.done())
 
     def _drain(self) -> list[Effect[Data]]:
         out, self._out = self._out, []

@@ -138,6 +138,7 @@ class TotemEngine:
     """One member of the ring."""
 
     codec = TotemCodec()
+    selective = False
 
     def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
         self.node = node

@@ -1,4 +1,4 @@
-"""One run of a scenario, watched and judged: how it failed, and everything that chance did in it."""
+"""A run of a scenario, watched and judged: how it failed, and all that chance did in it."""
 
 import re
 import shlex

@@ -50,8 +50,10 @@ def plain_setting(commands: Commands, still: Still) -> Commands:
     for i, command in enumerate(commands):
         if verb(command) == "network" and "manual" not in command:
             latencies = [word for word in command.split() if word.startswith("latency=")]
-            for simpler in ("network lan", " ".join(["network lan", *latencies])):
-                commands = _better(commands, _replaced(commands, i, simpler), still)
+            for options in ([], ["latency=1ms"], latencies):
+                simpler = " ".join(["network lan", *options])
+                if verb(commands[i]) == "network" and "lan" not in commands[i].split():
+                    commands = _better(commands, _replaced(commands, i, simpler), still)
     for kind in SETTING_UP:
         i = next((i for i, c in enumerate(commands) if verb(c) == kind), -1)
         if i >= 0 and kind not in ("engine", "network"):
@@ -88,6 +90,7 @@ _PLAINER = (
     (r"^(.*\bfate \S+ .*) skip=\d+", r"\1"),
     (r"^(.*\bfate \S+) (?:delay|copy|flip)=.*", r"\1 lost"),
     (r"^at \S+ (fate .*)", r"\1"),
+    (r"^at 0s (.*)", r"\1"),
 )
 
 
@@ -118,7 +121,7 @@ def merged(commands: Commands, still: Still) -> Commands:
         kept = (one if i == members[0] else c for i, c in enumerate(commands) if i not in gone)
         better = _better(commands, tuple(kept), still)
         if better != commands:
-            return merged(fewer(better, still), still)
+            return merged(better, still)
     return commands
 
 
@@ -131,7 +134,7 @@ def fewer(commands: Commands, still: Still) -> Commands:
             for less in dict.fromkeys((times // 2, times * 3 // 4, times - 1)):
                 text = f" times={less}" if less > 1 else ""
                 simpler = commands[i].replace(found[0], text)
-                better = _better(commands, _replaced(commands, i, simpler), still) 
+                better = _better(commands, _replaced(commands, i, simpler), still)
                 if less and better != commands:
                     commands = better
                     break
@@ -161,10 +164,12 @@ def together(commands: Commands, still: Still) -> Commands:
     runs = [i for i, command in enumerate(commands) if verb(command) == "run"]
     if len(runs) != 1:
         return commands
+    if all(due_ns(command) is None for command in commands):
+        commands = _better(commands, tuple(c for c in commands if verb(c) != "run"), still)
     for place in reversed(range(len(_moments(commands)))):
         moments = _moments(commands)
         if place >= len(moments):
-            continue
+            continue  # Two moments have become one.
         before = moments[place - 1] if place else 0
         gap = moments[place] - before
         for less in (MS, gap // 2 // MS * MS):
@@ -201,6 +206,8 @@ def _round(command: str, unit: int) -> str:
     due = due_ns(command)
     if verb(command) == "run":
         return f"run {show_ns(-(-length_ns(command) // unit) * unit)}"
+    if verb(command) == "end":
+        return f"end after={show_ns(length_ns(command))}"
     return command if due is None else at(due // unit * unit, later(command))
 
 

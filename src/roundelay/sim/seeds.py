@@ -126,10 +126,14 @@ def _events(random: Random, nodes: list[str], length_ms: int) -> list[str]:
 def _crash(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
     node = random.choice(nodes)
     after = random.choice(("", "", f" after={random.randint(1, 12)}"))
-    storage = random.choice(("kept", "kept", "kept", "lost", "torn"))
     events.append((at, f"crash {node}{after}"))
     if random.random() < 0.8:
-        events.append((later, f"restart {node} storage={storage}"))
+        events.append((later, _restart(random, node)))
+
+
+def _restart(random: Random, node: str) -> str:
+    storage = random.choice(("kept", "kept", "kept", "lost", "torn"))
+    return f"restart {node} storage={storage}"
 
 
 def _last_words(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
@@ -143,7 +147,7 @@ def _last_words(random: Random, nodes: list[str], at: int, later: int, events: E
     events.append((at, f"crash {node}"))
     events.append((at + 400 * MS, "lose none"))
     if random.random() < 0.8:
-        events.append((later, f"restart {node}"))
+        events.append((later, _restart(random, node)))
 
 
 def _ambush(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
@@ -154,10 +158,11 @@ def _ambush(random: Random, nodes: list[str], at: int, later: int, events: Event
     events.append((at - 5 * MS, f"submit {node} gap"))
     events.append((at - 2 * MS, f"submit {other} behind{random.choice(('', ' safe'))}"))
     events.append((at, f"crash {node}"))
-    events.append((at + 2 * MS, f"restart {node}"))
-    events.append((at + 2 * MS, f"crash {other} after={random.randint(10, 60)}"))
+    events.append((at + 2 * MS, _restart(random, node)))
+    # About as many effects as it takes until everybody has everything and nobody has installed.
+    events.append((at + 2 * MS, f"crash {other} after={random.randint(18, 40)}"))
     events.append((at + 400 * MS, "lose none"))
-    events.append((later + 400 * MS, f"restart {other}"))
+    events.append((later + 400 * MS, _restart(random, other)))
 
 
 def _partition(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
@@ -166,7 +171,7 @@ def _partition(random: Random, nodes: list[str], at: int, later: int, events: Ev
         side = sides[i] if i < len(sides) else random.choice(sides)
         side.append(node)
     events.append((at, "partition " + " ".join(",".join(sorted(side)) for side in sides)))
-    events.append((later, "merge"))
+    events.append((later + random.choice((0, 300)) * MS, "merge"))
 
 
 def _one_way(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
@@ -206,7 +211,7 @@ def _obstruct(random: Random, nodes: list[str], at: int, later: int, events: Eve
     times = random.choice(("", "", f" times={random.randint(1, 12)}"))
     events.append((at, f"lose {random.choice(('COMMIT', 'RTOKEN'))} to={node}{times}"))
     events.append((at, f"crash {other}"))
-    events.append((at + 5 * MS, f"restart {other}"))
+    events.append((at + 5 * MS, _restart(random, other)))
     events.append((later + 400 * MS, "lose none"))
 
 

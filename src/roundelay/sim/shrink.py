@@ -5,14 +5,13 @@ are taken out, the largest first, as long as the failure stays: what came after 
 nodes, events, messages. At last what is left is made plain to read. The failure must stay the same
 one: the same property, or the same broken invariant.
 
-Everything is tried in a fixed order and nothing is drawn, so the same run shrinks to the same story.
+Everything is tried in a fixed order and nothing is drawn: the same run shrinks to the same story.
 """
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from roundelay.check import Validity
 from roundelay.sim import polish
 from roundelay.sim.commands import SETTING_UP, Commands, cut, names, verb, without_node
 from roundelay.sim.ddmin import ddmin
@@ -27,7 +26,7 @@ from roundelay.trace.schema import Row
 BUDGET = 400
 """How many runs are tried."""
 
-_KEPT = (*SETTING_UP, "nodes", "start", "run", "end")
+_KEPT = (*SETTING_UP, "seed", "nodes", "start", "run", "end")
 """Commands that are not simply taken out."""
 
 
@@ -74,6 +73,8 @@ def shrink(
     first = judge.run(commands, failure)
     if first.failure is None or not (failure or first.failure).alike(first.failure):
         raise NoFailureError("the run does not fail; there is nothing to shrink")
+    # From here on the scenario speaks for itself, its seed included.
+    first.commands = (f"seed {first.story.seed}", *(c for c in commands if verb(c) != "seed"))
     judge = replace(judge, seed=None, choices=None)
     shrinker = _Shrinker(judge, first, budget, progress)
     shrinker.shrink()
@@ -108,14 +109,19 @@ class _Shrinker:
         """How fates are written; first the way that succeeded last."""
 
     def shrink(self) -> None:
-        first = self.best
-        commands, forced = without_chance(first), fates(first)
-        if not self._attempt_with(commands, forced):
-            return
-        self._shorten()
-        self._narrow()
-        self._attempt(typed(self._plain(), fates(self.best)))
+        if self._make_explicit():
+            self._narrow()
+            self._attempt(typed(self._plain(), fates(self.best)))
         self._polish()
+
+    def _make_explicit(self) -> bool:
+        """Write out what was drawn, if possible only as far as the failure."""
+        commands, forced = without_chance(self.best), fates(self.best)
+        end_ns = _whole_ms(self.best.shown_ns)
+        before = [each for each in forced if (each.time_ns or 0) <= end_ns]
+        return self._attempt_with(cut(commands, end_ns), before) or self._attempt_with(
+            commands, forced
+        )
 
     # Trying
 
@@ -154,7 +160,9 @@ class _Shrinker:
 
     def _shorten(self) -> None:
         """Leave out what came after the failure."""
-        self._attempt(cut(self.best.commands, self.best.shown_ns))
+        shorter = cut(self.best.commands, _whole_ms(self.best.shown_ns))
+        if shorter != self.best.commands:
+            self._attempt(shorter)
 
     def _narrow(self) -> None:
         """Take out all that can be spared, until no round finds anything."""
@@ -230,6 +238,7 @@ class _Shrinker:
                 polish.rounded,
                 polish.together,
                 polish.merged,
+                polish.fewer,
             ):
                 passage(self.best.commands, self._attempt)
             self._shorten()
@@ -240,13 +249,21 @@ class _Shrinker:
     def _drop_lines(self) -> None:
         """Any line, as it stands now."""
 
-        def still(rest: list[str]) -> list[str] | None:
-            kept = [c for c in self.best.commands if verb(c) in _KEPT or c in rest]
-            return rest if self._attempt(tuple(kept)) else None
+        def still(rest: list[int]) -> list[int] | None:
+            commands = self.best.commands
+            kept = [c for i, c in enumerate(commands) if verb(c) in _KEPT or i in rest]
+            return lines() if self._attempt(tuple(kept)) else None
 
-        ddmin([c for c in self.best.commands if verb(c) not in _KEPT], still, self._share())
+        def lines() -> list[int]:
+            return [i for i, c in enumerate(self.best.commands) if verb(c) not in _KEPT]
+
+        ddmin(lines(), still, self._share())
         for node in reversed(names(self.best.commands)):
             self._attempt(without_node(self.best.commands, node))
+
+
+def _whole_ms(time_ns: int) -> int:
+    return -(-time_ns // polish.MS) * polish.MS
 
 
 def _ends(forced: Forced) -> tuple[str, str]:

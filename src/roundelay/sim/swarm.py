@@ -1,8 +1,7 @@
-"""Swarm: a seed draws the cluster, the workload, the network and which faults there are.
+"""Swarm: many seeds, each a cluster of its own, run, watched and judged.
 
-Every run is a different cluster and not the same one with other dice: some have no loss at all,
-some lose a third of all frames, some crash and never part. What a seed draws is a scenario, as
-text, so a failure can be read, kept and cut down.
+What a seed draws is in `seeds`. A campaign fails if anything promised is broken, and, once it is
+long enough, also if it never went where it should: see `coverage`.
 """
 
 import hashlib
@@ -11,12 +10,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
+from typing import Any
 
 from roundelay.check import Report, Standing, Validity, check
+from roundelay.core.ids import NodeId
+from roundelay.sim.coverage import Evidence, catalogue, reached
 from roundelay.sim.scenario import parse
-from roundelay.sim.seeds import scenario as scenario
+from roundelay.sim.seeds import scenario
 from roundelay.sim.story import Story
 from roundelay.sim.watch import Watch
+from roundelay.sim.world import World
+
+SEEDS_TO_COVER = 200
+"""A campaign of fewer seeds may leave goals of its catalogue unreached."""
+
+RAREST = 5
+"""How many of the goals that were reached least often a summary names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -26,6 +36,8 @@ class Judgement:
     failures: tuple[str, ...]
     verdicts: dict[str, str]
     """Property to verdict; optional ones left out."""
+    reached: tuple[str, ...]
+    """Goals of the catalogue."""
     sha256: str
     """Of the trace."""
 
@@ -33,19 +45,21 @@ class Judgement:
 class Campaign:
     """Many seeds of one protocol, over several processes, and what came of them."""
 
-    def __init__(self, protocol: str, *, static: bool = False) -> None:
+    def __init__(self, protocol: str, *, static: bool = False, rules: str = "safe") -> None:
         self.protocol = protocol
         self.static = static
+        self.rules = rules
         self.seeds = 0
         """Judged so far."""
         self.failed: list[int] = []
         self._counts: Counter[tuple[str, str]] = Counter()
+        self._reached = Counter(dict.fromkeys(catalogue(protocol, static=static), 0))
         self._broken = 0
         self._traces = hashlib.sha256()
 
     def run(self, first: int, seeds: int, jobs: int) -> Iterator[Judgement]:
         """Judge `seeds` seeds from `first` on, in order, in `jobs` processes."""
-        judge_one = partial(judge, protocol=self.protocol, static=self.static)
+        judge_one = partial(judge, protocol=self.protocol, static=self.static, rules=self.rules)
         numbers = range(first, first + seeds)
         if jobs <= 1 or seeds == 1:
             for seed in numbers:
@@ -59,10 +73,21 @@ class Campaign:
         self.seeds += 1
         self._traces.update(judgement.sha256.encode())
         self._counts.update(judgement.verdicts.items())
+        self._reached.update(judgement.reached)
         if judgement.failures:
             self.failed.append(judgement.seed)
             self._broken += not judgement.verdicts
         return judgement
+
+    @property
+    def ok(self) -> bool:
+        """Nothing failed, and a campaign that is long enough has reached every goal."""
+        return not self.failed and not (self.uncovered and self.seeds >= SEEDS_TO_COVER)
+
+    @property
+    def uncovered(self) -> list[str]:
+        """Goals of the catalogue that no seed has reached."""
+        return [goal for goal, seeds in self._reached.items() if not seeds]
 
     def document(self) -> dict[str, object]:
         """The campaign in figures."""
@@ -71,6 +96,7 @@ class Campaign:
         return {
             "protocol": self.protocol,
             "static": self.static,
+            "rules": self.rules,
             "seeds": self.seeds,
             "violations": violated + self._broken,
             "liveness_failures": sum(count(Validity.VIOLATED).values()) - violated,
@@ -78,6 +104,8 @@ class Campaign:
             "inconclusive": sum(count(Validity.INCONCLUSIVE).values()),
             "vacuous": sum(count(Validity.VACUOUS).values()),
             "never_tested": self._never(),
+            "uncovered": self.uncovered,
+            "coverage": dict(self._reached),
             "failed": self.failed,
             "trace_sha256": self._traces.hexdigest(),
         }
@@ -93,7 +121,20 @@ class Campaign:
         ]
         if never := self._never():
             lines.append(f"never put to the test: {' '.join(never)}")
+        if self._reached:
+            lines += self._coverage()
         return "\n".join([*lines, f"traces {figures['trace_sha256']}"])
+
+    def _coverage(self) -> list[str]:
+        """How much of the catalogue was reached, and what hardly or never."""
+        seeds, uncovered = self._reached, self.uncovered
+        rarest = sorted((goal for goal in seeds if seeds[goal]), key=seeds.__getitem__)[:RAREST]
+        lines = [f"coverage: {len(seeds) - len(uncovered)} of {len(seeds)} goals"]
+        if rarest:
+            lines[0] += "; rarest: " + ", ".join(f"{goal} {seeds[goal]}" for goal in rarest)
+        if uncovered:
+            lines.append(f"never reached: {' '.join(uncovered)}; docs/swarm.md says what they are")
+        return lines
 
     def _never(self) -> list[str]:
         return [p for p, n in self._verdicts(Validity.VACUOUS).items() if n == self.seeds]
@@ -102,9 +143,9 @@ class Campaign:
         return {name: n for (name, verdict), n in self._counts.items() if verdict == validity}
 
 
-def judge(seed: int, *, protocol: str, static: bool) -> Judgement:
+def judge(seed: int, *, protocol: str, static: bool, rules: str) -> Judgement:
     """Run a seed and keep what counts."""
-    outcome = run(seed, protocol, static=static)
+    outcome = run(seed, protocol, static=static, rules=rules)
     verdicts = {}
     if outcome.report is not None:
         judged = zip(outcome.report.verdicts, outcome.report.profile.entries, strict=True)
@@ -113,7 +154,7 @@ def judge(seed: int, *, protocol: str, static: bool) -> Judgement:
             for verdict, entry in judged
             if entry.standing is not Standing.OPTIONAL
         }
-    return Judgement(seed, outcome.failures, verdicts, outcome.story.sha256())
+    return Judgement(seed, outcome.failures, verdicts, outcome.reached, outcome.story.sha256())
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +167,8 @@ class Outcome:
     broken: str
     """The invariant that broke while it ran; then there is no report."""
     report: Report | None
+    reached: tuple[str, ...]
+    """Goals of the catalogue, also where an invariant broke."""
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -141,13 +184,23 @@ class Outcome:
         )
 
 
-def run(seed: int, protocol: str, *, static: bool = False) -> Outcome:
+def run(seed: int, protocol: str, *, static: bool = False, rules: str = "safe") -> Outcome:
     """Run a seed, watch it, and judge its trace."""
-    text = scenario(seed, protocol, static=static)
-    story = Story(watch=Watch())
+    text = scenario(seed, protocol, static=static, rules=rules)
+    watch, evidence = Watch(), Evidence()
+
+    def both(world: World, node: NodeId, verb: str, what: Any) -> None:
+        evidence(world, node, verb, what)
+        watch(world, node, verb, what)
+
+    story = Story(watch=both)
+    broken, report = "", None
     try:
         for block in parse(text):
             story.play(block)
+        report = check(story.rows, story.manifest(text))
     except AssertionError as e:
-        return Outcome(seed, text, story, str(e) or "unnamed", None)
-    return Outcome(seed, text, story, "", check(story.rows, story.manifest(text)))
+        broken = str(e) or "unnamed"
+    evidence.close(story.rows)
+    goals = catalogue(protocol, static=static)
+    return Outcome(seed, text, story, broken, report, reached(evidence, goals))

@@ -34,15 +34,15 @@ def node(name: str, group: str = "g", incarnation: int = 0) -> Endpoint[Data]:
 
 
 def data(text: bytes = b"hello") -> Data:
-    return Data(Packet(Span("a", 0, 7), Service.AGREED, text))
+    return Data(1, Packet(Span("a", 0, 7), Service.AGREED, text))
 
 
 @given(packets, views, names, st.integers(0, 2**32 - 1))
 def test_a_frame_comes_out_as_it_went_in(packet, view, name, incarnation):
     sender = Endpoint(Boot("g", name, incarnation), CODEC)
-    _, raw = sender.encode(Data(packet), view)
+    _, raw = sender.encode(Data(1, packet), view)
     frame = decode(raw, CODEC, {})
-    assert frame.message == Data(packet)
+    assert frame.message == Data(1, packet)
     assert frame.origin == Origin("g", name, incarnation, view)
     assert (frame.packet, frame.lamport, frame.size) == (1, 1, len(raw))
 

@@ -12,6 +12,7 @@ from roundelay.cli.simulator.files import read, write_trace
 from roundelay.sim.recording import Recording
 from roundelay.sim.scenario import Block, ScenarioError, parse, rewrite
 from roundelay.sim.story import Story
+from roundelay.sim.watch import Watch
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     text = read(args.scenario)
     progress = Progress("simulating")
-    story = Story(seed=args.seed, progress=progress.update)
+    story = Story(seed=args.seed, progress=progress.update, watch=Watch())
     outputs: dict[int, str] = {}
     replay = f"roundelay sim run {args.scenario} --seed {story.seed}"
 
@@ -43,9 +44,12 @@ def _run(args: argparse.Namespace) -> int:
         if block.line not in outputs:
             try:
                 outputs[block.line] = story.play(block)
-            except AssertionError as e:
+            except ScenarioError:
+                raise
+            except Exception as e:  # A core that raises anything at all is broken.
                 where = f"{args.scenario}: line {block.line}"
-                raise UserError(f"{where}: an invariant broke: {e}\nreplay: {replay}") from e
+                what = str(e) if isinstance(e, AssertionError) else f"{type(e).__name__}: {e}"
+                raise UserError(f"{where}: an invariant broke: {what}\nreplay: {replay}") from e
         return outputs[block.line]
 
     blocks = parse(text)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from roundelay.sim.coverage import links, totem, traffic, views
 from roundelay.sim.coverage.evidence import Evidence
 
+__all__ = ["Detector", "Evidence", "catalogue", "name", "reached", "sentence"]
+
 Detector = Callable[[Evidence], bool]
 """Whether a run reached a goal. Its docstring is one line, for people."""
 

@@ -146,7 +146,9 @@ class Evidence:
 
     def lost(self, tag: str) -> Iterator[Sent]:
         """Frames of a type that somebody did not get."""
-        return (sent for pkt, sent in self.frames.items() if sent.tag == tag and pkt in self.dropped)
+        return (
+            sent for pkt, sent in self.frames.items() if sent.tag == tag and pkt in self.dropped
+        )
 
     def frame(self, row: Row) -> Sent:
         """The frame that a row of kind send, arrive or drop is about."""

@@ -248,9 +248,7 @@ def quick_restart(run: Evidence) -> bool:
 def _stirred(run: Evidence, install: Row, *, until: int) -> bool:
     """Whether a node did anything by then that ends the view it installed."""
     signs = (*run.joins, *run.kinds["crash"], *run.kinds["suspect"])
-    return any(
-        life(row) == life(install) and when(install) < when(row) < until for row in signs
-    )
+    return any(life(row) == life(install) and when(install) < when(row) < until for row in signs)
 
 
 def storage_lost(run: Evidence) -> bool:
@@ -265,28 +263,31 @@ def storage_torn(run: Evidence) -> bool:
 
 def paused_and_back(run: Evidence) -> bool:
     """A node is paused until the others go on without it, and joins them again."""
-    pauses: dict[int, Row] = {}
-    for fault, arguments in run.faults():
-        if fault.tag == "pause":
-            pauses[run.number(arguments["node"])] = fault
-        woken = {"resume": [arguments.get("node")], "heal": list(run.nodes)}.get(fault.tag, [])
-        for node in [run.number(name) for name in woken if name is not None]:
-            pause = pauses.pop(node, None)
-            if pause is None:
-                continue
-            without = {
-                after.proc
-                for before, after in run.steps
-                if when(pause) < when(after) < when(fault)
-                and node in members(before)
-                and node not in members(after)
-            }
-            if any(
-                row.proc == node and when(row) > when(fault) and without.intersection(members(row))
-                for row in run.regular
-            ):
+    for node, paused, woken in _pauses(run):
+        without = {
+            after.proc
+            for before, after in run.steps
+            if when(paused) < when(after) < when(woken)
+            and node in members(before)
+            and node not in members(after)
+        }
+        for row in run.regular:
+            if row.proc == node and when(row) > when(woken) and without.intersection(members(row)):
                 return True
     return False
+
+
+def _pauses(run: Evidence) -> Iterator[tuple[int, Row, Row]]:
+    """Which node was paused, from where to where in the run."""
+    paused: dict[int, Row] = {}
+    for fault, arguments in run.faults():
+        if fault.tag == "pause":
+            paused.setdefault(run.number(arguments["node"]), fault)
+        woken = [arguments["node"]] if fault.tag == "resume" else run.nodes
+        if fault.tag in ("resume", "heal"):
+            for node in map(run.number, woken):
+                if node in paused:
+                    yield node, paused.pop(node), fault
 
 
 def parted_by_a_one_way_cut(run: Evidence) -> bool:

@@ -63,6 +63,6 @@ def crash(time: int, node: NodeId, after: int) -> Deviation:
     return Deviation(Kind.CRASH, time, events=(f"at {show_ns(time)} crash {node}{fuse}",))
 
 
-def restart(crash: Deviation, time: int, node: NodeId, storage: str) -> Deviation:
-    again = f"at {show_ns(time)} restart {node} storage={storage}"
-    return Deviation(Kind.RESTART, crash.time, events=(*crash.events, again))
+def restart(time: int, node: NodeId, storage: str) -> Deviation:
+    event = f"at {show_ns(time)} restart {node} storage={storage}"
+    return Deviation(Kind.RESTART, time, events=(event,))

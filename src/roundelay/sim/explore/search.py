@@ -1,7 +1,6 @@
 """The search itself: every placement of a few deviations in one situation."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from roundelay.core.ids import NodeId
@@ -15,6 +14,8 @@ from roundelay.sim.story import StackFactory
 from roundelay.sim.units import show_ns
 
 MS = 1_000_000
+
+REPEATERS = frozenset({"join", "token_retransmit", "token_hold", "ring_retransmit", "heartbeat", "missing"})
 
 BOUND_NS = 3_000 * MS
 """A run that is not quiet so long after its last deviation never will be."""
@@ -49,12 +50,13 @@ class Down:
     """A node that stopped and may yet start again."""
 
     node: NodeId
-    step: int
+    since: int
     seen: tuple[Label, ...]
+    fresh: bool = True
 
     @property
     def key(self) -> tuple[object, ...]:
-        return word(self.node), _key(self.seen)
+        return word(self.node), _key(self.seen), self.fresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,7 @@ class Search:
                     self._merges(route, moment, 0)
                 if route.left and (only is None or only == number):
                     self._branch(route, moment, labels)
+                    route = replace(route, down=tuple(replace(d, fresh=False) for d in route.down))
             if not self._step(route):
                 return
             before, labels = labels, stage.labels()
@@ -257,6 +260,13 @@ class Search:
         """All deviations at a moment, before anything happens in it."""
         stage, time = self.stage, moment.time
         snapshot = stage.save()
+        for down in route.down:
+            if down.fresh:
+                back = max(down.since + RESTART_NS, stage.world.loop.now) + route.offset
+                for storage in ("kept", "lost"):
+                    self._restart(route, down, back, storage)
+                    stage.restore(snapshot)
+        route = replace(route, down=tuple(replace(d, fresh=False) for d in route.down))
         for i, arrival in enumerate(moment.arrivals):
             name = name_of(arrival.transmission, arrival.receiver)
             if route.fated(name):
@@ -269,7 +279,7 @@ class Search:
             stage.restore(snapshot)
             timers = stage.world.hosts[node].timers
             for timer in sorted(timers):
-                if timers[timer] > time:
+                if timers[timer] > time and timer not in REPEATERS:
                     self._expire(route, time, node, timer)
                     stage.restore(snapshot)
             after = 0
@@ -315,32 +325,24 @@ class Search:
         stage.world.loop.now = moment.time
         stage.touch(node)
         stage.world.crash(node, after_effects=after)
-        others = tuple(label for name, label in labels.items() if name != node)
-        down = Down(node, len(route.steps), others)
+        others = tuple(label[2:] for name, label in labels.items() if name != node)
+        down = Down(node, moment.time, others)
         route = route.deviate(crash(moment.time, node, after))
         route = replace(route, down=(*route.down, down))
         if after:
-            trial = stage.save()
             if not self._step(route):
                 return True
             if stage.world.hosts[node].alive:
                 return False
-            stage.restore(trial)
         self.tally.tried[Kind.CRASH] += 1
-        for storage in ("kept", "lost"):
-            again = stage.save()
-            self._restart(route, down, moment.time + RESTART_NS + route.offset, storage, moment if after else None)
-            stage.restore(again)
-        self.walk(route, moment if after else None)
+        self.walk(route)
         return True
 
-    def _restart(self, route: Route, down: Down, time: int, storage: str, moment: Moment | None = None) -> None:
+    def _restart(self, route: Route, down: Down, time: int, storage: str) -> None:
         self.tally.tried[Kind.RESTART] += 1
         self.stage.world.loop.at(time, self.stage.restart, (down.node, storage))
-        again = restart(route.steps[down.step], time, down.node, storage)
-        route = route.amend(down.step, again, time)
-        route = replace(route, down=tuple(d for d in route.down if d is not down))
-        self.walk(route, moment)
+        route = route.deviate(restart(time, down.node, storage))
+        self.walk(replace(route, down=tuple(d for d in route.down if d is not down)))
 
     def _release(self, route: Route, held: Withheld, time: int) -> None:
         self.tally.tried[Kind.DELAY] += 1
@@ -384,10 +386,9 @@ class Search:
             if new or passed:
                 releases.append(withheld[i])
         for i, stopped in enumerate(down):
-            new_labels = tuple(label for n, label in entered.items() if n != stopped.node and label not in stopped.seen)
-            phases = {label[2:] for label in stopped.seen}
-            if any(label[2:] not in phases for label in new_labels):
-                down[i] = replace(stopped, seen=(*stopped.seen, *new_labels))
+            phases = tuple(label[2:] for n, label in entered.items() if label[2:] not in stopped.seen)
+            if phases:
+                down[i] = replace(stopped, seen=(*stopped.seen, *phases))
                 restarts.append(down[i])
         route = replace(route, withheld=tuple(withheld), down=tuple(down))
         if not branching:
@@ -402,9 +403,10 @@ class Search:
             for held in releases:
                 self._release(route, held, time)
                 self.stage.restore(snapshot)
-            for stopped in restarts:
-                self._restart(route, stopped, time, "kept")
-                self.stage.restore(snapshot)
+            for stopped in restarts if route.left else ():
+                for storage in ("kept", "lost"):
+                    self._restart(route, stopped, time, storage)
+                    self.stage.restore(snapshot)
             for heard in again:
                 self._copy(route, moment, heard, route.offset)
                 self.stage.restore(snapshot)

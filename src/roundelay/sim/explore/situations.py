@@ -16,14 +16,14 @@ Nodes = tuple[NodeId, ...]
 NODES_MAX = 5
 
 _ENGINES = {
-    "totem": "engine totem token_loss_s=0.04 token_retransmit_s=0.015",
+    "totem": "engine totem token_loss_s=0.025 token_retransmit_s=0.015",
     "fifo": "engine fifo silence_s=0.06",
 }
 """How each engine that can be explored is set up."""
 
 PROTOCOLS = tuple(_ENGINES)
 
-_MEMBERSHIP = "membership join_s=0.02 consensus_s=0.05 ring_loss_s=0.04 ring_retransmit_s=0.015"
+_MEMBERSHIP = "membership join_s=0.02 consensus_s=0.03 ring_loss_s=0.025 ring_retransmit_s=0.015"
 
 
 @dataclass(frozen=True, slots=True)

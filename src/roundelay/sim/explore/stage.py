@@ -25,7 +25,6 @@ from roundelay.sim.host import Host, Transmission
 from roundelay.sim.scenario import parse
 from roundelay.sim.story import StackFactory, Story
 from roundelay.sim.watch import Watch
-from roundelay.sim.world import World
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import Row
 
@@ -164,7 +163,7 @@ class Stage(Story):
             core = host.core
             assert isinstance(core, Stack)
             m = core.membership
-            if m.phase is not Phase.OPERATIONAL or m.recovery is not None:
+            if m.phase is not Phase.OPERATIONAL:
                 return False
             if m.view.members != live or core.delivery.packer.waiting:
                 return False
@@ -182,6 +181,7 @@ class Stage(Story):
     def _said(self, live: tuple[NodeId, ...]) -> bool:
         """Whether all have delivered, and claimed, what was sent in the present view."""
         numbers = [self.world.numbers[node] for node in live]
+        installed = 0
         needed = {Kind.DELIVER, Kind.STABLE} if self._claims else {Kind.DELIVER}
         done: set[tuple[str, int, int | None, int | None, int | None]] = set()
         for row in reversed(self.rows):
@@ -193,8 +193,10 @@ class Stage(Story):
                     name = (row.m_src, row.m_inc, (row.m_seq or 0) + i)
                     if any((kind, n, *name) not in done for kind in needed for n in numbers):
                         return False
-            elif row.kind == Kind.INSTALL and row.members is not None and len(row.members) == len(live):
-                break
+            elif row.kind == Kind.INSTALL and row.proc in numbers:
+                installed += 1
+                if installed == len(live):
+                    break  # What is before was sent in older views.
         return True
 
     def key(self, moment: Moment) -> int:

@@ -80,12 +80,14 @@ def _canonical(value: Any, seen: dict[int, int]) -> Hashable:
     if place is not None:
         return (4, place)
     seen[id(value)] = len(seen)
-    fields = [
-        (word(name), _canonical(held, seen))
-        for name, held in _attributes(value)
-        if name not in _LEFT_OUT
-    ]
-    return (5, word(kind.__qualname__), *fields)
+    fields: list[Hashable] = [5, word(kind.__qualname__)]
+    for name, held in _attributes(value):
+        if name in _LEFT_OUT:
+            continue
+        fields.append(word(name))
+        plain = type(held)
+        fields.append(held if plain is int or plain is bool else _canonical(held, seen))
+    return tuple(fields)
 
 
 def _of_value(value: Any, kind: type) -> int:

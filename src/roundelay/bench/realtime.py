@@ -1,0 +1,122 @@
+"""How many times faster than real time does the simulator run a Totem ring?
+
+Five nodes with views on a network of 100 us latency, a thousand messages a second of 1 KB from all
+of them. Three ways, in turn: nothing kept, the trace kept in memory with the rows of frames, and
+the online checker on top. The token makes some ten thousand hops a second: they are the work.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+
+from roundelay.check.online import OnlineChecker
+from roundelay.core.contract import Boot
+from roundelay.group.engines import engine_factory
+from roundelay.group.stack import Stack
+from roundelay.sim.faults import Choices
+from roundelay.sim.load import Load
+from roundelay.sim.network import Lan
+from roundelay.sim.world import World
+from roundelay.trace.recorder import Append
+from roundelay.trace.schema import Row
+
+NODES = ("a", "b", "c", "d", "e")
+LATENCY_NS = 100_000
+MESSAGES_PER_S = 1000
+MESSAGE_BYTES = 1024
+FORMING_NS = 1_000_000_000
+"""Before the clock is started: until all five are in one view."""
+TARGET = 5.0
+"""Times real time, with trace and checker."""
+
+WAYS = ("bare", "trace", "trace and checker")
+Report = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """One way of running the ring, over all rounds; medians."""
+
+    way: str
+    virtual_s: float
+    cpu_s: float
+    times_real_time: float
+    events_per_s: float
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    cpu_s: float
+    events: int
+    rows: int
+
+
+def compare(virtual_s: float, rounds: int, report: Report) -> list[Pace]:
+    """Run the ring in each way, in turn."""
+    runs: dict[str, list[_Run]] = {way: [] for way in WAYS}
+    for i in range(rounds):
+        for j, way in enumerate(WAYS):
+            runs[way].append(_run(way, virtual_s))
+            report(i * len(WAYS) + j + 1, rounds * len(WAYS))
+    return [_pace(way, virtual_s, runs[way]) for way in WAYS]
+
+
+def ring(append: Append, virtual_s: float, *, net_rows: bool) -> tuple[World, Callable[[], None]]:
+    """A ring that has formed, and what lets `virtual_s` pass on it under load."""
+    engine = engine_factory("totem")
+
+    def core(boot: Boot) -> Stack:
+        return Stack(boot, NODES, engine)
+
+    choices = Choices(0, record=False)
+    world = World(NODES, core, Lan(LATENCY_NS), append, choices=choices, net_rows=net_rows)
+    world.start()
+    world.run(FORMING_NS)
+    each = MESSAGES_PER_S / len(NODES)
+    load = Load(NODES, round(MESSAGES_PER_S * virtual_s), each, MESSAGE_BYTES)
+    submissions = list(load.draw(0, world.loop.now, NODES))
+
+    def go() -> None:
+        end_ns = world.loop.now + round(virtual_s * 1e9)
+        for submission in submissions:
+            world.loop.run(submission.time_ns)
+            world.submit(*submission[1:])
+        world.loop.run(end_ns)
+
+    return world, go
+
+
+def _run(way: str, virtual_s: float) -> _Run:
+    rows: list[Row] = []
+    checker = OnlineChecker(NODES)
+    sinks: dict[str, Append] = {
+        "bare": lambda row: None,
+        "trace": rows.append,
+        "trace and checker": partial(_checked, rows.append, checker.append),
+    }
+    world, go = ring(sinks[way], virtual_s, net_rows=way != "bare")
+    before = world.loop.events
+    start = time.process_time()
+    go()
+    cpu_s = time.process_time() - start
+    assert not checker.violations, checker.violations
+    return _Run(cpu_s, world.loop.events - before, len(rows))
+
+
+def _checked(keep: Append, check: Append, row: Row) -> None:
+    keep(row)
+    check(row)
+
+
+def _pace(way: str, virtual_s: float, runs: list[_Run]) -> Pace:
+    return Pace(
+        way,
+        virtual_s,
+        cpu_s=median(run.cpu_s for run in runs),
+        times_real_time=median(virtual_s / run.cpu_s for run in runs),
+        events_per_s=median(run.events / run.cpu_s for run in runs),
+        rows=runs[-1].rows,
+    )
