@@ -219,3 +219,25 @@ def _never_sent(model: Model, count: int) -> Finding:
             reason = f"{model.name(event.proc)} never sends {model.label(event.message)}"
             return Finding(count + 1, reason, (event, _end(model, component)))
     return Finding(count)
+
+
+@declare("L7", "What a node that stays up submits is sent and delivered, to itself at least")
+def submission(model: Model) -> Finding:
+    """Nothing else ties what the application handed over to what was sent. A message for others
+    alone has only to be sent."""
+    if reason := unsettled(model):
+        return Finding(0, unknown=reason)
+    home = {proc: component for component in model.components for proc in component}
+    delivered = {(e.proc, e.message) for events in model.deliveries.values() for e in events}
+    count = 0
+    for event in model.by_kind.get(Kind.SUBMIT, ()):
+        if event.proc not in home or event.row.inc != model.by_proc[event.proc][-1].row.inc:
+            continue
+        count += 1
+        message = about(event)
+        mine = event.row.dst is None or event.proc in event.row.dst
+        if message not in model.originates or (mine and (event.proc, message) not in delivered):
+            sent = "delivers" if message in model.originates else "sends"
+            reason = f"{model.name(event.proc)} submits {model.label(message)} and never {sent} it"
+            return Finding(count, reason, (event, _end(model, home[event.proc])))
+    return Finding(count)

@@ -73,7 +73,7 @@ def _held(promised: str, derived: str = "", assumed: str = "", optional: str = "
     return {name: standing for standing, names in words.items() for name in names.split()}
 
 
-_TRACE = _held("T1 T2 T3 T4 D1 D2 D11")
+_TRACE = _held("T1 T2 T3 T4 D1 D2 D11", "L7")
 """What every run is held to."""
 
 _TOKEN_RING = _held(

@@ -146,7 +146,7 @@ def fewer(commands: Commands, still: Still) -> Commands:
 
 def rounded(commands: Commands, still: Still) -> Commands:
     """Times and delays in whole milliseconds, or as round as may be."""
-    for unit in (10 * MS, MS, MS // 10):
+    for unit in (MS, MS // 10):
         better = _better(commands, tuple(_round(c, unit) for c in commands), still)
         if better != commands:
             return better

@@ -143,8 +143,7 @@ def test_vacuous(name: str, text: str):
         ),
         (
             "D7",
-            "p+V1{p,q,r} q+V1{p,q,r} r+V1{p,q,r} p!a{q,r} q.a"
-            " p~T2{p,q,r} q~T2{p,q,r} r~T2{p,q,r}",
+            "p+V1{p,q,r} q+V1{p,q,r} r+V1{p,q,r} p!a{q,r} q.a p~T2{p,q,r} q~T2{p,q,r} r~T2{p,q,r}",
             "q and r move on together from R1 to T2, but only q delivers a there",
         ),
         (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from roundelay.check import Validity
+from roundelay.check import Validity, Verdict, check
 from roundelay.core.effects import Kind
 from roundelay.trace import mini
 from roundelay.trace.schema import WORLD, Row
@@ -128,3 +128,29 @@ def test_a_request_that_is_never_sent_is_owed_too():
     verdict = judge_rows("L6", manifest, [*rows, submit])
     expect(verdict, VIOLATED)
     assert verdict.reason == "p never sends p:1"
+
+
+def _submitted(text: str, *submits: tuple[int, int]) -> Verdict:
+    """L7 on a mini-language trace with `submit` rows of (process, number) put before it."""
+    manifest, rows = mini.parse(text)
+    first = [
+        Row("submit", proc, 0, 0, gseq=0, layer="app", m_src=proc, m_inc=0, m_seq=number)
+        for proc, number in submits
+    ]
+    numbered = [row._replace(gseq=i) for i, row in enumerate([*first, *rows])]
+    return check(numbered, manifest, profile=["L7"])["L7"]
+
+
+def test_what_is_submitted_must_be_sent_and_delivered_to_its_sender():
+    assert _submitted("p!a p.a q.a end{p,q}", (0, 0)).validity is Validity.OK
+    lost = _submitted("p!a p.a q.a end{p,q}", (0, 0), (0, 1))
+    assert lost.validity is Validity.VIOLATED
+    assert lost.reason == "p submits p:1 and never sends it"
+    silent = _submitted("p!a q.a end{p,q}", (0, 0))
+    assert silent.reason == "p submits a and never delivers it"
+    assert _submitted("p!a p.a q.a end{p,q}").validity is Validity.VACUOUS
+    assert _submitted("p!a p.a q.a", (0, 0)).validity is Validity.INCONCLUSIVE
+
+
+def test_the_dead_are_owed_nothing_of_what_they_submitted():
+    assert _submitted("q!b q.b pX end{q}", (0, 0)).validity is Validity.VACUOUS

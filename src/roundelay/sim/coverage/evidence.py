@@ -94,7 +94,8 @@ class Evidence:
             old = frame.frame.origin.view
             assert old is not None
             owed = frozenset(world.numbers[peer] for peer in core.membership.obligation)
-            self.obligations[life, (old.seq, world.numbers[old.rep], REGULAR)] = owed
+            if owed:  # A node that goes on alone has installed, and owes nothing, before we look.
+                self.obligations[life, (old.seq, world.numbers[old.rep], REGULAR)] = owed
 
     def close(self, rows: list[Row]) -> None:
         """The run is over, and these are its rows."""

@@ -1,0 +1,275 @@
+"""Every goal of the coverage catalogue: a story in which it is reached, and one that comes near.
+
+A detector that cannot be shown firing says nothing when it is silent; one that fires on anything
+says nothing when it fires.
+"""
+
+from typing import NamedTuple
+
+import pytest
+
+from roundelay.sim.coverage import Evidence, catalogue, sentence
+from roundelay.sim.scenario import parse
+from roundelay.sim.story import Story
+
+
+class Case(NamedTuple):
+    """Commands after the nodes, which begin with 60 ms of peace, in both stories."""
+
+    reached: str
+    near: str
+    nodes: str = "a b c"
+    near_nodes: str = ""
+    engine: str = ""
+    near_engine: str = ""
+    group: str = "packet_messages=1"
+
+
+GAP = """
+lose DATA seq=1 to=a,b
+submit c m1
+run 150us
+submit a m2 safe
+run 300us
+crash c
+"""
+"""c sends what reaches nobody, a sends something behind it, and c crashes."""
+
+NO_GAP = """
+submit a m1 safe
+submit c m2
+run 250us
+crash c
+run 400ms
+"""
+
+OWED = f"""
+{GAP}
+run 220.9ms
+cut a>b
+run 100us
+crash a
+run 300ms
+"""
+"""a installs without c, delivers behind the gap, and crashes before b can install."""
+
+DEAF = "lose DATA to=c\nlose JOIN to=c\nlose RITEM to=c\nlose MERGE to=c\nsubmit a m1 safe"
+
+DOUBT = """
+load messages=60 rate=60/s
+at 195ms lose DATA from=a to=b,c,d,e
+at 195ms submit a gap
+at 198ms submit b behind
+at 200ms crash a
+at 202ms crash b after={}
+at 202ms restart a
+run 540ms
+"""
+
+EARLY = """
+lose RTOKEN "token=hop {} seq 0 aru 0" times=1
+crash a
+run 400ms
+"""
+"""Of the ring of b and c, c installs with the ninth hop; b has installed with the one before."""
+
+LARGE = "load messages=1 size=2000 from={} rate=1000/s\nrun {}\ncrash c\nrun 400ms"
+SLOWLY = "totem visit_packets=1"
+LOSE_TOKENS = "lose TOKEN\nrun 120ms\nlose none\nrun 100ms"
+
+TOTEM = {
+    # Packets
+    "packed": Case("submit a x times=3\nrun 10ms", "submit a x\nrun 10ms", group="packet_bytes=99"),
+    "large-message": Case(
+        "load messages=1 size=300\nrun 50ms",
+        "load messages=1 size=30\nrun 50ms",
+        group="packet_bytes=99",
+    ),
+    "damaged-frame": Case("faults corrupt=5%\nrun 100ms", "faults loss=5%\nrun 100ms"),
+    "behind-a-safe-one": Case(
+        "submit a x safe\nsubmit a y\nrun 10ms", "submit a x\nsubmit a y safe\nrun 10ms"
+    ),
+    # The token
+    "token-sent-again": Case("lose TOKEN times=1\nrun 50ms", "faults duplicate=40%\nrun 50ms"),
+    "served-by-another": Case(
+        "lose DATA from=b to=c times=1\nsubmit b x\nrun 50ms",
+        "lose DATA from=a to=c times=1\nsubmit a x\nrun 50ms",
+    ),
+    "request-passed-on": Case(
+        "lose DATA from=b times=2\nsubmit b x\nrun 50ms",
+        "lose DATA from=b to=c times=1\nsubmit b x\nrun 50ms",
+    ),
+    "window-closed": Case(
+        "submit b x times=9\nrun 50ms",
+        "submit b x times=9\nrun 50ms",
+        engine="totem window_packets=2",
+        near_engine="totem visit_packets=2",
+    ),
+    "token-rests": Case("run 50ms", "run 50ms", near_engine="totem idle_rotations=9999"),
+    "rest-broken-off": Case("submit b x\nrun 50ms", "submit a x\nrun 50ms"),
+    # How an old view ends
+    "delivered-behind-a-gap": Case(f"{GAP}\nrun 300ms", NO_GAP),
+    "owed-behind-a-gap": Case(OWED, f"{GAP}\nrun 300ms"),
+    "transitional-delivery": Case(NO_GAP, NO_GAP.replace("safe", "")),
+    "safe-across-a-crash": Case(NO_GAP, NO_GAP.replace("crash c", "partition a,b c")),
+    "discarded-behind-a-gap": Case(
+        f"{GAP.replace('submit a m2 safe', 'submit c m2')}run 300ms", GAP
+    ),
+    "held-by-one-survivor": Case(
+        "lose DATA to=a\nsubmit c x\nrun 500us\ncrash c\nrun 300ms",
+        "lose DATA from=c to=a\nsubmit b x\nrun 500us\ncrash c\nrun 300ms",
+    ),
+    "piece-left-over": Case(
+        LARGE.format("c", "5ms"),
+        LARGE.format("c", "90ms"),
+        engine=SLOWLY,
+        near_engine=SLOWLY,
+        group="packet_bytes=99",
+    ),
+    "large-message-again": Case(
+        LARGE.format("a", "5ms"),
+        LARGE.format("c", "5ms"),
+        engine=SLOWLY,
+        near_engine=SLOWLY,
+        group="packet_bytes=99",
+    ),
+    # How a new view is formed
+    "commit-lost-filling": Case(
+        "lose COMMIT index=1 times=1\ncrash c\nrun 400ms",
+        "lose COMMIT index=2 times=1\ncrash c\nrun 400ms",
+    ),
+    "commit-lost-showing": Case(
+        "lose COMMIT index=2 times=1\ncrash c\nrun 400ms",
+        "lose COMMIT index=1 times=1\ncrash c\nrun 400ms",
+    ),
+    "forming-token-lost": Case(
+        "lose RTOKEN times=1\ncrash c\nrun 400ms", "lose COMMIT times=1\ncrash c\nrun 400ms"
+    ),
+    "attempt-stuck": Case(
+        "lose COMMIT\ncrash c\nrun 400ms", "lose COMMIT times=3\ncrash c\nrun 400ms"
+    ),
+    "obligation": Case(OWED, f"{GAP}\nrun 300ms"),
+    "forced-failure": Case(
+        "lose COMMIT to=c\nlose TOKEN\nrun 800ms", "lose COMMIT to=c\nlose TOKEN\nrun 300ms"
+    ),
+    "expelled-for-not-receiving": Case(
+        f"{DEAF}\nrun 50ms",
+        f"{DEAF}\nrun 2ms\nlose none\nrun 50ms",
+        engine="totem fail_to_receive_visits=8",
+        near_engine="totem fail_to_receive_visits=8",
+    ),
+    "left-alone": Case(
+        f"{DEAF}\nrun 150ms\nsubmit b m2\nrun 600ms",
+        f"{DEAF}\nrun 600ms",
+        engine="totem fail_to_receive_visits=8",
+        near_engine="totem fail_to_receive_visits=8",
+    ),
+    "idle-rings-meet": Case(
+        "partition a,b c,d\nrun 500ms\nmerge\nrun 500ms",
+        "load messages=900 rate=300/s\npartition a,b c,d\nrun 400ms\nmerge\nrun 300ms",
+        nodes="a b c d",
+    ),
+    "three-rings-meet": Case(
+        "partition a b c\nrun 500ms\nmerge\nrun 500ms",
+        "partition a,b c\nrun 500ms\nmerge\nrun 500ms",
+    ),
+    "same-members-again": Case(LOSE_TOKENS, "crash c\nrun 400ms"),
+    "view-of-one": Case(
+        "partition a,b,c d\nrun 400ms", "partition a,b c,d\nrun 400ms", nodes="a b c d"
+    ),
+    "early-frame": Case(EARLY.format(9), EARLY.format(7)),
+    "installed-answer": Case("run 10ms", "run 10ms", near_nodes="a"),
+    # The primary component
+    "primary-regained": Case(
+        "partition a,b c\nrun 400ms\nmerge\nrun 400ms", "partition a,b c\nrun 400ms"
+    ),
+    "primary-in-doubt": Case(DOUBT.format(27), DOUBT.format(5), nodes="a b c d e"),
+    # Crashes, pauses, cuts
+    "quick-restart": Case(
+        "crash b\nrun 2ms\nrestart b\nrun 100ms", "crash b\nrun 150ms\nrestart b\nrun 400ms"
+    ),
+    "storage-lost": Case(
+        "crash b\nrestart b storage=lost\nrun 50ms", "crash b\nrestart b storage=torn\nrun 50ms"
+    ),
+    "storage-torn": Case(
+        "crash b\nrestart b storage=torn\nrun 50ms", "crash b\nrestart b\nrun 50ms"
+    ),
+    "paused-and-back": Case(
+        "pause c\nrun 400ms\nresume c\nrun 400ms", "pause c\nrun 50ms\nresume c\nrun 400ms"
+    ),
+    "parted-by-a-one-way-cut": Case("cut c>a\nrun 600ms", "partition a,b c\nrun 600ms"),
+}
+
+FIFO = {
+    "served-by-its-sender": Case(
+        "lose DATA from=a to=b times=1\nsubmit a x\nrun 50ms", "submit a x\nrun 50ms"
+    ),
+    "served-by-another": Case(
+        "lose DATA from=a to=b\nsubmit a x\nrun 50ms",
+        "lose DATA from=a to=b times=1\nsubmit a x\nrun 50ms",
+    ),
+    "last-one-lost": Case(
+        "lose DATA from=a to=b times=1\nsubmit a x\nrun 50ms",
+        "lose DATA from=a to=b times=1\nsubmit a x times=2\nrun 50ms",
+    ),
+    "early-packet": Case(
+        "lose DATA from=a to=b times=1\nsubmit a x times=2\nrun 50ms",
+        "lose DATA from=a to=b times=1\nsubmit a x\nrun 50ms",
+    ),
+    "window-closed": Case(
+        "submit a x times=9\nrun 50ms",
+        "submit a x times=9\nrun 50ms",
+        engine="fifo window_packets=2",
+    ),
+    "silence-suspected": Case("crash c\nrun 200ms", "crash c\nrun 100ms"),
+    "expelled-for-not-receiving": Case(
+        "lose DATA to=c\nsubmit a x\nrun 500ms",
+        "lose DATA to=c\nsubmit a x\nrun 100ms\nlose none\nrun 400ms",
+        engine="fifo stall_s=0.2",
+        near_engine="fifo stall_s=0.2",
+    ),
+}
+
+CASES = [("totem", *case) for case in TOTEM.items()] + [("fifo", *case) for case in FIFO.items()]
+NAMES = [f"{protocol}-{goal}" for protocol, goal, _ in CASES]
+
+
+def play(nodes: str, engine: str, group: str, commands: str) -> Evidence:
+    head = f"engine {engine}\ngroup {group}\nnetwork lan latency=100us\nnodes {nodes}\nrun 60ms"
+    lines = [line for line in f"{head}\n{commands}".splitlines() if line]
+    evidence = Evidence()
+    story = Story(watch=evidence)
+    for block in parse("\n".join(lines) + "\n----\n"):
+        story.play(block)
+    evidence.close(story.rows)
+    return evidence
+
+
+@pytest.mark.parametrize(("protocol", "goal", "case"), CASES, ids=NAMES)
+def test_the_goal_is_reached(protocol, goal, case):
+    run = play(case.nodes, case.engine or protocol, case.group, case.reached)
+    assert catalogue(protocol)[goal](run)
+
+
+@pytest.mark.parametrize(("protocol", "goal", "case"), CASES, ids=NAMES)
+def test_the_goal_is_missed(protocol, goal, case):
+    run = play(case.near_nodes or case.nodes, case.near_engine or protocol, case.group, case.near)
+    assert not catalogue(protocol)[goal](run)
+
+
+def test_every_detector_has_its_stories():
+    told = {catalogue("totem")[goal] for goal in TOTEM} | {catalogue("fifo")[goal] for goal in FIFO}
+    for protocol in ("totem", "fifo"):
+        for static in (False, True):
+            assert told.issuperset(catalogue(protocol, static=static).values())
+
+
+def test_every_goal_is_one_sentence():
+    for goal in (*catalogue("totem").values(), *catalogue("fifo").values()):
+        assert sentence(goal).endswith(".")
+        assert "\n" not in sentence(goal)
+
+
+def test_a_static_group_has_a_smaller_catalogue():
+    for protocol in ("totem", "fifo"):
+        assert set(catalogue(protocol, static=True)) < set(catalogue(protocol))
