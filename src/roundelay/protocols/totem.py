@@ -153,6 +153,8 @@ class TotemEngine:
         )
         self.delivered = 0
         self.frozen = False
+        self.stopped = False
+        """This node has taken the token out of the ring: no copy of it may be used again."""
         self.held: Token | None = None
         """The token while it rests here, not yet used."""
         self.last_sender = view.members[0]
@@ -224,7 +226,8 @@ class TotemEngine:
         self._deliver()
 
     def _on_token(self, token: Token) -> None:
-        if self.frozen or self.held is not None or not self.ring.accepts(token):
+        over = self.frozen or self.stopped
+        if over or self.held is not None or not self.ring.accepts(token):
             return
         self._emit(SetTimer(LOSS, self.config.token_loss_s))
         self._emit(CancelTimer(RETRANSMIT))
@@ -271,6 +274,7 @@ class TotemEngine:
         self._originate(visit.fresh)
         self._emit(Record(Kind.TOKEN, view=self.view.id, tag="release"))
         if visit.accused is not None:
+            self.stopped = True
             accused = self.view.members[visit.accused]
             self._emit(Suspect((accused,), "it fails to receive"))
             return
