@@ -89,6 +89,16 @@ def literal_fail_to_receive() -> list[Patch]:
     return [(Ring, "_stalled", stalled)]
 
 
+@bug("Who accuses a member goes on using the token that it took out of the ring.")
+def accuser_uses_the_token_again() -> list[Patch]:
+    def use(self: TotemEngine, token: Token) -> None:
+        original(self, token)
+        self.stopped = False
+
+    original = TotemEngine._use
+    return [(TotemEngine, "_use", use)]
+
+
 @bug("Packets are forgotten as soon as they are delivered here.")
 def discarded_too_early() -> list[Patch]:
     def settle(self: TotemEngine) -> None:

@@ -36,12 +36,14 @@ crash c
 """c sends what reaches nobody, a sends something behind it, and c crashes."""
 
 NO_GAP = """
+lose TOKEN from=c
 submit a m1 safe
 submit c m2
 run 250us
 crash c
 run 400ms
 """
+"""a sends something safe and c something behind it, all get both, and c crashes with the token."""
 
 OWED = f"""
 {GAP}

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from roundelay.check import PROPERTIES
 from roundelay.core.effects import Kind
+from roundelay.sim.coverage import goal_name, links, sentence, totem, traffic, views
+from roundelay.sim.seeds import MISHAPS
 from roundelay.sim.story import Story
 from roundelay.trace.schema import Row
 
@@ -35,6 +37,31 @@ def test_every_scenario_command_is_documented():
     listed = {phrase.split()[0] for phrase in named((DOCS / "scenarios.md").read_text())}
     assert commands - listed == {"start"}  # Told of where `nodes` is.
     assert "`start a b`" in (DOCS / "scenarios.md").read_text()
+
+
+CATALOGUE = {
+    "Every engine": traffic.ALWAYS,
+    "Every engine, in views": views.IN_VIEWS,
+    "`totem`": totem.ALWAYS,
+    "`totem`, in views": totem.IN_VIEWS,
+    "`fifo`": links.ALWAYS,
+    "`fifo`, in views": links.IN_VIEWS,
+}
+
+
+def test_the_coverage_catalogue_is_documented_as_it_is():
+    text = (DOCS / "swarm.md").read_text()
+    written = [
+        f"### {title}\n\n| goal | is reached when |\n|---|---|\n"
+        + "".join(f"| `{goal_name(goal)}` | {sentence(goal)} |\n" for goal in goals)
+        for title, goals in CATALOGUE.items()
+    ]
+    assert text[text.index("### ") :] == "\n".join(written)
+
+
+def test_every_mishap_of_the_swarm_is_documented():
+    rows = "".join(f"| `{kind}` | {draw.__doc__} |\n" for kind, draw in MISHAPS.items())
+    assert f"| mishap | is |\n|---|---|\n{rows}\n" in (DOCS / "swarm.md").read_text()
 
 
 def test_the_walks_name_things_that_exist():

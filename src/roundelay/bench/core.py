@@ -197,7 +197,7 @@ def _figures(engine: str, packing: bool, runs: list[Run], peers: list[Run]) -> F
         events_per_s=median(run.events / run.seconds for run in runs),
         deliveries_per_s=median(rates),
         ns_per_delivery=median(1e9 / rate if rate else 0.0 for rate in rates),
-        ratio=median(mine / theirs for mine, theirs in zip(rates, others, strict=True)),
+        ratio=median(a / b if b else 0.0 for a, b in zip(rates, others, strict=True)),
         messages_per_packet=last.deliveries / last.packets if last.packets else 0.0,
         expiries=last.expiries,
         complete=all(run.complete for run in runs),

@@ -28,18 +28,21 @@ def run(args: argparse.Namespace) -> int:
     if args.seeds is not None and args.seeds < 1:
         raise UserError(f"--seeds {args.seeds} measures nothing; give at least 1")
     paper = importlib.import_module(claims.MODULES[args.protocol])
+    seeds = args.seeds or (paper.FULL if args.full else paper.QUICK).seeds
     progress = Progress(f"measuring {args.protocol}")
-    found = paper.measure(full=args.full, seeds=args.seeds, report=progress.update)
+    found = paper.measure(full=args.full, seeds=seeds, report=progress.update)
     progress.close()
     if args.json:
         document = {
             "protocol": args.protocol,
             "full": args.full,
+            "seeds": seeds,
             "claims": claims.documents(found),
         }
         print(json.dumps(document, indent=2))
     else:
         print(claims.table(found))
+        print(f"\n{seeds} seeds; all figures are the simulator's, under the costs it assumes")
     if args.output is not None:
         _write(args.output / f"{args.protocol}-claims.csv", claims.to_csv(found))
     return 0

@@ -20,7 +20,8 @@ NEARLY = 0.10
 """The same for what the paper calls nearly equal."""
 
 MODULES = {"totem": "roundelay.experiments.totem"}
-"""By protocol, where its paper's claims are: a module with `runs` and `measure`."""
+"""By protocol, where its paper's claims are: a module with `measure`, and with `QUICK` and
+`FULL`, each of which has a number of `seeds`."""
 
 
 class Outcome(StrEnum):
@@ -112,7 +113,8 @@ def to_csv(claims: Sequence[Claim]) -> str:
 
 
 def _cells(c: Claim) -> tuple[str, ...]:
-    ours = "-" if c.ours is None else f"{_number(c.ours)}{c.unit}"
+    unit = c.unit if not c.unit or c.unit.startswith("/") else f" {c.unit}"
+    ours = "-" if c.ours is None else f"{_number(c.ours)}{unit}"
     spread = "-" if c.spread is None else "..".join(_number(value) for value in c.spread)
     return c.claim, c.parameters, c.paper, ours, spread, c.verdict
 

@@ -33,6 +33,7 @@ because it did not hear us is left alone for a while, which grows.
 """
 
 import contextlib
+import itertools
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, assert_never
@@ -80,6 +81,10 @@ from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import Token
 from roundelay.membership.storage import STEP, last_seq, pack
 from roundelay.wire.primitives import WireError
+
+
+ALONE_VISITS_MAX = 100_000
+"""More than a ring of one can need for all it may hold."""
 
 
 class Phase(StrEnum):
@@ -494,7 +499,8 @@ class Membership:
         recovery = self.recovery
         assert recovery is not None
         alone = len(recovery.members) == 1
-        while True:
+        for visits in itertools.count():
+            assert visits < ALONE_VISITS_MAX, "a ring of one never comes to rest"
             complete = recovery.complete
             step = recovery.visit(token)
             if recovery.complete and not complete:

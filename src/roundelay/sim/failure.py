@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from roundelay.check import Standing, Validity, Verdict, check, profile_of
+from roundelay.check import Standing, Validity, check, profile_of
 from roundelay.core.ids import NodeId
-from roundelay.sim.commands import Commands, due_ns, later, length_ns, verb
+from roundelay.sim.commands import Commands, due_ns, later, length_ns, names, verb
 from roundelay.sim.faults import copy_name
 from roundelay.sim.host import Transmission
 from roundelay.sim.load import Submission
@@ -20,38 +20,33 @@ from roundelay.trace.schema import Row
 
 Watcher = Callable[[World, NodeId, str, Any], None]
 
-_SUSPICIOUS = (Validity.VIOLATED, Validity.OUTSIDE, Validity.INCONCLUSIVE)
-"""What speaks against a run, gravest first."""
-
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong: a verdict on a property, or what broke while the run was going on."""
+    """What went wrong: a property was violated, or something broke while the run went on."""
 
     property: str
     """Empty if an assertion or another exception ended the run."""
     reason: str = ""
-    validity: Validity = Validity.VIOLATED
     shape: str = ""
-    """The reason without numbers and names, where that is what tells failures apart."""
+    """The reason without numbers and names: what tells one broken invariant from another."""
 
     def alike(self, other: "Failure | None") -> bool:
         """Whether it is the same failure, of other messages at other nodes perhaps."""
-        if other is None or (self.property, self.validity) != (other.property, other.validity):
+        if other is None or self.property != other.property:
             return False
-        by_property = self.property and self.validity is Validity.VIOLATED
-        return bool(by_property) or self.shape == other.shape
+        return bool(self.property) or self.shape == other.shape
 
     def __str__(self) -> str:
         if not self.property:
             return f"an invariant broke: {self.reason}"
-        return f"{self.property} {self.validity}: {self.reason}"
+        return f"{self.property} violated: {self.reason}"
 
 
 def shape(text: str, nodes: Iterable[NodeId]) -> str:
     """A sentence with its numbers and these names taken out."""
-    names = "|".join(re.escape(node) for node in sorted(nodes))
-    text = re.sub(rf"\b(?:{names})\b", "#", text)
+    for node in sorted(nodes):
+        text = re.sub(rf"\b{re.escape(node)}\b", "#", text)
     text = re.sub(r"\d+", "#", text)
     return re.sub(r"'#'(?:, '#')*,?", "'#'", text)
 
@@ -106,8 +101,10 @@ class Judge:
     """Names that mean nothing in a sentence."""
 
     def run(self, commands: Commands, wanted: Failure | None = None) -> Run:
-        """Run and judge; of all failures the wanted one, else the first and gravest. ScenarioError
-        if the commands make no sense."""
+        """Run and judge; of all failures the wanted one, else the first that the profile names.
+        ScenarioError if the commands make no sense."""
+        if not names(commands):
+            raise ScenarioError(len(commands), "there are no nodes; write: nodes a b c")
         ear = _Ear(None if self.watch is None else self.watch())
         story = Story(seed=self.seed, choices=self.choices, stack=self.stack, watch=ear)
         run = Run(commands, story, sent=ear.sent, torn=ear.torn)
@@ -142,29 +139,15 @@ class Judge:
             entries = [e for e in held.entries if e.property[0] == "T" or e.property in needed]
             held = replace(held, entries=tuple(entries))
         report = check(run.story.rows, manifest, profile=held)
-        binding = [
-            verdict
-            for verdict, entry in zip(report.verdicts, report.profile.entries, strict=True)
-            if entry.standing is not Standing.OPTIONAL and verdict.validity in _SUSPICIOUS
-        ]
-        verdict = _pick(binding, wanted)
-        if verdict is not None:
-            run.failure = Failure(
-                verdict.property,
-                verdict.reason,
-                verdict.validity,
-                shape(verdict.reason, self.nodes),
-            )
-            run.witness = verdict.witness
-            ends = [row.t_ns for row in verdict.witness]
-            run.shown_ns = max(ends, default=run.story.world.loop.now)
-
-
-def _pick(verdicts: list[Verdict], wanted: Failure | None) -> Verdict | None:
-    if wanted is not None:
-        return next((v for v in verdicts if v.property == wanted.property), None)
-    graves = sorted(verdicts, key=lambda v: _SUSPICIOUS.index(v.validity))
-    return graves[0] if graves else None
+        for verdict, entry in zip(report.verdicts, report.profile.entries, strict=True):
+            if verdict.validity is not Validity.VIOLATED or entry.standing is Standing.OPTIONAL:
+                continue
+            if wanted is None or wanted.property == verdict.property:
+                run.failure = Failure(verdict.property, verdict.reason)
+                run.witness = verdict.witness
+                ends = [row.t_ns for row in verdict.witness]
+                run.shown_ns = max(ends, default=run.story.world.loop.now)
+                return
 
 
 class _Ear:

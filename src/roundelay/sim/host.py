@@ -47,12 +47,15 @@ class Costs:
     """Per byte sent or received, on top."""
     tag_ns: dict[str, int] = field(default_factory=dict)
     """Receiving a frame of this type costs this instead of `receive_ns`: a token, say."""
+    send_tag_ns: dict[str, int] = field(default_factory=dict)
+    """Sending a frame of this type costs this instead of `send_ns`."""
 
     def __bool__(self) -> bool:
-        return bool(self.send_ns or self.receive_ns or self.byte_ns or self.tag_ns)
+        costs = (self.send_ns, self.receive_ns, self.byte_ns, self.tag_ns, self.send_tag_ns)
+        return any(costs)
 
-    def sending(self, size: int) -> int:
-        return self.send_ns + round(self.byte_ns * size)
+    def sending(self, tag: str, size: int) -> int:
+        return self.send_tag_ns.get(tag, self.send_ns) + round(self.byte_ns * size)
 
     def receiving(self, tag: str, size: int) -> int:
         return self.tag_ns.get(tag, self.receive_ns) + round(self.byte_ns * size)
@@ -354,5 +357,6 @@ class Host:
         if not world.costs:
             world.depart(transmission)
             return
-        self._busy_until = max(self._busy_until, world.loop.now) + world.costs.sending(size)
+        cost = world.costs.sending(transmission.tag, size)
+        self._busy_until = max(self._busy_until, world.loop.now) + cost
         world.loop.at(self._busy_until, world.depart, transmission)

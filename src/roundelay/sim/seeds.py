@@ -6,6 +6,7 @@ a failure can be read, kept and cut down. `docs/swarm.md` tells how often what i
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from random import Random
 
 from roundelay.sim.units import show_ns
@@ -16,11 +17,31 @@ BOUND_MS = 8_000
 """How long after the faults everything must have come about. The longest pause before a merge is
 3 s; forming a ring takes one consensus time for every node given up, and some tries may fail."""
 
-Events = list[tuple[int, str]]
-"""Commands, each with its time in nanoseconds."""
 
-Draw = Callable[[Random, list[str], int, int, Events], None]
-"""Adds the events of one mishap: among these nodes, from a time on, until a later one."""
+@dataclass(slots=True)
+class Plan:
+    """What is to happen in a run, drawn so far."""
+
+    random: Random
+    nodes: list[str]
+    rotation_ns: int
+    """About how long a frame takes to go round all nodes."""
+    events: list[tuple[int, str]] = field(default_factory=list)
+    """Commands, each with its time in nanoseconds."""
+
+    def at(self, time_ns: int, command: str) -> None:
+        self.events.append((time_ns, command))
+
+    def restart(self, time_ns: int, node: str) -> None:
+        storage = self.random.choice(("kept", "kept", "kept", "lost", "torn"))
+        self.at(time_ns, f"restart {node} storage={storage}")
+
+    def service(self) -> str:
+        return self.random.choice(("", " safe"))
+
+
+Draw = Callable[[Plan, int, int], None]
+"""Adds one mishap to a plan, from a time on, until a later one."""
 
 
 def scenario(seed: int, protocol: str, *, static: bool = False, rules: str = "safe") -> str:
@@ -28,16 +49,18 @@ def scenario(seed: int, protocol: str, *, static: bool = False, rules: str = "sa
     random = Random(f"roundelay/{seed}/swarm/{protocol}")
     nodes = [chr(ord("a") + i) for i in range(random.randint(1 if not static else 2, 6))]
     length_ms = random.randint(300, 2500)
+    network, latency_ns = _network(random)
     lines = [
         f"seed {seed}",
         " ".join(["engine", protocol, *_options(random, protocol, static, rules)]),
         f"group packet_bytes={random.choice((100, 400, 1200, 1200))}",
-        _network(random),
+        network,
         f"nodes {' '.join(nodes)}",
         *_rates(random),
         *_load(random, len(nodes), length_ms),
     ]
-    lines += [] if static else _events(random, nodes, length_ms)
+    plan = Plan(random, nodes, latency_ns * len(nodes))
+    lines += [] if static else _events(plan, length_ms)
     # The last messages come after the faults: they are owed to everybody who is left.
     last = f"load messages={random.randint(1, 12)} rate={random.randint(5, 100)}/s safe=50%"
     lines += [f"run {length_ms}ms", "heal", last, f"end after={BOUND_MS}ms"]
@@ -77,18 +100,20 @@ SAFE = (0, 20, 50, 100)
 """Shares of safe messages, in percent."""
 
 
-def _network(random: Random) -> str:
+def _network(random: Random) -> tuple[str, int]:
+    """The command, and about how long a frame takes."""
     kind = random.choice(("lan", "lan", "bus", "switched", "wan"))
     jitter = random.choice(("0us", "20us", "300us"))
     match kind:
         case "bus":
-            return f"network bus rate=100Mbit jitter={jitter}"
+            return f"network bus rate=100Mbit jitter={jitter}", MS // 4
         case "switched":
-            return f"network switched jitter={jitter}"
+            return f"network switched jitter={jitter}", MS // 4
         case "wan":
-            return f"network wan latency={random.randint(1, 4)}ms jitter={jitter}"
+            latency_ms = random.randint(1, 4)
+            return f"network wan latency={latency_ms}ms jitter={jitter}", latency_ms * MS
         case _:
-            return f"network lan latency={random.randint(20, 500)}us jitter={jitter}"
+            return f"network lan latency={random.randint(20, 500)}us jitter={jitter}", MS // 2
 
 
 def _rates(random: Random) -> list[str]:
@@ -107,115 +132,119 @@ def _rates(random: Random) -> list[str]:
 # What is done to nodes and links
 
 
-def _events(random: Random, nodes: list[str], length_ms: int) -> list[str]:
-    """Mishaps of a few kinds, and when they happen."""
-    kinds = [kind for kind in KINDS if random.random() < 0.35]
-    if len(nodes) == 1:
+def _events(plan: Plan, length_ms: int) -> list[str]:
+    """Mishaps of some kinds, and when they happen."""
+    random = plan.random
+    kinds = [kind for kind in MISHAPS if random.random() < 0.35]
+    if len(plan.nodes) == 1:
         kinds = ["crash"]
     if not kinds:
         return []
-    events: Events = []
     for _ in range(random.randint(1, 8)):
         at = random.randint(0, length_ms) * MS
         later = at + random.choice((1, 5, 30, 120, 400, 1000)) * MS
-        KINDS[random.choice(kinds)](random, nodes, at, later, events)
+        MISHAPS[random.choice(kinds)](plan, at, later)
     end = length_ms * MS
-    return [f"at {show_ns(at)} {what}" for at, what in sorted(events) if 0 < at <= end]
+    return [f"at {show_ns(at)} {what}" for at, what in sorted(plan.events) if 0 < at <= end]
 
 
-def _crash(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
-    node = random.choice(nodes)
-    after = random.choice(("", "", f" after={random.randint(1, 12)}"))
-    events.append((at, f"crash {node}{after}"))
-    if random.random() < 0.8:
-        events.append((later, _restart(random, node)))
+def _crash(plan: Plan, at: int, later: int) -> None:
+    """A node crashes, at once or in the middle of a step, and is usually restarted."""
+    node = plan.random.choice(plan.nodes)
+    after = plan.random.choice(("", "", f" after={plan.random.randint(1, 12)}"))
+    plan.at(at, f"crash {node}{after}")
+    if plan.random.random() < 0.8:
+        plan.restart(later, node)
 
 
-def _restart(random: Random, node: str) -> str:
-    storage = random.choice(("kept", "kept", "kept", "lost", "torn"))
-    return f"restart {node} storage={storage}"
+def _last_words(plan: Plan, at: int, later: int) -> None:
+    """A node crashes, and what it sent last reached nobody, or only one or two."""
+    node, *others = plan.random.sample(plan.nodes, len(plan.nodes))
+    heard = plan.random.randint(0, min(2, len(others) - 1))
+    before = at - plan.random.choice((2, 4)) * plan.rotation_ns
+    plan.at(before, f"lose DATA from={node} to={','.join(sorted(others[heard:]))}")
+    plan.at(before, f"submit {node} last{plan.service()}")
+    plan.at(at - plan.rotation_ns, f"submit {others[0]} behind{plan.service()}")
+    plan.at(at, f"crash {node}")
+    plan.at(at + 400 * MS, "lose none")
+    if plan.random.random() < 0.8:
+        plan.restart(later, node)
 
 
-def _last_words(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
-    """A node crashes, and what it sent last reached nobody, or one or two."""
-    node, *others = random.sample(nodes, len(nodes))
-    heard = random.randint(0, min(2, len(others) - 1))
-    before = at - random.choice((2, 5, 20)) * MS
-    events.append((before, f"lose DATA from={node} to={','.join(sorted(others[heard:]))}"))
-    events.append((before, f"submit {node} last{random.choice(('', ' safe'))}"))
-    events.append((at - MS, f"submit {others[0]} behind{random.choice(('', ' safe'))}"))
-    events.append((at, f"crash {node}"))
-    events.append((at + 400 * MS, "lose none"))
-    if random.random() < 0.8:
-        events.append((later, _restart(random, node)))
-
-
-def _ambush(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
-    """Last words; then somebody who knows them crashes while the next ring is being formed."""
-    node, other = random.sample(nodes, 2)
-    rest = [peer for peer in nodes if peer != node]
-    events.append((at - 5 * MS, f"lose DATA from={node} to={','.join(rest)}"))
-    events.append((at - 5 * MS, f"submit {node} gap"))
-    events.append((at - 2 * MS, f"submit {other} behind{random.choice(('', ' safe'))}"))
-    events.append((at, f"crash {node}"))
-    events.append((at + 2 * MS, _restart(random, node)))
+def _ambush(plan: Plan, at: int, later: int) -> None:
+    """After such a crash another node crashes, just when the next ring is being formed."""
+    node, other = plan.random.sample(plan.nodes, 2)
+    rest = [peer for peer in plan.nodes if peer != node]
+    plan.at(at - 4 * plan.rotation_ns, f"lose DATA from={node} to={','.join(rest)}")
+    plan.at(at - 4 * plan.rotation_ns, f"submit {node} gap")
+    plan.at(at - 2 * plan.rotation_ns, f"submit {other} behind{plan.service()}")
+    plan.at(at, f"crash {node}")
+    plan.restart(at + MS, node)
     # About as many effects as it takes until everybody has everything and nobody has installed.
-    events.append((at + 2 * MS, f"crash {other} after={random.randint(18, 40)}"))
-    events.append((at + 400 * MS, "lose none"))
-    events.append((later + 400 * MS, _restart(random, other)))
+    plan.at(at + MS, f"crash {other} after={plan.random.randint(21, 33)}")
+    plan.at(at + 400 * MS, "lose none")
+    plan.restart(later + 400 * MS, other)
 
 
-def _partition(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
-    sides: list[list[str]] = [[] for _ in range(random.randint(2, min(4, len(nodes))))]
-    for i, node in enumerate(random.sample(nodes, len(nodes))):
+def _partition(plan: Plan, at: int, later: int) -> None:
+    """The network falls into two to four parts, and is mended."""
+    random = plan.random
+    sides: list[list[str]] = [[] for _ in range(random.randint(2, min(4, len(plan.nodes))))]
+    for i, node in enumerate(random.sample(plan.nodes, len(plan.nodes))):
         side = sides[i] if i < len(sides) else random.choice(sides)
         side.append(node)
-    events.append((at, "partition " + " ".join(",".join(sorted(side)) for side in sides)))
-    events.append((later + random.choice((0, 300)) * MS, "merge"))
+    plan.at(at, "partition " + " ".join(",".join(sorted(side)) for side in sides))
+    plan.at(later + random.choice((0, 300)) * MS, "merge")
 
 
-def _one_way(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
-    links = [random.sample(nodes, 2) for _ in range(random.randint(1, 3))]
-    events.append((at, "cut " + " ".join(f"{a}>{b}" for a, b in links)))
-    events.append((later, "merge"))
+def _one_way(plan: Plan, at: int, later: int) -> None:
+    """One to three links carry nothing in one direction, and are mended."""
+    count = plan.random.randint(1, 3)
+    links = [plan.random.sample(plan.nodes, 2) for _ in range(count)]
+    plan.at(at, "cut " + " ".join(f"{a}>{b}" for a, b in links))
+    plan.at(later + plan.random.choice((0, 300)) * MS, "merge")
 
 
-def _pause(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
-    node = random.choice(nodes)
-    events.append((at, f"pause {node}"))
-    events.append((later, f"resume {node}"))
+def _pause(plan: Plan, at: int, later: int) -> None:
+    """A node stops for a while, and goes on with what has come meanwhile."""
+    node = plan.random.choice(plan.nodes)
+    plan.at(at, f"pause {node}")
+    plan.at(later + plan.random.choice((0, 300)) * MS, f"resume {node}")
 
 
-def _slow(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
-    node = random.choice(nodes)
-    events.append((at, f"slow {node} {random.choice((1, 3, 10))}ms"))
-    events.append((later, f"slow {node} 0ms"))
+def _slow(plan: Plan, at: int, later: int) -> None:
+    """A node takes longer over everything, for a while."""
+    node = plan.random.choice(plan.nodes)
+    plan.at(at, f"slow {node} {plan.random.choice((1, 3, 10))}ms")
+    plan.at(later, f"slow {node} 0ms")
 
 
-def _drift(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
-    events.append((at, f"drift {random.choice(nodes)} {random.choice((0.8, 0.95, 1.05, 1.3))}"))
+def _drift(plan: Plan, at: int, later: int) -> None:
+    """A node's timers go wrong from now on, by a fifth too fast up to a third too slow."""
+    factor = plan.random.choice((0.8, 0.95, 1.05, 1.3))
+    plan.at(at, f"drift {plan.random.choice(plan.nodes)} {factor}")
 
 
-def _deaf(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
-    """A node hears what is sent to it alone, but none of the packets."""
-    node = random.choice(nodes)
-    events.append((at, f"lose DATA to={node}"))
-    if random.random() < 0.5:
-        events.append((at, f"lose JOIN to={node}"))
-    events.append((later + 400 * MS, "lose none"))
+def _deaf(plan: Plan, at: int, later: int) -> None:
+    """A node hears what is sent to it alone, but no packets, and perhaps no Joins."""
+    node = plan.random.choice(plan.nodes)
+    plan.at(at, f"lose DATA to={node}")
+    if plan.random.random() < 0.5:
+        plan.at(at, f"lose JOIN to={node}")
+    plan.at(later + 400 * MS, "lose none")
 
 
-def _obstruct(random: Random, nodes: list[str], at: int, later: int, events: Events) -> None:
-    """Rings cannot be formed, because what forms them does not get through to one node."""
-    node, other = random.sample(nodes, 2)
-    times = random.choice(("", "", f" times={random.randint(1, 12)}"))
-    events.append((at, f"lose {random.choice(('COMMIT', 'RTOKEN'))} to={node}{times}"))
-    events.append((at, f"crash {other}"))
-    events.append((at + 5 * MS, _restart(random, other)))
-    events.append((later + 400 * MS, "lose none"))
+def _obstruct(plan: Plan, at: int, later: int) -> None:
+    """A node restarts, and no new ring comes about: one node does not get what forms it."""
+    node, other = plan.random.sample(plan.nodes, 2)
+    times = plan.random.choice(("", "", f" times={plan.random.randint(1, 12)}"))
+    plan.at(at, f"lose {plan.random.choice(('COMMIT', 'RTOKEN'))} to={node}{times}")
+    plan.at(at, f"crash {other}")
+    plan.restart(at + 5 * MS, other)
+    plan.at(later + 400 * MS, "lose none")
 
 
-KINDS: dict[str, Draw] = {
+MISHAPS: dict[str, Draw] = {
     "crash": _crash,
     "last-words": _last_words,
     "ambush": _ambush,

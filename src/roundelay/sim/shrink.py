@@ -26,6 +26,9 @@ from roundelay.trace.schema import Row
 BUDGET = 400
 """How many runs are tried."""
 
+RESERVE = 20
+"""Of these, for the last touches."""
+
 _KEPT = (*SETTING_UP, "seed", "nodes", "start", "run", "end")
 """Commands that are not simply taken out."""
 
@@ -72,7 +75,7 @@ def shrink(
     judge = Judge(seed, choices, stack, watch, _against(commands), names(commands))
     first = judge.run(commands, failure)
     if first.failure is None or not (failure or first.failure).alike(first.failure):
-        raise NoFailureError("the run does not fail; there is nothing to shrink")
+        raise NoFailureError("the run does not fail, so there is nothing to shrink")
     # From here on the scenario speaks for itself, its seed included.
     first.commands = (f"seed {first.story.seed}", *(c for c in commands if verb(c) != "seed"))
     judge = replace(judge, seed=None, choices=None)
@@ -103,6 +106,7 @@ class _Shrinker:
         self._judge = judge
         self._wanted = first.failure
         self._budget = budget
+        self._limit = budget - min(RESERVE, budget // 5)
         self._progress = progress
         self._failed: set[Commands] = set()
         self._forms = [numbered, typed]
@@ -127,7 +131,7 @@ class _Shrinker:
 
     def _attempt(self, commands: Commands) -> bool:
         """Whether these commands fail alike; then they are the best so far."""
-        if commands in self._failed or self.runs >= self._budget:
+        if commands in self._failed or self.runs >= self._limit:
             return False
         self.runs += 1
         if self._progress is not None:
@@ -223,7 +227,7 @@ class _Shrinker:
 
     def _share(self) -> int:
         """How many tries one sort of things may take."""
-        return max(10, (self._budget - self.runs) // 3)
+        return max(10, (self._limit - self.runs) // 3)
 
     # Making plain
 
@@ -243,6 +247,7 @@ class _Shrinker:
                 passage(self.best.commands, self._attempt)
             self._shorten()
             self._drop_lines()
+        self._limit = self._budget
         polish.rounded(self.best.commands, self._attempt)
         polish.named(self.best.commands, self._attempt)
 
@@ -259,7 +264,8 @@ class _Shrinker:
 
         ddmin(lines(), still, self._share())
         for node in reversed(names(self.best.commands)):
-            self._attempt(without_node(self.best.commands, node))
+            if len(names(self.best.commands)) > 1:
+                self._attempt(without_node(self.best.commands, node))
 
 
 def _whole_ms(time_ns: int) -> int:

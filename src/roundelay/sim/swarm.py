@@ -54,6 +54,8 @@ class Campaign:
         self.failed: list[int] = []
         self._counts: Counter[tuple[str, str]] = Counter()
         self._reached = Counter(dict.fromkeys(catalogue(protocol, static=static), 0))
+        self._first: dict[str, int] = {}
+        """By goal: a seed to look at."""
         self._broken = 0
         self._traces = hashlib.sha256()
 
@@ -74,6 +76,8 @@ class Campaign:
         self._traces.update(judgement.sha256.encode())
         self._counts.update(judgement.verdicts.items())
         self._reached.update(judgement.reached)
+        for goal in judgement.reached:
+            self._first.setdefault(goal, judgement.seed)
         if judgement.failures:
             self.failed.append(judgement.seed)
             self._broken += not judgement.verdicts
@@ -105,7 +109,10 @@ class Campaign:
             "vacuous": sum(count(Validity.VACUOUS).values()),
             "never_tested": self._never(),
             "uncovered": self.uncovered,
-            "coverage": dict(self._reached),
+            "coverage": {
+                goal: {"seeds": seeds, "first": self._first.get(goal)}
+                for goal, seeds in self._reached.items()
+            },
             "failed": self.failed,
             "trace_sha256": self._traces.hexdigest(),
         }

@@ -87,3 +87,24 @@ def test_what_is_no_fate_is_refused():
 def test_copies_have_names_by_incarnation():
     assert copy_name("a", 0, 3, "b") == "a/3>b"
     assert copy_name("a", 2, 3, "b") == "a'2/3>b"
+
+
+def test_a_fate_by_type_is_that_of_the_next_such_copy():
+    choices = Choices(0)
+    choices.force("a/DATA>b", Fate(lost=True), skip=2)
+    choices.force("a/DATA>b", Fate(delay_ns=5))
+    tags = ["TOKEN", "DATA", "DATA", "DATA", "DATA"]
+    fates = [choices.fate(Rates(), 0, "a", 0, n, "b", tag) for n, tag in enumerate(tags)]
+    assert [fate.lost for fate in fates] == [False, False, False, True, False]
+    assert [fate.delay_ns for fate in fates] == [0, 5, 0, 0, 0]
+    assert choices.made == {"a/1>b": "delay=5ns", "a/3>b": "lost"}
+
+
+def test_healing_forgets_forced_fates_but_delays_of_single_frames():
+    choices = Choices(0)
+    choices.force("a/0>b", Fate(lost=True))
+    choices.force("a/1>b", Fate(delay_ns=5))
+    choices.force("a/DATA>b", Fate(lost=True))
+    choices.heal()
+    fates = [choices.fate(Rates(), 0, "a", 0, n, "b", "DATA") for n in range(3)]
+    assert fates == [PLAIN, Fate(delay_ns=5), PLAIN]

@@ -54,6 +54,9 @@ class _Run:
 def run(args: argparse.Namespace) -> int:
     if args.budget < 1:
         raise UserError(f"--budget must be 1 or more, not {args.budget}")
+    for path in (args.output, args.draw):
+        if path is not None and not path.parent.is_dir():
+            raise UserError(f"cannot write {path}: there is no directory {path.parent}")
     given = _given(args)
     progress = Progress("shrinking")
     try:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from roundelay.sim.coverage import links, totem, traffic, views
 from roundelay.sim.coverage.evidence import Evidence
 
-__all__ = ["Detector", "Evidence", "catalogue", "name", "reached", "sentence"]
+__all__ = ["Detector", "Evidence", "catalogue", "goal_name", "reached", "sentence"]
 
 Detector = Callable[[Evidence], bool]
 """Whether a run reached a goal. Its docstring is one line, for people."""
@@ -29,10 +29,10 @@ def catalogue(protocol: str, *, static: bool = False) -> dict[str, Detector]:
     goals = [*traffic.ALWAYS, *always]
     if not static:
         goals += [*views.IN_VIEWS, *in_views]
-    return {name(goal): goal for goal in goals}
+    return {goal_name(goal): goal for goal in goals}
 
 
-def name(goal: Detector) -> str:
+def goal_name(goal: Detector) -> str:
     """What a goal is called."""
     return goal.__name__.replace("_", "-")
 

@@ -67,7 +67,7 @@ class Evidence:
         """By `pkt`, in the order they were sent."""
         self.deliveries: list[Delivery] = []
         self.obligations: dict[tuple[Life, tuple[int, int, int]], frozenset[int]] = {}
-        """By node and the view it wanted to leave: to whom it owed deliveries at its last Join."""
+        """By node and the view it wanted to leave: whose messages it was bound to deliver."""
         self.window = 0
         """The engine's window, in packets; 0 if it has none."""
         self._entered: dict[Life, View] = {}

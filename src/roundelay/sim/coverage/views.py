@@ -122,7 +122,7 @@ def attempt_stuck(run: Evidence) -> bool:
 
 
 def obligation(run: Evidence) -> bool:
-    """A node leaves a view owing deliveries to a member that is no longer with it."""
+    """A node leaves a view bound to deliver messages of a member that is no longer with it."""
     return any(
         run.obligations.get((life(row), row.prev_c), frozenset()).difference(members(row))
         for row in run.transitional

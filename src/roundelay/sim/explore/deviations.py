@@ -1,4 +1,4 @@
-"""Deviations from the plain course of a run, and how a scenario says them."""
+"""Deviations from the plain run, and how a scenario says them."""
 
 from enum import StrEnum
 
@@ -7,23 +7,18 @@ from roundelay.core.value import value
 from roundelay.sim.faults import Fate, copy_name
 from roundelay.sim.host import Transmission
 from roundelay.sim.units import show_ns
+from roundelay.sim.world import Storage
 
 
 class Kind(StrEnum):
     """What can be done to a run."""
 
     LOSE = "lose"
-    """A frame never arrives at one receiver."""
     DELAY = "delay"
-    """It arrives, but later than others sent after it."""
     COPY = "copy"
-    """It arrives on time, and again later."""
     EXPIRE = "expire"
-    """A timer runs out early."""
     CRASH = "crash"
-    """A node stops, between two effects."""
     RESTART = "restart"
-    """A node stops and starts again."""
 
 
 @value
@@ -33,36 +28,52 @@ class Deviation:
     kind: Kind
     time: int
     fate: str = ""
-    """The command that decides about a frame; it stands before the nodes start."""
-    events: tuple[str, ...] = ()
-    """The commands that act at a time."""
+    """The command that decides about a copy of a frame, given before the nodes start."""
+    event: str = ""
+    """Or the command that acts at its time, before everything else that happens then."""
 
     def __str__(self) -> str:
-        return "; ".join((*([self.fate] if self.fate else []), *self.events))
+        return self.fate or self.event
 
 
-def frame(kind: Kind, time: int, transmission: Transmission, receiver: NodeId, fate: Fate) -> Deviation:
-    name = name_of(transmission, receiver)
-    return Deviation(kind, time, f"fate {name} {fate}")
+def lose(time: int, transmission: Transmission, receiver: NodeId) -> Deviation:
+    return _decide(Kind.LOSE, time, transmission, receiver, Fate(lost=True))
 
 
-def name_of(transmission: Transmission, receiver: NodeId) -> str:
-    """The copy of a frame on its way to one receiver, as scenarios name it."""
-    return copy_name(
-        transmission.sender, transmission.incarnation, transmission.packet, receiver
-    )
+def delay(time: int, transmission: Transmission, receiver: NodeId, by: int) -> Deviation:
+    return _decide(Kind.DELAY, time, transmission, receiver, Fate(delay_ns=by))
+
+
+def copy(time: int, transmission: Transmission, receiver: NodeId, after: int) -> Deviation:
+    """A second arrival so long after the first."""
+    return _decide(Kind.COPY, time, transmission, receiver, Fate(copy_ns=after))
 
 
 def expire(time: int, node: NodeId, timer: str) -> Deviation:
-    said = f"'{timer}'" if " " in timer else timer
-    return Deviation(Kind.EXPIRE, time, events=(f"at {show_ns(time)} expire {node} {said}",))
+    quoted = f"'{timer}'" if " " in timer else timer
+    return _act(Kind.EXPIRE, time, f"expire {node} {quoted}")
 
 
 def crash(time: int, node: NodeId, after: int) -> Deviation:
+    """A stop after so many effects of what happens at that time."""
     fuse = f" after={after}" if after else ""
-    return Deviation(Kind.CRASH, time, events=(f"at {show_ns(time)} crash {node}{fuse}",))
+    return _act(Kind.CRASH, time, f"crash {node}{fuse}")
 
 
-def restart(time: int, node: NodeId, storage: str) -> Deviation:
-    event = f"at {show_ns(time)} restart {node} storage={storage}"
-    return Deviation(Kind.RESTART, time, events=(event,))
+def restart(time: int, node: NodeId, storage: Storage) -> Deviation:
+    return _act(Kind.RESTART, time, f"restart {node} storage={storage}")
+
+
+def name(transmission: Transmission, receiver: NodeId) -> str:
+    """What a scenario calls the copy of a frame on its way to one receiver."""
+    return copy_name(transmission.sender, transmission.incarnation, transmission.packet, receiver)
+
+
+def _decide(
+    kind: Kind, time: int, transmission: Transmission, receiver: NodeId, fate: Fate
+) -> Deviation:
+    return Deviation(kind, time, fate=f"fate {name(transmission, receiver)} {fate}")
+
+
+def _act(kind: Kind, time: int, command: str) -> Deviation:
+    return Deviation(kind, time, event=f"at {show_ns(time)} {command}")

@@ -1,417 +1,405 @@
-"""The search itself: every placement of a few deviations in one situation."""
+"""The search: all runs of one situation that deviate so often from the plain one."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 from roundelay.core.ids import NodeId
-from roundelay.sim.explore.deviations import Deviation, Kind, crash, expire, frame, name_of, restart
-from roundelay.sim.explore.situations import SITUATIONS, header, names
+from roundelay.sim.explore import deviations
+from roundelay.sim.explore.deviations import Kind
+from roundelay.sim.explore.routes import Down, Heard, Route, Withheld
+from roundelay.sim.explore.situations import SITUATIONS, names, setting
 from roundelay.sim.explore.stage import Arrival, Label, Moment, Snapshot, Stage, content
-from roundelay.sim.explore.states import word
-from roundelay.sim.faults import Fate
-from roundelay.sim.host import Transmission
 from roundelay.sim.story import StackFactory
 from roundelay.sim.units import show_ns
+from roundelay.sim.world import Storage
 
 MS = 1_000_000
 
-REPEATERS = frozenset({"join", "token_retransmit", "token_hold", "ring_retransmit", "heartbeat", "missing"})
+BOUND_NS = 1_000 * MS
+"""A run that is not quiet so long after its last deviation took effect will not be."""
 
-BOUND_NS = 3_000 * MS
-"""A run that is not quiet so long after its last deviation never will be."""
+AT_ONCE_NS = 1 * MS
+"""A node that starts again at once is back before anybody noticed that it was gone."""
 
-RESTART_NS = 1 * MS
-"""A node that restarts at once is back before anybody has noticed."""
+REPEATING = frozenset(
+    {"join", "ring_retransmit", "token_retransmit", "token_hold", "heartbeat", "missing"}
+)
+"""Timers that send a frame again, or one that repeats what is known. To let them run out early is
+the same as a copy of that frame."""
+
+STORAGE: tuple[Storage, ...] = tuple(s for s in get_args(Storage) if s != "torn")
+"""What a restart finds. A node knows torn storage from whole, and treats it as lost."""
 
 SAMPLE = 4
-"""Of a run that has no deviations left, every such many-th state is compared with those known."""
+"""A run with no deviations left is compared with known states at each of its first moments, and
+then at every so many-th: to compare takes longer than to go on."""
 
-
-@dataclass(frozen=True, slots=True)
-class Withheld:
-    """A frame that was taken off the wire and may yet arrive."""
-
-    transmission: Transmission
-    receiver: NodeId
-    due: int
-    step: int
-    """Which deviation of the route it is."""
-    seen: tuple[Label, ...]
-    """What the receiver has been doing since: it is offered once for each."""
-    overtaken: bool = False
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return content(self.transmission), word(self.receiver), _key(self.seen), self.overtaken
-
-
-@dataclass(frozen=True, slots=True)
-class Down:
-    """A node that stopped and may yet start again."""
-
-    node: NodeId
-    since: int
-    seen: tuple[Label, ...]
-    fresh: bool = True
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return word(self.node), _key(self.seen), self.fresh
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A frame that arrived and may arrive again."""
-
-    transmission: Transmission
-    receiver: NodeId
-    due: int
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """How a run got where it is, apart from the state of its world."""
-
-    left: int
-    """Deviations that may still be made."""
-    since: int
-    """When the last one was."""
-    steps: tuple[Deviation, ...] = ()
-    withheld: tuple[Withheld, ...] = ()
-    down: tuple[Down, ...] = ()
-    heard: dict[tuple[NodeId, int], Heard] = field(default_factory=dict)
-
-    @property
-    def offset(self) -> int:
-        """Nanoseconds behind the moment, another one for each deviation: so nothing ties."""
-        return len(self.steps) + 1
-
-    def deviate(self, deviation: Deviation) -> "Route":
-        return replace(
-            self, left=self.left - 1, since=deviation.time, steps=(*self.steps, deviation)
-        )
-
-    def amend(self, step: int, deviation: Deviation, since: int) -> "Route":
-        steps = (*self.steps[:step], deviation, *self.steps[step + 1 :])
-        return replace(self, since=since, steps=steps)
-
-    def fated(self, name: str) -> bool:
-        return any(step.fate.startswith(f"fate {name} ") for step in self.steps)
+Labels = dict[NodeId, Label]
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
+    """A run that broke a promise."""
+
     situation: str
     failures: tuple[str, ...]
+    """A sentence for each promise."""
     deviations: tuple[str, ...]
+    """As commands."""
     scenario: str
+    """The run, for `roundelay sim run`."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a search, or a part of one, came to."""
+    """What a search, or a part of it, came to."""
 
     runs: int = 0
+    """Followed to their end, or to a state that was known."""
     merged: int = 0
+    """Those of the second kind."""
     states: set[int] = field(default_factory=set)
     histories: set[int] = field(default_factory=set)
-    tried: Counter[str] = field(default_factory=Counter)
+    """What the checker judged: runs of the same history were judged once."""
+    tried: Counter[Kind] = field(default_factory=Counter)
     violations: list[Violation] = field(default_factory=list)
+
+    def add(self, other: "Tally") -> None:
+        self.runs += other.runs
+        self.merged += other.merged
+        self.states |= other.states
+        self.histories |= other.histories
+        self.tried += other.tried
+        self.violations += other.violations
 
 
 class Search:
+    """The runs of one situation. They are divided into parts, by the moment of the plain run at
+    which the first deviation is made; parts can be searched in any order, by any process."""
+
     def __init__(
         self,
         protocol: str,
         situation: str,
-        deviations: int,
+        *,
+        deviations: int = 2,
         nodes: int = 3,
+        limit: int = 1,
         stack: StackFactory | None = None,
     ) -> None:
-        self.situation = SITUATIONS[situation]
-        self.nodes = names(nodes)
-        self.header = header(protocol, self.nodes)
-        self.commands = self.situation.commands(self.nodes)
-        text = "\n".join((*self.header, *self.commands)) + "\n----\n"
-        self.stage = Stage(text, stack)
-        self.beginning = self.stage.save()
-        self.begins = self.stage.world.loop.now
-        self.deviations = deviations
-        self.tally = Tally()
-        self._branching: int | None = -1
+        """A part ends with its `limit`-th violation. `stack` replaces the product's cores."""
+        self._situation = SITUATIONS[situation]
+        self._setting = setting(protocol, self._situation, names(nodes))
+        self._deviations = deviations
+        self._limit = limit
+        self._tally = Tally()
         self._known: list[set[int]] = [set() for _ in range(deviations + 1)]
-        self._plain: list[set[int]] = []
-        self.moments = 0
-        self._walk_plain()
-
-    def _walk_plain(self) -> None:
-        """The run without deviations: its states are known to every part of the search."""
-        self.stage.restore(self.beginning)
-        route = Route(self.deviations, self.begins)
-        self.walk(route, only=-1)
+        """By deviations left: states, with open choices, that were or will be gone on from."""
+        self.parts = 1
+        self._stage: Stage
+        self._beginning: Snapshot
+        self._begins = 0
+        self._broken = ""
+        try:
+            self._stage = Stage(self._setting.text(), stack)
+        except AssertionError as e:
+            self._broken = f"an invariant broke: {e}"
+            return
+        self._beginning = self._stage.save()
+        self._begins = self._stage.world.loop.now
         self._plain = self._known
+        self._survey()
+
+    def _survey(self) -> None:
+        """Follow the plain run: its states are known to all parts, and its moments number them."""
+        route = Route(self._deviations, self._begins)
+        stage = self._stage
+        while (moment := self._next(route)) is not None:
+            self._meets(route, moment)
+            if not self._attempt(route, stage.step):
+                break
+            route = self._note(route, moment)
+            self.parts += 1
 
     def part(self, number: int) -> Tally:
-        """All runs whose first deviation is at this moment of the plain run."""
-        self.tally = Tally()
+        """Search a part. Part 0 is the plain run alone; part n the runs that first deviate at its
+        n-th moment."""
+        self._tally = Tally()
+        if self._broken:
+            self._violate(Route(self._deviations, self._begins), (self._broken,))
+            return self._tally
         self._known = [set(known) for known in self._plain]
-        self.stage.restore(self.beginning)
-        self.walk(Route(self.deviations, self.begins), only=number)
-        return self.tally
-
-    def walk(self, route: Route, moment: Moment | None = None, only: int | None = None) -> None:
-        """Follow a run to its end, and every run that branches off. With `moment`, begin by letting
-        it happen. With `only`, branch off at that moment alone."""
-        stage = self.stage
-        number = -1
-        labels = stage.labels()
-        while True:
-            number += 1
-            if moment is None:
-                moment = stage.moment()
-                late = moment is not None and moment.time > route.since + BOUND_NS
-                if moment is None or late or stage.quiet():
-                    if only is None or only <= 0:
-                        self._finish(route)
-                    if only is not None and only < 0:
-                        self.moments = number
-                    return
-                if only is None and self._merges(route, moment, number):
-                    return
-                if only is not None and only < 0:
-                    self._merges(route, moment, 0)
-                if route.left and (only is None or only == number):
-                    self._branch(route, moment, labels)
-                    route = replace(route, down=tuple(replace(d, fresh=False) for d in route.down))
-            if not self._step(route):
-                return
-            before, labels = labels, stage.labels()
+        stage = self._stage
+        stage.restore(self._beginning)
+        route = Route(self._deviations if number else 0, self._begins)
+        if not number:
+            self._known[0] = set()
+            self._walk(route)
+            return self._tally
+        moment = self._next(route)
+        for _ in range(number - 1):
+            assert moment is not None, f"there is no part {number}"
+            stage.step()
             route = self._note(route, moment)
-            route = self._follow(route, moment, before, labels, branching=only is None or only == number)
-            if only == number:
-                return
-            moment = None
+            moment = self._next(route)
+        assert moment is not None, f"there is no part {number}"
+        labels = stage.labels()
+        self._branch(route, moment, labels)
+        if self._attempt(route, stage.step):
+            self._pass(route, moment, labels)
+        return self._tally
 
-    def _merges(self, route: Route, moment: Moment, number: int) -> bool:
-        if not route.left and number % SAMPLE and number > SAMPLE:
-            return False
-        pending = (*(w.key for w in route.withheld), *(d.key for d in route.down))
-        key = hash((self.stage.key(moment), pending))
+    # Following a run
+
+    def _walk(self, route: Route) -> None:
+        """Follow a run to its end, and before it all that branch off."""
+        if len(self._tally.violations) >= self._limit:
+            return
+        stage = self._stage
+        number = 0
+        while (moment := self._next(route)) is not None:
+            compared = route.left or number <= SAMPLE or number % SAMPLE == 0
+            if compared and self._meets(route, moment):
+                self._tally.runs += 1
+                self._tally.merged += 1
+                return
+            labels = stage.labels()
+            if route.left:
+                self._branch(route, moment, labels)
+            route = route.stale()
+            if not self._attempt(route, stage.step):
+                self._tally.runs += 1
+                return
+            route = self._pass(route, moment, labels)
+            number += 1
+        self._tally.runs += 1
+        if stage.history not in self._tally.histories:
+            self._tally.histories.add(stage.history)
+            if failures := stage.judge():
+                self._violate(route, failures)
+
+    def _next(self, route: Route) -> Moment | None:
+        """The next moment of a run; None if it has come to its end."""
+        moment = self._stage.moment()
+        if moment is None or moment.time > route.since + BOUND_NS or self._stage.quiet():
+            return None
+        return moment
+
+    def _meets(self, route: Route, moment: Moment) -> bool:
+        """Whether the run has come to a known state; if not, it is known from here on."""
+        state = self._stage.key(moment)
+        key = hash((state, route.key))
         if route.left:
-            wide = hash((key, tuple(sorted(number for _, number in route.heard))))
+            wide = hash((state, route.wide_key))
             if any(wide in known for known in self._known[route.left :]):
-                self._merge()
                 return True
             self._known[route.left].add(wide)
         elif key in self._known[0]:
-            self._merge()
             return True
         self._known[0].add(key)
-        self.tally.states.add(key)
+        self._tally.states.add(key)
         return False
 
-    def _merge(self) -> None:
-        self.tally.runs += 1
-        self.tally.merged += 1
-
-    def _finish(self, route: Route) -> None:
-        self.tally.runs += 1
-        history = self.stage.history
-        if history in self.tally.histories:
-            return
-        self.tally.histories.add(history)
-        failures = self.stage.judge()
-        if failures:
-            self._violation(route, failures)
-
-    def _step(self, route: Route) -> bool:
+    def _attempt(self, route: Route, action: Callable[[], None]) -> bool:
+        """Do it; False if the run ends there because something in it broke."""
         try:
-            self.stage.step()
-        except Exception as e:
-            self.tally.runs += 1
-            self._violation(route, (f"an invariant broke: {type(e).__name__}: {e}",))
-            return False
-        return True
+            action()
+        except AssertionError as e:
+            self._violate(route, (f"an invariant broke: {e}",))
+        except Exception as e:  # Whatever a core raises, it must not.
+            self._violate(route, (f"a core failed: {type(e).__name__}: {e}",))
+        else:
+            return True
+        return False
 
-    def _violation(self, route: Route, failures: tuple[str, ...]) -> None:
-        self.tally.violations.append(
-            Violation(
-                self.situation.name,
-                failures,
-                tuple(str(step) for step in route.steps),
-                self.scenario(route),
-            )
-        )
-
-    def scenario(self, route: Route) -> str:
+    def _violate(self, route: Route, failures: tuple[str, ...]) -> None:
         fates = [step.fate for step in route.steps if step.fate]
-        events = [event for step in route.steps for event in step.events]
-        lasts = route.since - self.begins + BOUND_NS
-        return "\n".join(
-            (
-                *self.header, *fates, *events, *self.commands,
-                f"run {show_ns(lasts)}", "end after=1s", "check", "----", "",
+        events = [step.event for step in route.steps if step.event]
+        lasting = f"run {show_ns(route.since - self._begins + BOUND_NS)}"
+        text = self._setting.text([*fates, *events], [lasting, "end after=1s", "check"])
+        story = [
+            f"# Found by `roundelay sim explore`: {self._situation.name}. {self._situation.story}",
+            *(f"# {failure}" for failure in failures),
+        ]
+        self._tally.violations.append(
+            Violation(
+                self._situation.name,
+                failures,
+                tuple(map(str, route.steps)),
+                "\n".join([*story, text]),
             )
         )
 
-    # Branching
+    # Deviations before a moment
 
-    def _branch(self, route: Route, moment: Moment, labels: dict[NodeId, Label]) -> None:
-        """All deviations at a moment, before anything happens in it."""
-        stage, time = self.stage, moment.time
-        snapshot = stage.save()
+    def _branch(self, route: Route, moment: Moment, labels: Labels) -> None:
+        """Search all runs that deviate at a moment, before anything happens in it."""
+        stage = self._stage
+        here = stage.save()
         for down in route.down:
             if down.fresh:
-                back = max(down.since + RESTART_NS, stage.world.loop.now) + route.offset
-                for storage in ("kept", "lost"):
+                back = max(down.time + AT_ONCE_NS, stage.world.loop.now) + route.offset
+                for storage in STORAGE:
                     self._restart(route, down, back, storage)
-                    stage.restore(snapshot)
-        route = replace(route, down=tuple(replace(d, fresh=False) for d in route.down))
-        for i, arrival in enumerate(moment.arrivals):
-            name = name_of(arrival.transmission, arrival.receiver)
-            if route.fated(name):
+                    stage.restore(here)
+        route = route.stale()
+        for place, arrival in enumerate(moment.arrivals):
+            if route.fated(deviations.name(arrival.transmission, arrival.receiver)):
                 continue
-            self._lose(route, stage.moment().arrivals[i], labels)
-            stage.restore(snapshot)
-            self._copy(route, moment, Heard(arrival.transmission, arrival.receiver, time), route.offset)
-            stage.restore(snapshot)
+            self._lose(route, place, labels)
+            stage.restore(here)
+            heard = Heard(arrival.transmission, arrival.receiver, moment.time)
+            self._copy(route, heard, moment.time)
+            stage.restore(here)
         for node in moment.nodes:
-            stage.restore(snapshot)
-            timers = stage.world.hosts[node].timers
-            for timer in sorted(timers):
-                if timers[timer] > time and timer not in REPEATERS:
-                    self._expire(route, time, node, timer)
-                    stage.restore(snapshot)
+            for timer, deadline in sorted(stage.world.hosts[node].timers.items()):
+                if deadline > moment.time and timer not in REPEATING:
+                    self._expire(route, moment.time, node, timer)
+                    stage.restore(here)
             after = 0
-            while self._crash(route, moment, node, after, labels, snapshot):
+            while self._crash(route, moment, node, after, labels):
+                stage.restore(here)
                 after += 1
-        stage.restore(snapshot)
+            stage.restore(here)
 
-    def _lose(self, route: Route, arrival: Arrival, labels: dict[NodeId, Label]) -> None:
-        time = self.stage.world.loop.next or 0
-        self.stage.world.loop.cancel(arrival.call)
-        self.tally.tried[Kind.LOSE] += 1
-        lost = frame(Kind.LOSE, time, arrival.transmission, arrival.receiver, Fate(lost=True))
-        held = Withheld(
-            arrival.transmission, arrival.receiver, time, len(route.steps), (labels[arrival.receiver],)
-        )
-        route = route.deviate(lost)
-        self.walk(replace(route, withheld=(*route.withheld, held)))
-
-    def _copy(self, route: Route, moment: Moment, heard: Heard, at: int) -> None:
-        time = moment.time
-        self.tally.tried[Kind.COPY] += 1
-        self.stage.world.loop.at(
-            time + at, self.stage.world.hosts[heard.receiver].arrive, (heard.transmission, None)
-        )
-        fate = Fate(copy_ns=time + at - heard.due)
-        again = frame(Kind.COPY, time, heard.transmission, heard.receiver, fate)
-        self.walk(route.deviate(again))
+    def _lose(self, route: Route, place: int, labels: Labels) -> None:
+        moment = self._stage.moment()
+        assert moment is not None
+        arrival = moment.arrivals[place]
+        self._tally.tried[Kind.LOSE] += 1
+        transmission, receiver = arrival.transmission, arrival.receiver
+        held = Withheld(transmission, receiver, moment.time, len(route.steps), (labels[receiver],))
+        self._stage.world.loop.cancel(arrival.call)
+        lost = deviations.lose(moment.time, transmission, receiver)
+        self._walk(route.deviate(lost).withhold(held))
 
     def _expire(self, route: Route, time: int, node: NodeId, timer: str) -> None:
-        self.tally.tried[Kind.EXPIRE] += 1
-        route = route.deviate(expire(time, node, timer))
-        self.stage.world.loop.run(time - 1)
-        self.stage.world.loop.now = time
-        self.stage.touch(node).expire(timer)
-        self.walk(route)
+        self._tally.tried[Kind.EXPIRE] += 1
+        route = route.deviate(deviations.expire(time, node, timer))
+        self._stage.world.loop.now = time
+        host = self._stage.touch(node)
+        if self._attempt(route, lambda: host.expire(timer)):
+            self._walk(route)
 
     def _crash(
-        self, route: Route, moment: Moment, node: NodeId, after: int, labels: dict[NodeId, Label], snapshot: Snapshot
+        self, route: Route, moment: Moment, node: NodeId, after: int, labels: Labels
     ) -> bool:
-        """Stop a node after so many effects; False if it does not do as many."""
-        stage = self.stage
-        stage.restore(snapshot)
-        stage.world.loop.now = moment.time
+        """Stop a node after so many effects; False if it does not do as many at this moment."""
+        stage = self._stage
         stage.touch(node)
+        stage.world.loop.now = moment.time
         stage.world.crash(node, after_effects=after)
-        others = tuple(label[2:] for name, label in labels.items() if name != node)
-        down = Down(node, moment.time, others)
-        route = route.deviate(crash(moment.time, node, after))
-        route = replace(route, down=(*route.down, down))
+        others = tuple(label[2:] for other, label in labels.items() if other != node)
+        route = route.deviate(deviations.crash(moment.time, node, after))
+        route = route.stop(Down(node, moment.time, others))
         if after:
-            if not self._step(route):
-                return True
+            if not self._attempt(route, stage.step):
+                return False
             if stage.world.hosts[node].alive:
                 return False
-        self.tally.tried[Kind.CRASH] += 1
-        self.walk(route)
+        self._tally.tried[Kind.CRASH] += 1
+        if after:
+            route = self._pass(route, moment, labels)
+        self._walk(route)
         return True
 
-    def _restart(self, route: Route, down: Down, time: int, storage: str) -> None:
-        self.tally.tried[Kind.RESTART] += 1
-        self.stage.world.loop.at(time, self.stage.restart, (down.node, storage))
-        route = route.deviate(restart(time, down.node, storage))
-        self.walk(replace(route, down=tuple(d for d in route.down if d is not down)))
+    # Deviations after a moment
 
-    def _release(self, route: Route, held: Withheld, time: int) -> None:
-        self.tally.tried[Kind.DELAY] += 1
-        self.stage.world.loop.at(
-            time, self.stage.world.hosts[held.receiver].arrive, (held.transmission, None)
-        )
-        fate = Fate(delay_ns=time - held.due)
-        late = frame(Kind.DELAY, held.due, held.transmission, held.receiver, fate)
-        route = route.amend(held.step, late, time)
-        self.walk(replace(route, withheld=tuple(w for w in route.withheld if w is not held)))
-
-    # What becomes possible once a moment has passed
-
-    def _note(self, route: Route, moment: Moment) -> Route:
-        if not route.left:
-            return route
-        heard = dict(route.heard)
-        for arrival in moment.arrivals:
-            heard[arrival.receiver, content(arrival.transmission)] = Heard(
-                arrival.transmission, arrival.receiver, moment.time
-            )
-        return replace(route, heard=heard)
-
-    def _follow(
-        self, route: Route, moment: Moment, before: dict[NodeId, Label], labels: dict[NodeId, Label], *, branching: bool
-    ) -> Route:
-        entered = {n: label for n, label in labels.items() if before.get(n) != label}
-        reached = {arrival.receiver for arrival in moment.arrivals}
-        time = moment.time + route.offset
-        withheld, down = list(route.withheld), list(route.down)
-        releases: list[Withheld] = []
-        restarts: list[Down] = []
-        for i, held in enumerate(withheld):
-            label = entered.get(held.receiver)
-            new = label is not None and label not in held.seen
-            passed = not held.overtaken and held.receiver in reached
-            if label is not None and new:
-                withheld[i] = replace(held, seen=(*held.seen, label), overtaken=True)
-            elif passed:
-                withheld[i] = replace(held, overtaken=True)
-            if new or passed:
-                releases.append(withheld[i])
-        for i, stopped in enumerate(down):
-            phases = tuple(label[2:] for n, label in entered.items() if label[2:] not in stopped.seen)
-            if phases:
-                down[i] = replace(stopped, seen=(*stopped.seen, *phases))
-                restarts.append(down[i])
-        route = replace(route, withheld=tuple(withheld), down=tuple(down))
-        if not branching:
-            return route
-        again = [
+    def _pass(self, route: Route, moment: Moment, before: Labels) -> Route:
+        """Take note of what a moment brought, and search all runs that deviate because of it."""
+        route = self._note(route, moment)
+        labels = self._stage.labels()
+        entered = {node: label for node, label in labels.items() if before.get(node) != label}
+        route, releases = self._releases(route, moment, entered)
+        route, restarts = self._restarts(route, entered)
+        copies = [
             heard
-            for (receiver, _), heard in route.heard.items()
-            if receiver in entered and heard.due < moment.time and not route.fated(name_of(heard.transmission, receiver))
-        ] if route.left else []
-        if releases or restarts or again:
-            snapshot = self.stage.save()
-            for held in releases:
-                self._release(route, held, time)
-                self.stage.restore(snapshot)
-            for stopped in restarts if route.left else ():
-                for storage in ("kept", "lost"):
-                    self._restart(route, stopped, time, storage)
-                    self.stage.restore(snapshot)
-            for heard in again:
-                self._copy(route, moment, heard, route.offset)
-                self.stage.restore(snapshot)
+            for heard in route.heard.values()
+            if heard.receiver in entered and heard.time < moment.time
+        ]
+        if not releases and not restarts and not copies:
+            return route
+        here = self._stage.save()
+        time = moment.time + route.offset
+        for held in releases:
+            self._release(route, held, time)
+            self._stage.restore(here)
+        for down in restarts:
+            for storage in STORAGE:
+                self._restart(route, down, time, storage)
+                self._stage.restore(here)
+        for heard in copies:
+            self._copy(route, heard, moment.time)
+            self._stage.restore(here)
         return route
 
+    def _note(self, route: Route, moment: Moment) -> Route:
+        """Remember what arrived, as long as it may still be repeated."""
+        if not route.left:
+            return replace(route, heard={}) if route.heard else route
+        arrived = {
+            (arrival.receiver, content(arrival.transmission)): _heard(arrival, moment.time)
+            for arrival in moment.arrivals
+            if not route.fated(deviations.name(arrival.transmission, arrival.receiver))
+        }
+        return replace(route, heard={**route.heard, **arrived})
 
-def _key(labels: tuple[Label, ...]) -> tuple[object, ...]:
-    return tuple(word(repr(label)) for label in labels)
+    def _releases(
+        self, route: Route, moment: Moment, entered: Labels
+    ) -> tuple[Route, list[Withheld]]:
+        """Which withheld copies may arrive now."""
+        reached = [arrival.receiver for arrival in moment.arrivals]
+        withheld: list[Withheld] = []
+        releases: list[Withheld] = []
+        for held in route.withheld:
+            label = entered.get(held.receiver)
+            seen = held.seen
+            if label is not None and label not in seen:
+                seen = (*seen, label)
+            passed = held.overtaken or held.receiver in reached
+            if seen != held.seen or passed != held.overtaken:
+                held = replace(held, seen=seen, overtaken=passed)
+                releases.append(held)
+            withheld.append(held)
+        return replace(route, withheld=tuple(withheld)), releases
+
+    def _restarts(self, route: Route, entered: Labels) -> tuple[Route, list[Down]]:
+        """Which nodes may start again now."""
+        if not route.left:
+            return route, []
+        stopped: list[Down] = []
+        restarts: list[Down] = []
+        for down in route.down:
+            phases = [label[2:] for label in entered.values() if label[2:] not in down.seen]
+            if phases:
+                down = replace(down, seen=(*down.seen, *phases))
+                restarts.append(down)
+            stopped.append(down)
+        return replace(route, down=tuple(stopped)), restarts
+
+    def _release(self, route: Route, held: Withheld, time: int) -> None:
+        self._tally.tried[Kind.DELAY] += 1
+        host = self._stage.world.hosts[held.receiver]
+        self._stage.world.loop.at(time, host.arrive, (held.transmission, None))
+        late = deviations.delay(held.time, held.transmission, held.receiver, time - held.time)
+        self._walk(route.release(held, late, time))
+
+    def _restart(self, route: Route, down: Down, time: int, storage: Storage) -> None:
+        self._tally.tried[Kind.RESTART] += 1
+        self._stage.world.loop.at(time, self._stage.restart, (down.node, storage))
+        self._walk(route.deviate(deviations.restart(time, down.node, storage)).start(down))
+
+    def _copy(self, route: Route, heard: Heard, time: int) -> None:
+        self._tally.tried[Kind.COPY] += 1
+        transmission, receiver = heard.transmission, heard.receiver
+        again = time + route.offset
+        host = self._stage.world.hosts[receiver]
+        self._stage.world.loop.at(again, host.arrive, (transmission, None))
+        copied = deviations.copy(time, transmission, receiver, again - heard.time)
+        self._walk(route.deviate(copied))
+
+
+def _heard(arrival: Arrival, time: int) -> Heard:
+    return Heard(arrival.transmission, arrival.receiver, time)

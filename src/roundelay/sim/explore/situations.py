@@ -1,29 +1,39 @@
-"""Where explorations begin: small groups at moments when a lot can go wrong.
+"""Where explorations begin: a small group at a moment when much can go wrong.
 
-A situation is the beginning of a scenario. Its timers are a LAN's, shortened so that little
-happens besides what matters: two retransmissions fit before a token is lost, two Joins before a
-silent node is given up. Every link has a latency of its own, so that no two things happen at
-once by accident.
+A situation is the beginning of a scenario. Timers are a LAN's, but cut short, so that little
+happens besides what matters: before a token is given up, it is sent again once, and before a silent
+node is given up, a Join is. Every link has a latency of its own, so that hardly two things happen
+at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from roundelay.core.ids import NodeId
+from roundelay.sim.scenario import DASHES
 
 Nodes = tuple[NodeId, ...]
 
-NODES_MAX = 5
+NODES_MIN, NODES_MAX = 3, 5
 
-_ENGINES = {
-    "totem": "engine totem token_loss_s=0.025 token_retransmit_s=0.015",
-    "fifo": "engine fifo silence_s=0.06",
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """How an engine is set up to be explored."""
+
+    engine: str
+    """Its command."""
+    patience: str
+    """What to wait after it has been cut off, so that it is just about to give up."""
+
+
+TUNINGS = {
+    "totem": Tuning("engine totem token_loss_s=0.025 token_retransmit_s=0.015", "17ms"),
+    "fifo": Tuning("engine fifo silence_s=0.04", "37ms"),
 }
-"""How each engine that can be explored is set up."""
+PROTOCOLS = tuple(TUNINGS)
 
-PROTOCOLS = tuple(_ENGINES)
-
-_MEMBERSHIP = "membership join_s=0.02 consensus_s=0.03 ring_loss_s=0.025 ring_retransmit_s=0.015"
+MEMBERSHIP = "membership join_s=0.02 consensus_s=0.03 ring_loss_s=0.025 ring_retransmit_s=0.015"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +43,22 @@ class Situation:
     name: str
     story: str
     """What has happened, in a sentence."""
-    commands: Callable[[Nodes], list[str]]
+    commands: Callable[[Nodes, Tuning], list[str]]
     """What follows the creation of the nodes, up to the point from which on all is explored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The beginning of a scenario."""
+
+    header: list[str]
+    """Up to nodes that are not started yet."""
+    commands: list[str]
+
+    def text(self, deviations: Iterable[str] = (), rest: Iterable[str] = ()) -> str:
+        """The scenario. Deviations come first: what is to be done at some time is then done
+        before everything else that happens at that time."""
+        return "\n".join([*self.header, *deviations, *self.commands, *rest, DASHES, ""])
 
 
 def names(count: int) -> Nodes:
@@ -42,19 +66,21 @@ def names(count: int) -> Nodes:
     return tuple(chr(ord("a") + i) for i in range(count))
 
 
-def header(protocol: str, nodes: Nodes) -> list[str]:
-    """The set-up, up to nodes that are not started yet."""
+def setting(protocol: str, situation: Situation, nodes: Nodes) -> Setting:
+    """How a situation is brought about."""
+    tuning = TUNINGS[protocol]
     links = [(a, b) for a in nodes for b in nodes if a != b]
     latencies = [f"{a}>{b}={100 + 3 * i}us" for i, (a, b) in enumerate(links)]
-    return [
-        _ENGINES[protocol],
-        _MEMBERSHIP,
+    header = [
+        tuning.engine,
+        MEMBERSHIP,
         f"network wan {' '.join(latencies)}",
         f"nodes {' '.join(nodes)} down",
     ]
+    return Setting(header, situation.commands(nodes, tuning))
 
 
-def _start(nodes: Nodes) -> list[str]:
+def _start(nodes: Nodes, tuning: Tuning) -> list[str]:
     return [
         f"start {' '.join(nodes)}",
         f"submit {nodes[0]} m1",
@@ -62,39 +88,103 @@ def _start(nodes: Nodes) -> list[str]:
     ]
 
 
-def _together(nodes: Nodes) -> list[str]:
-    """All in one view, which is idle."""
-    return [f"start {' '.join(nodes)}", "run 5ms"]
-
-
-def _messages(nodes: Nodes) -> list[str]:
+def _messages(nodes: Nodes, tuning: Tuning) -> list[str]:
+    # So soon after the start the token of recovery has not retired everywhere.
     return [
-        *_together(nodes),
+        f"start {' '.join(nodes)}",
+        "run 5ms",
         f"submit {nodes[0]} m1 safe",
         f"submit {nodes[-1]} m2",
     ]
 
 
-def _crash(nodes: Nodes) -> list[str]:
-    first, last = nodes[0], nodes[-1]
-    others = ",".join(nodes[1:-1])
+def _together(nodes: Nodes) -> list[str]:
+    """All in one view, which is idle."""
+    return [f"start {' '.join(nodes)}", "run 18ms"]
+
+
+def _crash(nodes: Nodes, tuning: Tuning) -> list[str]:
+    first, last, others = nodes[0], nodes[-1], nodes[1:-1]
     return [
         *_together(nodes),
-        f"lose DATA from={last} to={others}",
+        f"lose DATA from={last} to={','.join(others)}",
         f"submit {last} m1",
         "run 400us",
         f"submit {first} m2 safe",
         "run 300us",
         f"crash {last}",
         "lose none",
+        f"submit {others[0]} m3",
+    ]
+
+
+def _recovery(nodes: Nodes, tuning: Tuning) -> list[str]:
+    first, second, last = nodes[0], nodes[1], nodes[-1]
+    return [
+        *_together(nodes),
+        f"lose DATA from={first} to={last}",
+        f"submit {first} m1",
+        f"submit {second} m2 safe",
+        "run 250us",
+        "lose none",
+        f"partition {' '.join(nodes)}",
+        f"run {tuning.patience}",
+        "merge",
+        f"submit {last} m3",
+    ]
+
+
+def _merge(nodes: Nodes, tuning: Tuning) -> list[str]:
+    first, last = nodes[0], nodes[-1]
+    return [
+        f"partition {','.join(nodes[:-1])} {last}",
+        f"start {' '.join(nodes)}",
+        "run 40ms",
+        f"submit {first} m1",
+        f"submit {last} m2",
+        "run 5ms",
+        "merge",
+        f"submit {first} m3 safe",
+    ]
+
+
+def _restart(nodes: Nodes, tuning: Tuning) -> list[str]:
+    first, last = nodes[0], nodes[-1]
+    return [
+        *_together(nodes),
+        f"submit {first} m1 safe",
+        "run 150us",
+        f"crash {last}",
+        f"restart {last}",
+        f"submit {last} m2",
     ]
 
 
 SITUATIONS = {
     situation.name: situation
     for situation in (
-        Situation("start", "All nodes start at once, and two have a message.", _start),
-        Situation("messages", "An idle view; two nodes submit a message, one of them safe.", _messages),
-        Situation("crash", "", _crash),
+        Situation("start", "All start at once, and two of them have a message.", _start),
+        Situation(
+            "messages", "In an idle view two messages are submitted, one of them safe.", _messages
+        ),
+        Situation(
+            "crash",
+            "A node stopped whose last message is lost to some; a safe one is behind it, and "
+            "another waits.",
+            _crash,
+        ),
+        Situation(
+            "recovery",
+            "All were cut off from each other and are about to give up; one message is lost to "
+            "some, a safe one is behind it, and another waits.",
+            _recovery,
+        ),
+        Situation("merge", "Two views hear of each other again, by a safe message of one.", _merge),
+        Situation(
+            "restart",
+            "A node stopped and is back before anybody noticed; a safe message is under way, and "
+            "another waits.",
+            _restart,
+        ),
     )
 }

@@ -9,6 +9,7 @@ import io
 import pickle
 import types
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,8 +26,9 @@ from roundelay.sim.host import Host, Transmission
 from roundelay.sim.scenario import parse
 from roundelay.sim.story import StackFactory, Story
 from roundelay.sim.watch import Watch
+from roundelay.sim.world import Storage
 from roundelay.trace.manifest import Manifest
-from roundelay.trace.schema import Row
+from roundelay.trace.schema import REGULAR, Row
 
 GRAIN_NS = 1_000
 """Times are told apart to this in the comparison of states."""
@@ -92,20 +94,20 @@ class Stage(Story):
         while (time := loop.next) is not None:
             arrivals: list[Arrival] = []
             nodes: list[NodeId] = []
-            for due, action, argument in loop.calls:
+            starting = False
+            for due, host, argument in self._calls():
                 if due > time:
                     break
-                host = getattr(action, "__self__", None)
-                if not isinstance(host, Host):
-                    nodes.append("")  # A restart.
+                if host is None:
+                    starting = True
+                elif not host.alive:
+                    continue
                 elif isinstance(argument[0], Transmission):
-                    if host.alive:
-                        arrivals.append(Arrival(argument[0], host.name, argument))
-                        nodes.append(host.name)
-                elif host.alive and argument[0] == host.incarnation:
-                    if host.timers.get(argument[1]) == time:
-                        nodes.append(host.name)
-            if nodes:
+                    arrivals.append(Arrival(argument[0], host.name, argument))
+                    nodes.append(host.name)
+                elif argument[0] == host.incarnation and host.timers.get(argument[1]) == time:
+                    nodes.append(host.name)
+            if nodes or starting:
                 touched = tuple(node for node in self.world.nodes if node in nodes)
                 return Moment(time, tuple(arrivals), touched)
             loop.run(time)
@@ -115,25 +117,31 @@ class Stage(Story):
         """Let everything happen that happens next; AssertionError if an invariant breaks."""
         loop = self.world.loop
         time = loop.next
-        assert time is not None
-        for due, action, _ in loop.calls:
+        assert time is not None, "nothing happens any more"
+        for due, host, _ in self._calls():
             if due > time:
                 break
-            host = getattr(action, "__self__", None)
-            if isinstance(host, Host):
+            if host is not None:
                 self._digests.pop(host.name, None)
         loop.run(time)
+
+    def _calls(self) -> Iterator[tuple[int, Host | None, Any]]:
+        """What the loop will do: when, to which host, and with what: an arrival or an alarm. A
+        node that starts again is no host's affair."""
+        for time, action, argument in self.world.loop.calls:
+            owner = getattr(action, "__self__", None)
+            yield time, owner if isinstance(owner, Host) else None, argument
 
     def touch(self, node: NodeId) -> Host:
         """A host that something is about to be done to."""
         self._digests.pop(node, None)
         return self.world.hosts[node]
 
-    def restart(self, what: tuple[NodeId, str]) -> None:
+    def restart(self, what: tuple[NodeId, Storage]) -> None:
         """For the loop: start a node again."""
         node, storage = what
         self._digests.pop(node, None)
-        self.world.restart(node, "lost" if storage == "lost" else "kept")
+        self.world.restart(node, storage)
         self._quieten()
 
     def _quieten(self) -> None:
@@ -170,12 +178,12 @@ class Stage(Story):
             views.add(m.view.id)
         if len(views) > 1:
             return False
-        for _, action, argument in self.world.loop.calls:
-            if not isinstance(getattr(action, "__self__", None), Host):
-                return False  # A restart is to come.
-            if isinstance(argument[0], Transmission):
-                if argument[0].frame.origin.view not in views:
-                    return False
+        for _, owner, argument in self._calls():
+            if owner is None:
+                return False  # Somebody is about to start.
+            frame = argument[0].frame if isinstance(argument[0], Transmission) else None
+            if frame is not None and frame.origin.view not in views:
+                return False  # Of another view: it may end this one.
         return not hosts or self._said(live)
 
     def _said(self, live: tuple[NodeId, ...]) -> bool:
@@ -193,7 +201,7 @@ class Stage(Story):
                     name = (row.m_src, row.m_inc, (row.m_seq or 0) + i)
                     if any((kind, n, *name) not in done for kind in needed for n in numbers):
                         return False
-            elif row.kind == Kind.INSTALL and row.proc in numbers:
+            elif row.kind == Kind.INSTALL and row.c_kind == REGULAR and row.proc in numbers:
                 installed += 1
                 if installed == len(live):
                     break  # What is before was sent in older views.
@@ -202,24 +210,23 @@ class Stage(Story):
     def key(self, moment: Moment) -> int:
         """A number for the state; equal states have the same future and the same verdicts."""
         time = moment.time
-        hosts = []
+        hosts: list[tuple[object, ...]] = []
         for host in self.world.hosts.values():
+            stored = word(host.storage or b"")
             if not host.alive:
-                hosts.append((0, host.incarnation, word(host.storage or b"")))
+                hosts.append((host.incarnation, stored))
                 continue
-            core = self._digests.get(host.name)
-            if core is None:
-                core = self._digests[host.name] = digest(host.core)
+            if host.name not in self._digests:
+                self._digests[host.name] = digest(host.core)
             timers = [(word(name), _grain(at - time)) for name, at in sorted(host.timers.items())]
-            hosts.append((1, host.incarnation, word(host.storage or b""), core, *timers))
-        wire = []
-        for due, action, argument in self.world.loop.calls:
-            host = getattr(action, "__self__", None)
-            if not isinstance(host, Host):
+            hosts.append((host.incarnation, stored, self._digests[host.name], *timers))
+        wire: list[tuple[int, ...]] = []
+        for due, receiver, argument in self._calls():
+            if receiver is None:
                 wire.append((_grain(due - time), digest(argument)))
             elif isinstance(argument[0], Transmission):
-                wire.append((_grain(due - time), word(host.name), content(argument[0])))
-        return hash((self.history, tuple(hosts), tuple(wire), digest(self.world.cuts)))
+                wire.append((_grain(due - time), word(receiver.name), content(argument[0])))
+        return hash((self.history, *hosts, *wire, digest(self.world.cuts)))
 
     # Going back
 
@@ -292,10 +299,14 @@ def content(transmission: Transmission) -> int:
     return hash((digest(frame.origin), word(to), word(transmission.tag), digest(frame.message)))
 
 
-def _facts(row: Row) -> list[int]:
-    """What properties read of a row, apart from its kind."""
-    told = (row.proc, row.inc, *row[10:27], row.count)
-    return [digest(part) if type(part) is tuple else word("-") if part is None else int(part) for part in told]
+def _facts(row: Row) -> Iterator[int]:
+    """What properties read of a row, apart from its kind: whose it is, its message, key, level and
+    view, and how many messages it is about."""
+    for fact in (row.proc, row.inc, *row[_MESSAGE:_DIGEST], row.digest, row.count):
+        yield fact if type(fact) is int else digest(fact)
+
+
+_MESSAGE, _DIGEST = Row._fields.index("m_src"), Row._fields.index("digest")
 
 
 def _grain(ns: int) -> int:

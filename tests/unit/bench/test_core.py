@@ -1,0 +1,62 @@
+"""`roundelay bench core` and the ring of `bench sim`: that they run, and what they say."""
+
+import json
+
+import pytest
+
+from roundelay.bench import core, realtime
+from roundelay.cli import main
+from roundelay.group.engines import MODULES
+
+
+@pytest.mark.parametrize("packing", [False, True])
+@pytest.mark.parametrize("engine", sorted(MODULES))
+def test_every_engine_delivers_everything_everywhere(engine, packing):
+    """An engine that cannot run saturated on a static group must be named here."""
+    bench = core.Bench(engine, 400, packing=packing)
+    assert bench.run()
+    assert bench.deliveries == 400 * 5 * 5
+    assert bench.events >= bench.packets
+
+
+def test_packing_is_what_it_says():
+    plain, packed = (core.measure("totem", 400, packing=on) for on in (False, True))
+    assert plain.packets == plain.deliveries
+    assert packed.packets * 5 < packed.deliveries
+
+
+def test_an_engine_that_comes_to_rest_is_found_out(monkeypatch, capsys):
+    monkeypatch.setattr(core.Bench, "_perform", lambda self, node, effects: None)
+    assert not core.measure("totem", 10, packing=False).complete
+    assert main(["bench", "core", "--protocol", "totem", "--messages", "10", "--rounds", "1"]) == 0
+    assert "does not run saturated" in capsys.readouterr().out
+
+
+def test_the_command_compares_with_totem(capsys):
+    arguments = ["--protocol", "template", "--messages", "50", "--rounds", "1"]
+    assert main(["bench", "core", *arguments, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [(e["engine"], e["packing"]) for e in document["engines"]] == [
+        ("totem", False),
+        ("template", False),
+        ("totem", True),
+        ("template", True),
+    ]
+    assert document["engines"][0]["ratio"] == 1
+    assert main(["bench", "core", *arguments]) == 0
+    assert "ns/delivery" in capsys.readouterr().out
+
+
+def test_an_unknown_engine_is_a_sentence(capsys):
+    assert main(["bench", "core", "--protocol", "corosync"]) == 2
+    assert "no engine is called 'corosync'; there are: " in capsys.readouterr().err
+
+
+def test_a_ring_is_timed_in_three_ways(capsys):
+    arguments = ["bench", "sim", "--ring", "--rounds", "1", "--ring-seconds", "0.05"]
+    assert main([*arguments, "--json"]) == 0
+    paces = json.loads(capsys.readouterr().out)["ring"]
+    assert [pace["way"] for pace in paces] == list(realtime.WAYS)
+    assert paces[0]["rows"] == 0 < paces[1]["rows"] == paces[2]["rows"]
+    assert main(arguments) == 0
+    assert "times real time" in capsys.readouterr().out

@@ -1,0 +1,47 @@
+"""`roundelay sim swarm`: its document, its summary, and how it exits."""
+
+import json
+
+import pytest
+
+from roundelay.cli import main
+
+SWARM = ["sim", "swarm", "--protocol", "totem", "--static", "--jobs", "1"]
+
+
+def test_the_document_has_the_fields_that_scripts_rely_on(capsys):
+    assert main([*SWARM, "--seeds", "1", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["seeds"] == 1
+    for field in ("violations", "liveness_failures", "outside_envelope", "inconclusive"):
+        assert document[field] == 0
+    assert document["vacuous"] >= 0
+    assert len(document["trace_sha256"]) == 64
+    unreached = [goal for goal, told in document["coverage"].items() if not told["seeds"]]
+    assert document["uncovered"] == unreached
+
+
+def test_the_summary_names_what_was_never_reached(capsys):
+    assert main([*SWARM, "--seeds", "1", "--first", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "coverage: " in out
+    assert "never reached: " in out
+
+
+def test_a_long_campaign_fails_for_what_it_never_reached(capsys, monkeypatch):
+    monkeypatch.setattr("roundelay.sim.swarm.SEEDS_TO_COVER", 1)
+    assert main([*SWARM, "--seeds", "1", "--first", "3", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["uncovered"]
+    assert not document["failed"]
+
+
+@pytest.mark.parametrize("rules", ["paper", "link"])
+def test_rules_that_an_engine_does_not_have_are_refused(rules, capsys):
+    assert main([*SWARM, "--seeds", "1", "--rules", rules]) == 2
+    assert f"totem has safe rules only; leave out --rules {rules}" in capsys.readouterr().err
+
+
+def test_a_seed_can_be_read(capsys):
+    assert main([*SWARM, "--first", "7", "--show"]) == 0
+    assert "\nengine totem static" in capsys.readouterr().out
