@@ -466,11 +466,14 @@ def test_a_deaf_member_is_named_and_the_token_kept():
     """§6.2: whoever notices the failure to receive does not forward the token."""
     member = Member("a", fail_to_receive_visits=2)
     member.data(1, packet("b"))
-    for turn in range(1, 4):
+    for turn in range(1, 3):
         member.token(turn * 3, 1, aru=0, aru_id=2)
-    effects = member.token(12, 1, aru=0, aru_id=2)
+    effects = member.token(9, 1, aru=0, aru_id=2)
     assert Suspect(("c",), "it fails to receive") in effects
     assert sent(effects) == []
+    # The token is out of the ring: a copy of it, sent again by whoever passed it on, is nothing.
+    assert member.token(9, 1, aru=0, aru_id=2) == []
+    assert member.token(12, 1, aru=0, aru_id=2) == []
 
 
 # An idle ring, of which the paper says nothing

@@ -136,6 +136,8 @@ class Host:
         self._submits: deque[tuple[bytes, Service, tuple[NodeId, ...] | None]] = deque()
         self._due: deque[str] = deque()
         self._working = False
+        self._receiving = False
+        """The input in hand is a frame, whose cost is being paid."""
         self._busy_until = 0
 
     # Life and death
@@ -277,6 +279,7 @@ class Host:
         elif not self._due and not self._submits:
             return
         self._working = True
+        self._receiving = bool(self._inbox)
         start = max(self._world.loop.now, self._busy_until)
         self._world.loop.at(start + cost, self._finish, self.incarnation)
 
@@ -287,7 +290,9 @@ class Host:
         if self.paused:
             return  # Stopped in the middle of it: the input waits for `resume`.
         self._busy_until = self._world.loop.now
-        if self._inbox:
+        if self._inbox and not self._receiving:
+            pass  # A frame came meanwhile; it goes first, and has its own cost.
+        elif self._inbox:
             self._receive(self._inbox.popleft())
         elif self._due:
             timer = self._due.popleft()

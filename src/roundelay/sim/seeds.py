@@ -140,7 +140,7 @@ def _events(plan: Plan, length_ms: int) -> list[str]:
         kinds = ["crash"]
     if not kinds:
         return []
-    for _ in range(random.randint(1, 8)):
+    for _ in range(random.randint(2, 9)):
         at = random.randint(0, length_ms) * MS
         later = at + random.choice((1, 5, 30, 120, 400, 1000)) * MS
         MISHAPS[random.choice(kinds)](plan, at, later)
@@ -158,12 +158,15 @@ def _crash(plan: Plan, at: int, later: int) -> None:
 
 
 def _last_words(plan: Plan, at: int, later: int) -> None:
-    """A node crashes, and what it sent last reached nobody, or only one or two."""
+    """A node crashes, and what it sent last reached nobody, or not all, or with a gap."""
     node, *others = plan.random.sample(plan.nodes, len(plan.nodes))
-    heard = plan.random.randint(0, min(2, len(others) - 1))
-    before = at - plan.random.choice((2, 4)) * plan.rotation_ns
-    plan.at(before, f"lose DATA from={node} to={','.join(sorted(others[heard:]))}")
-    plan.at(before, f"submit {node} last{plan.service()}")
+    lost = sorted(others[plan.random.randint(0, min(2, len(others) - 1)) :])
+    before = at - plan.random.choice((1, 3)) * max(plan.rotation_ns, 2 * MS)
+    # Either all of it is lost, or one copy for each: of the first of two packets.
+    times = plan.random.choice(("", f" times={len(lost)}"))
+    plan.at(before, f"lose DATA from={node} to={','.join(lost)}{times}")
+    plan.at(before, f"submit {node} last")
+    plan.at(before, f"submit {node} words safe")
     plan.at(at - plan.rotation_ns, f"submit {others[0]} behind{plan.service()}")
     plan.at(at, f"crash {node}")
     plan.at(at + 400 * MS, "lose none")

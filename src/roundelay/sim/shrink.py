@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from roundelay.sim import polish
-from roundelay.sim.commands import SETTING_UP, Commands, cut, names, verb, without_node
+from roundelay.sim.commands import SETTING_UP, Commands, cut, length_ns, names, verb, without_node
 from roundelay.sim.ddmin import ddmin
 from roundelay.sim.explicit import Forced, fates, numbered, typed, without_chance
 from roundelay.sim.failure import Failure, Judge, Run, Watcher
 from roundelay.sim.faults import Fate
 from roundelay.sim.scenario import ScenarioError, parse, rewrite
 from roundelay.sim.story import StackFactory, Story
+from roundelay.sim.units import show_ns
 from roundelay.sim.watch import Watch
 from roundelay.trace.schema import Row
 
@@ -28,6 +29,9 @@ BUDGET = 400
 
 RESERVE = 20
 """Of these, for the last touches."""
+
+HASTY_NS = 1_000_000_000
+"""How long a run is waited for at first, at its end."""
 
 _KEPT = (*SETTING_UP, "seed", "nodes", "start", "run", "end")
 """Commands that are not simply taken out."""
@@ -136,15 +140,22 @@ class _Shrinker:
         self.runs += 1
         if self._progress is not None:
             self._progress(self.runs, self._budget)
-        try:
-            run = self._judge.run(commands, self._wanted)
-        except ScenarioError:
-            run = None
-        if run is None or not self._wanted.alike(run.failure):
+        run = self._fails(hasty) if (hasty := _hasty(commands)) != commands else None
+        if run is not None or hasty == commands:
+            run = self._fails(commands)
+        if run is None:
             self._failed.add(commands)
             return False
         self.best = run
         return True
+
+    def _fails(self, commands: Commands) -> Run | None:
+        """The run of these commands, if it fails alike."""
+        try:
+            run = self._judge.run(commands, self._wanted)
+        except ScenarioError:
+            return None
+        return run if self._wanted.alike(run.failure) else None
 
     def _attempt_with(self, commands: Commands, forced: Sequence[Forced]) -> bool:
         """The same with fates apart, in either form."""
@@ -266,6 +277,15 @@ class _Shrinker:
         for node in reversed(names(self.best.commands)):
             if len(names(self.best.commands)) > 1:
                 self._attempt(without_node(self.best.commands, node))
+
+
+def _hasty(commands: Commands) -> Commands:
+    """The same with less time at the end. What has not come about after all the time has not come
+    about by then either, so most runs that do not fail need not be waited for."""
+    hasty = f"end after={show_ns(HASTY_NS)}"
+    return tuple(
+        hasty if verb(c) == "end" and length_ns(c) > 2 * HASTY_NS else c for c in commands
+    )
 
 
 def _whole_ms(time_ns: int) -> int:
