@@ -82,7 +82,6 @@ from roundelay.membership.ring import Token
 from roundelay.membership.storage import STEP, last_seq, pack
 from roundelay.wire.primitives import WireError
 
-
 ALONE_VISITS_MAX = 100_000
 """More than a ring of one can need for all it may hold."""
 

@@ -16,13 +16,18 @@ Deviations: flow control does not count this node's own last visit against it, s
 one, and nobody accuses itself of failing to receive.
 """
 
+import struct
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from roundelay.core.value import value
-from roundelay.wire.primitives import I64_MAX, Reader, Writer
+from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
 
 P = TypeVar("P")
+
+_TOKEN = struct.Struct(">QQQIIHBH")
+REQUESTS_MAX = 1024
+"""That a token can carry at all."""
 
 NOBODY = 0xFFFF
 """aru_id when aru equals seq: nobody lacks anything."""
@@ -62,22 +67,28 @@ class Token:
     """Recovery: somebody has items left to exchange."""
 
     def write(self, w: Writer) -> None:
-        w.u64(self.token_seq)
-        w.u64(self.seq)
-        w.u64(self.aru)
-        w.u16(self.aru_id)
-        w.u16(len(self.requests))
+        w.rest(
+            _TOKEN.pack(
+                self.token_seq,
+                self.seq,
+                self.aru,
+                self.fcc,
+                self.backlog,
+                self.aru_id,
+                self.flag,
+                len(self.requests),
+            )
+        )
         for seq in self.requests:
             w.u64(seq)
-        w.u32(self.fcc)
-        w.u32(self.backlog)
-        w.flag(self.flag)
 
     @classmethod
     def read(cls, r: Reader) -> "Token":
-        token_seq, seq, aru, aru_id = r.u64(I64_MAX), r.u64(I64_MAX), r.u64(I64_MAX), r.u16()
-        requests = r.many(lambda: r.u64(I64_MAX), 1024)
-        return cls(token_seq, seq, aru, aru_id, requests, r.u32(), r.u32(), r.flag())
+        token_seq, seq, aru, fcc, backlog, aru_id, flag, count = r.fields(_TOKEN)
+        if max(token_seq, seq, aru) > I64_MAX or flag > 1 or count > REQUESTS_MAX:
+            raise WireError(Reason.MALFORMED, "a token out of range")
+        requests = tuple(r.u64(I64_MAX) for _ in range(count))
+        return cls(token_seq, seq, aru, aru_id, requests, fcc, backlog, flag == 1)
 
     def __str__(self) -> str:
         by = "" if self.aru_id == NOBODY else f" by #{self.aru_id}"

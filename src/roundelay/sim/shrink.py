@@ -283,9 +283,7 @@ def _hasty(commands: Commands) -> Commands:
     """The same with less time at the end. What has not come about after all the time has not come
     about by then either, so most runs that do not fail need not be waited for."""
     hasty = f"end after={show_ns(HASTY_NS)}"
-    return tuple(
-        hasty if verb(c) == "end" and length_ns(c) > 2 * HASTY_NS else c for c in commands
-    )
+    return tuple(hasty if verb(c) == "end" and length_ns(c) > 2 * HASTY_NS else c for c in commands)
 
 
 def _whole_ms(time_ns: int) -> int:

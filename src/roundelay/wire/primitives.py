@@ -122,6 +122,15 @@ class Reader:
     def u64(self, most: int = U64_MAX) -> int:
         return self._unpack(_U64, most)
 
+    def fields(self, form: struct.Struct) -> tuple[int, ...]:
+        """Several numbers at once; their ranges are the caller's to check."""
+        try:
+            fields = form.unpack_from(self._data, self._at)
+        except struct.error:
+            raise WireError(Reason.MALFORMED, "the message ends within a number") from None
+        self._at += form.size
+        return fields
+
     def flag(self) -> bool:
         return self.u8(1) == 1
 
