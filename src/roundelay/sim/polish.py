@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from roundelay.sim.commands import SETTING_UP, Commands, at, due_ns, later, length_ns, verb
-from roundelay.sim.units import show_ns
+from roundelay.sim.units import duration_ns, show_ns
 
 Still = Callable[[Commands], bool]
 
@@ -202,13 +202,19 @@ def _sooner(commands: Commands, since: int, by: int) -> Commands:
 
 
 def _round(command: str, unit: int) -> str:
-    """The command with its time rounded down, and a run's length up."""
+    """The command with its time rounded down, a run's length and a frame's delay up."""
     due = due_ns(command)
+    if verb(command) == "fate":
+        command = re.sub(r"(?<=delay=|.copy=)\S+", lambda m: _up(duration_ns(m[0]), unit), command)
     if verb(command) == "run":
-        return f"run {show_ns(-(-length_ns(command) // unit) * unit)}"
+        return f"run {_up(length_ns(command), unit)}"
     if verb(command) == "end":
         return f"end after={show_ns(length_ns(command))}"
     return command if due is None else at(due // unit * unit, later(command))
+
+
+def _up(time_ns: int, unit: int) -> str:
+    return show_ns(-(-time_ns // unit) * unit)
 
 
 def _sorted(commands: Iterable[str]) -> Iterator[str]:

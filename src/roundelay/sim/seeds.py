@@ -101,19 +101,21 @@ SAFE = (0, 20, 50, 100)
 
 
 def _network(random: Random) -> tuple[str, int]:
-    """The command, and about how long a frame takes."""
+    """The command, and about how long a frame takes, in nanoseconds."""
     kind = random.choice(("lan", "lan", "bus", "switched", "wan"))
-    jitter = random.choice(("0us", "20us", "300us"))
+    jitter_us = random.choice((0, 20, 300))
     match kind:
         case "bus":
-            return f"network bus rate=100Mbit jitter={jitter}", MS // 4
+            words, latency_us = "bus rate=100Mbit", 25
         case "switched":
-            return f"network switched jitter={jitter}", MS // 4
+            words, latency_us = "switched", 50
         case "wan":
-            latency_ms = random.randint(1, 4)
-            return f"network wan latency={latency_ms}ms jitter={jitter}", latency_ms * MS
+            latency_us = random.randint(1, 4) * 1000
+            words = f"wan latency={latency_us}us"
         case _:
-            return f"network lan latency={random.randint(20, 500)}us jitter={jitter}", MS // 2
+            latency_us = random.randint(20, 500)
+            words = f"lan latency={latency_us}us"
+    return f"network {words} jitter={jitter_us}us", (latency_us + jitter_us // 2) * 1000
 
 
 def _rates(random: Random) -> list[str]:
@@ -161,10 +163,10 @@ def _last_words(plan: Plan, at: int, later: int) -> None:
     """A node crashes, and what it sent last reached nobody, or not all, or with a gap."""
     node, *others = plan.random.sample(plan.nodes, len(plan.nodes))
     lost = sorted(others[plan.random.randint(0, min(2, len(others) - 1)) :])
-    before = at - plan.random.choice((1, 3)) * max(plan.rotation_ns, 2 * MS)
-    # Either all of it is lost, or one copy for each: of the first of two packets.
-    times = plan.random.choice(("", f" times={len(lost)}"))
-    plan.at(before, f"lose DATA from={node} to={','.join(lost)}{times}")
+    before = at - plan.random.choice((2 * plan.rotation_ns, 3 * MS))
+    # All of it is lost, or even what others repeat, or one copy for each: of the first packet.
+    lose = plan.random.choice((f"from={node}", "", f"from={node} times={len(lost)}"))
+    plan.at(before, f"lose DATA to={','.join(lost)} {lose}")
     plan.at(before, f"submit {node} last")
     plan.at(before, f"submit {node} words safe")
     plan.at(at - plan.rotation_ns, f"submit {others[0]} behind{plan.service()}")
@@ -178,13 +180,13 @@ def _ambush(plan: Plan, at: int, later: int) -> None:
     """After such a crash another node crashes, just when the next ring is being formed."""
     node, other = plan.random.sample(plan.nodes, 2)
     rest = [peer for peer in plan.nodes if peer != node]
-    plan.at(at - 4 * plan.rotation_ns, f"lose DATA from={node} to={','.join(rest)}")
-    plan.at(at - 4 * plan.rotation_ns, f"submit {node} gap")
-    plan.at(at - 2 * plan.rotation_ns, f"submit {other} behind{plan.service()}")
+    plan.at(at - 6 * plan.rotation_ns, f"lose DATA from={node} to={','.join(rest)}")
+    plan.at(at - 6 * plan.rotation_ns, f"submit {node} gap")
+    plan.at(at - 3 * plan.rotation_ns, f"submit {other} behind{plan.service()}")
     plan.at(at, f"crash {node}")
     plan.restart(at + MS, node)
     # About as many effects as it takes until everybody has everything and nobody has installed.
-    plan.at(at + MS, f"crash {other} after={plan.random.randint(21, 33)}")
+    plan.at(at + MS, f"crash {other} after={plan.random.randint(21, 31)}")
     plan.at(at + 400 * MS, "lose none")
     plan.restart(later + 400 * MS, other)
 

@@ -127,9 +127,8 @@ class _Shrinker:
         commands, forced = without_chance(self.best), fates(self.best)
         end_ns = _whole_ms(self.best.shown_ns)
         before = [each for each in forced if (each.time_ns or 0) <= end_ns]
-        return self._attempt_with(cut(commands, end_ns), before) or self._attempt_with(
-            commands, forced
-        )
+        short = not self._needs_end and self._attempt_with(cut(commands, end_ns), before)
+        return short or self._attempt_with(commands, forced)
 
     # Trying
 
@@ -176,8 +175,13 @@ class _Shrinker:
     def _shorten(self) -> None:
         """Leave out what came after the failure."""
         shorter = cut(self.best.commands, _whole_ms(self.best.shown_ns))
-        if shorter != self.best.commands:
+        if shorter != self.best.commands and not self._needs_end:
             self._attempt(shorter)
+
+    @property
+    def _needs_end(self) -> bool:
+        """Whether the failure is that something did not happen, which only an end can show."""
+        return self._wanted.property.startswith("L")
 
     def _narrow(self) -> None:
         """Take out all that can be spared, until no round finds anything."""

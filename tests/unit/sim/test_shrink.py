@@ -202,8 +202,8 @@ def always(commands):
         ),
         (
             polish.rounded,
-            ("at 1234567ns crash a", "run 2345us", "end after=8000ms"),
-            ("at 1ms crash a", "run 3ms", "end after=8s"),
+            ("at 1234567ns crash a", "fate a/X>b copy=1.2ms", "run 2345us", "end after=8000ms"),
+            ("at 1ms crash a", "fate a/X>b copy=2ms", "run 3ms", "end after=8s"),
         ),
         (
             polish.together,
