@@ -177,18 +177,20 @@ def _last_words(plan: Plan, at: int, later: int) -> None:
 
 
 def _ambush(plan: Plan, at: int, later: int) -> None:
-    """After such a crash another node crashes, just when the next ring is being formed."""
-    node, other = plan.random.sample(plan.nodes, 2)
-    rest = [peer for peer in plan.nodes if peer != node]
-    plan.at(at - 6 * plan.rotation_ns, f"lose DATA from={node} to={','.join(rest)}")
-    plan.at(at - 6 * plan.rotation_ns, f"submit {node} gap")
-    plan.at(at - 3 * plan.rotation_ns, f"submit {other} behind{plan.service()}")
-    plan.at(at, f"crash {node}")
-    plan.restart(at + MS, node)
-    # About as many effects as it takes until everybody has everything and nobody has installed.
-    plan.at(at + MS, f"crash {other} after={plan.random.randint(21, 31)}")
-    plan.at(at + 400 * MS, "lose none")
-    plan.restart(later + 400 * MS, other)
+    """Such a crash, and another just when the next ring is being formed; up to three times."""
+    for again in range(plan.random.randint(1, 3)):
+        start = at + again * 500 * MS
+        node, other = plan.random.sample(plan.nodes, 2)
+        rest = ",".join(peer for peer in plan.nodes if peer != node)
+        plan.at(start - 6 * plan.rotation_ns, f"lose DATA from={node} to={rest}")
+        plan.at(start - 6 * plan.rotation_ns, f"submit {node} gap")
+        plan.at(start - 3 * plan.rotation_ns, f"submit {other} behind{plan.service()}")
+        plan.at(start, f"crash {node}")
+        plan.restart(start + MS, node)
+        # About as many effects as until everybody has everything and nobody has installed.
+        plan.at(start + MS, f"crash {other} after={plan.random.randint(21, 31)}")
+        plan.at(start + 300 * MS, "lose none")
+        plan.restart(start + 300 * MS, other)
 
 
 def _partition(plan: Plan, at: int, later: int) -> None:
