@@ -208,6 +208,8 @@ def run(seed: int, protocol: str, *, static: bool = False, rules: str = "safe") 
         report = check(story.rows, story.manifest(text))
     except AssertionError as e:
         broken = str(e) or "unnamed"
+    except Exception as e:  # A core that raises anything is broken; the campaign goes on.
+        broken = f"{type(e).__name__}: {e}"
     evidence.close(story.rows)
     goals = catalogue(protocol, static=static)
     return Outcome(seed, text, story, broken, report, reached(evidence, goals))
