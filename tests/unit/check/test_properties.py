@@ -32,10 +32,18 @@ def _damaged_copy() -> Trace:
     return manifest, [rows[0], rows[1]._replace(digest=1)]
 
 
+def _lost_submission() -> Trace:
+    """What p submits is never sent; the first event of a run that goes well otherwise."""
+    manifest, rows = mini.parse("q!b q.b p.b end{p,q}")
+    lost = Row("submit", 0, 0, 0, gseq=0, layer="app", m_src=0, m_inc=0, m_seq=0)
+    return manifest, [row._replace(gseq=i) for i, row in enumerate([lost, *rows])]
+
+
 PLANTED: dict[str, Callable[[], Trace]] = {
     "T1": _lost_row,
     "L5": lambda: _two_layers("p+V1{p} p!a p.a p+V2{p}", 2),
     "L6": lambda: mini.parse("p!a q!b p#a=1 q#b=2 p$a=1 q$a=1 end{p,q}"),
+    "L7": _lost_submission,
     "E2": lambda: mini.parse("p!a pX qX end{r}"),
     "E3": lambda: mini.parse("p!a pX end{q}"),
     "E4": lambda: mini.parse("p!a pX end{q}"),
