@@ -24,7 +24,7 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 
 test: $(STAMP)
-	$(BIN)/pytest -n $(JOBS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal
 
 demo: $(STAMP)
 	@$(BIN)/roundelay demo
