@@ -50,14 +50,16 @@ def supply(count: int) -> Callable[[], str | None]:
 
 def visit(ring: Ring[str], token: Token, waiting: int = 0) -> Token:
     """Use a token and forward it."""
-    return ring.forward(ring.visit(token, waiting, supply(waiting)).token)
+    hop = ring.visit(token, waiting, supply(waiting)).token
+    ring.forward(hop)
+    return hop
 
 
 def test_new_packets_take_the_numbers_after_the_tokens():
     """§5: each new packet raises the token's seq by one; its sender has it from then on."""
     ring = a_ring(0, 1, 2)
     done = ring.visit(Token(7, seq=2, aru=2), 2, supply(2))
-    assert done.fresh == ((3, "new0"), (4, "new1"))
+    assert done.fresh == [(3, "new0"), (4, "new1")]
     assert (done.token.seq, done.token.aru, done.token.aru_id) == (4, 4, NOBODY)
     assert ring.aru == ring.high_seq == 4
 
@@ -111,7 +113,7 @@ def test_requests_are_served_by_whoever_can():
     """§5: what is here is sent again unchanged and leaves the list; the rest stays."""
     ring = a_ring(0, 1, 2)
     done = ring.visit(Token(1, seq=3, aru=0, aru_id=1, requests=(1, 2, 3)), 0, supply(0))
-    assert done.again == ((1, "p1"), (2, "p2"))
+    assert done.again == [(1, "p1"), (2, "p2")]
     assert done.token.requests == (3,)
 
 
@@ -220,7 +222,8 @@ def test_the_counters_of_the_token_are_sums_over_the_ring():
         for other in rings:
             for seq, packet in done.fresh:
                 other.store(seq, packet)
-        token = rings[me].forward(done.token)
+        token = done.token
+        rings[me].forward(token)
         assert token.fcc == sum(ring.sent for ring in rings) <= 10
         assert token.backlog == sum(ring.left for ring in rings)
     assert waiting == [0, 0, 0]

@@ -137,6 +137,20 @@ class Core(Protocol[M]):
         """Accept a message of the application, or raise `QueueFullError` and change nothing."""
         ...
 
+    def accept(
+        self,
+        payload: bytes,
+        service: Service = Service.AGREED,
+        destinations: tuple[NodeId, ...] | None = None,
+    ) -> int:
+        """The first half of `submit`, for drivers that take in many messages at a time: queue
+        it, or raise, and return its number. Nothing happens until `flush`."""
+        ...
+
+    def flush(self) -> list[Effect[M]]:
+        """The second half: let go of what was accepted."""
+        ...
+
     def receive(self, origin: Origin, message: M) -> list[Effect[M]]: ...
 
     def expire(self, timer: str) -> list[Effect[M]]: ...

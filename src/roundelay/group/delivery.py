@@ -4,14 +4,15 @@ Packets become messages at their index in the view's order, own ones become rece
 view did not deliver goes back into the queue.
 """
 
-from dataclasses import replace
 from typing import Any
 
 from roundelay.core.contract import Boot, Engine
 from roundelay.core.effects import Deliver, Effect, Install, Kind, Receipt, Record
-from roundelay.core.ids import NodeId, Packet, Service
+from roundelay.core.ids import NodeId, Packet, Service, Span, View
 from roundelay.group.assembler import Assembler
 from roundelay.group.packer import GroupConfig, Packer
+
+_WITHDRAW = Kind.WITHDRAW
 
 
 class Delivery:
@@ -26,6 +27,8 @@ class Delivery:
         self._node = boot.node
         self._incarnation = boot.incarnation
         self._assembler = Assembler(config.message_bytes_max)
+        self._told = 0
+        """Messages accepted before this number were recorded."""
 
     def serve(self, engine: Engine[Any]) -> None:
         """Say which engine orders what is submitted here."""
@@ -33,39 +36,62 @@ class Delivery:
 
     def submit(
         self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
-    ) -> Record:
+    ) -> list[Effect[Any]]:
         """Queue a message, or raise; the record says under which number."""
+        number = self.accept(payload, service, destinations)
+        span = Span(self._node, self._incarnation, number)
+        record = Record(Kind.SUBMIT, Packet(span, service, payload, destinations))
+        if number == self._told:
+            self._told += 1
+            return [record]
+        return self.accepted()  # Others came before it: one record tells of all.
+
+    def accept(
+        self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
+    ) -> int:
+        """Queue a message, or raise; `accepted` tells of it."""
         if destinations is not None and not self._selective:
             raise ValueError("this engine delivers to everybody; submit without destinations")
-        span = self.packer.put(payload, service, destinations)
-        return Record(Kind.SUBMIT, Packet(span, service, payload, destinations))
+        return self.packer.put(payload, service, destinations)
+
+    def accepted(self) -> list[Effect[Any]]:
+        """The record of messages accepted since the last one; none if there are none."""
+        first, self._told = self._told, self.packer.next
+        count = self._told - first
+        if not count:
+            return []
+        return [Record(Kind.SUBMIT, Span(self._node, self._incarnation, first, count))]
 
     def finish(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
         """Effects of the layers below as the driver gets them."""
         finished: list[Effect[Any]] = []
         for effect in effects:
-            match effect:
-                case Deliver():
-                    self._deliver(effect, finished)
-                case Install():
-                    finished.append(effect)
-                    if not effect.view.transitional:
-                        self.index = 0
-                        self._assembler.forget()
-                        self.packer.resume()
-                case Record() if effect.kind is Kind.WITHDRAW:
-                    assert isinstance(effect.subject, Packet)
-                    self.packer.put_back(effect.subject)
-                    finished.append(effect)
-                case _:
-                    finished.append(effect)
+            if type(effect) is Deliver:
+                self._deliver(effect, finished)
+                continue
+            finished.append(effect)
+            if type(effect) is Install:
+                self._enter(effect.view)
+            elif type(effect) is Record and effect.kind is _WITHDRAW:
+                assert isinstance(effect.subject, Packet)
+                self.packer.put_back(effect.subject)
         return finished
 
+    def _enter(self, view: View) -> None:
+        if not view.transitional:
+            self.index = 0
+            self._assembler.forget()
+            self.packer.resume()
+
     def _deliver(self, effect: Deliver, finished: list[Effect[Any]]) -> None:
-        span = effect.packet.span
-        payloads = self._assembler.take(effect.packet)
-        finished.append(replace(effect, index=self.index, payloads=payloads))
-        if span.node == self._node and span.incarnation == self._incarnation and span.count:
-            self.packer.delivered(span)
+        packet = effect.packet
+        node, incarnation, _, count = span = packet.span
+        if node == self._node and incarnation == self._incarnation and count:
+            # Own messages are at hand; only those that went in pieces are put together.
+            payloads = self.packer.delivered(span) or self._assembler.take(packet)
+            finished.append(Deliver(packet, effect.view, effect.key, self.index, payloads))
             finished.append(Receipt(span, effect.view, self.index))
-        self.index += span.count
+        else:
+            payloads = self._assembler.take(packet)
+            finished.append(Deliver(packet, effect.view, effect.key, self.index, payloads))
+        self.index += count

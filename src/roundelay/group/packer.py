@@ -59,11 +59,21 @@ class Packer:
                 f"it must be more than {PIECE_OVERHEAD_BYTES}"
             )
         self._piece_bytes = self._config.packet_bytes - PIECE_OVERHEAD_BYTES
-        self._next = 0
+        self.next = 0
+        """The number of the next message."""
         self._queue: deque[Packet | _Large] = deque()
         self._open: list[bytes] = []
-        self._open_bytes = 0
-        self._open_kind: tuple[Service, tuple[NodeId, ...] | None] | None = None
+        """The packet being filled, its service and its destinations."""
+        self._service: Service | None = None
+        self._destinations: tuple[NodeId, ...] | None = None
+        self._room = -1
+        """The largest message that still fits it; none if it is closed."""
+        self._slots = 0
+        """How many messages it may hold."""
+        self._whole_bytes = self._config.packet_bytes - 1 - MESSAGE_OVERHEAD_BYTES
+        """The largest message that goes in one packet."""
+        self._contents: dict[int, tuple[bytes, ...]] = {}
+        """The messages of packets that were not delivered yet, by the number of the first."""
         self._piece = 0
         """Pieces already pulled of the large message at the head of the queue."""
         self._flying: dict[int, _Large] = {}
@@ -73,32 +83,48 @@ class Packer:
         """That the queue will give, pieces counted one by one."""
         self._bytes = 0
         self._messages = 0
+        """In the queue; those in the open packet come on top."""
 
-    def put(
-        self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
-    ) -> Span:
-        """Accept a message; returns its identity."""
-        size = len(payload)
-        if size > self._config.message_bytes_max:
-            raise ValueError(
-                f"a message of {size} bytes; the limit is {self._config.message_bytes_max}"
-            )
-        if self._messages >= self._config.queue_messages or (
-            self._bytes and self._bytes + size > self._config.queue_bytes
+    def put(self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None) -> int:
+        """Accept a message; returns its number."""
+        number, size, content = self.next, len(payload), self._open
+        if (
+            size <= self._room
+            and service is self._service
+            and destinations == self._destinations
+            and len(content) < self._slots
         ):
-            raise QueueFullError(f"{self._messages} messages, {self._bytes} bytes wait to be sent")
-        span = Span(self._node, self._incarnation, self._next)
-        if size + MESSAGE_OVERHEAD_BYTES + 1 > self._config.packet_bytes:
-            self._close()
-            large = _Large(span, service, payload, destinations, checksum(payload))
-            self._queue.append(large)
-            self._packets += self._pieces(large)
+            content.append(payload)
+            self._room -= size + MESSAGE_OVERHEAD_BYTES
         else:
-            self._add(payload, (service, destinations))
-        self._next += 1
-        self._bytes += size
+            self._put_apart(payload, service, destinations)
+        self.next = number + 1
+        return number
+
+    def _put_apart(
+        self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
+    ) -> None:
+        """Begin a packet with a message, or cut it into pieces; the limits are tested here."""
+        config, size = self._config, len(payload)
+        if size > config.message_bytes_max:
+            raise ValueError(f"a message of {size} bytes; the limit is {config.message_bytes_max}")
+        messages = self._messages + len(self._open)
+        waits = self._bytes + sum(map(len, self._open))
+        if messages >= config.queue_messages or (waits and waits + size > config.queue_bytes):
+            raise QueueFullError(f"{messages} messages, {waits} bytes wait to be sent")
+        self._close()
+        if size <= self._whole_bytes:
+            self._open = [payload]
+            self._service, self._destinations = service, destinations
+            self._room = self._whole_bytes - size - MESSAGE_OVERHEAD_BYTES
+            self._slots = min(config.packet_messages, config.queue_messages - messages)
+            return
+        span = Span(self._node, self._incarnation, self.next)
+        large = _Large(span, service, payload, destinations, checksum(payload))
+        self._queue.append(large)
+        self._packets += self._pieces(large)
         self._messages += 1
-        return span
+        self._bytes += size
 
     @property
     def waiting(self) -> int:
@@ -118,9 +144,11 @@ class Packer:
         self._bytes -= len(head.body)
         return head
 
-    def delivered(self, span: Span) -> None:
-        """Own messages were delivered here: pieces of them need not be kept."""
+    def delivered(self, span: Span) -> tuple[bytes, ...] | None:
+        """Own messages were delivered here: what was kept of them is given up. Returns them,
+        unless they went in pieces."""
         self._flying.pop(span.first, None)
+        return self._contents.pop(span.first, None)
 
     def put_back(self, packet: Packet) -> None:
         """The old view did not deliver an own packet; `resume` sends it again."""
@@ -142,29 +170,22 @@ class Packer:
         self._back = []
         self._flying = {}
 
-    def _add(self, payload: bytes, kind: tuple[Service, tuple[NodeId, ...] | None]) -> None:
-        cost = len(payload) + MESSAGE_OVERHEAD_BYTES
-        full = self._open_bytes + cost + 1 > self._config.packet_bytes
-        if full or kind != self._open_kind or len(self._open) >= self._config.packet_messages:
-            self._close()
-        self._open_kind = kind
-        self._open.append(payload)
-        self._open_bytes += cost
-
     def _close(self) -> None:
         """Encode the open packet; its first message is as many back as it holds."""
         if not self._open:
             return
-        assert self._open_kind is not None
-        service, destinations = self._open_kind
+        assert self._service is not None
         count = len(self._open)
-        span = Span(self._node, self._incarnation, self._next - count, count)
+        first = self.next - count
         body = pack(self._open)
-        self._queue.append(Packet(span, service, body, destinations))
+        span = Span(self._node, self._incarnation, first, count)
+        self._queue.append(Packet(span, self._service, body, self._destinations))
+        self._contents[first] = tuple(self._open)
         self._packets += 1
-        self._bytes += len(body) - (self._open_bytes - MESSAGE_OVERHEAD_BYTES * count)
+        self._messages += count
+        self._bytes += len(body)
         self._open = []
-        self._open_bytes = 0
+        self._room = -1
 
     def _pieces(self, large: _Large) -> int:
         return -(-len(large.payload) // self._piece_bytes)

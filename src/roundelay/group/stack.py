@@ -10,7 +10,7 @@ from roundelay.group.delivery import Delivery
 from roundelay.group.packer import GroupConfig
 from roundelay.membership.config import MembershipConfig
 from roundelay.membership.machine import Membership
-from roundelay.membership.messages import FIRST_TAG, MembershipCodec, Message
+from roundelay.membership.messages import FIRST_TAG, MESSAGES, MembershipCodec
 
 
 class StackCodec:
@@ -22,7 +22,7 @@ class StackCodec:
         self.tags: Mapping[int, str] = {**engine.tags, **self._membership.tags}
 
     def encode(self, message: Any) -> tuple[int, bytes]:
-        if isinstance(message, Message):
+        if type(message) in MESSAGES:
             return self._membership.encode(message)
         return self._engine.encode(message)
 
@@ -62,7 +62,18 @@ class Stack:
         destinations: tuple[NodeId, ...] | None = None,
     ) -> list[Effect[Any]]:
         accepted = self.delivery.submit(payload, service, destinations)
-        return [accepted, *self._finish(self.membership.submit())]
+        return [*accepted, *self._finish(self.membership.submit())]
+
+    def accept(
+        self,
+        payload: bytes,
+        service: Service = Service.AGREED,
+        destinations: tuple[NodeId, ...] | None = None,
+    ) -> int:
+        return self.delivery.accept(payload, service, destinations)
+
+    def flush(self) -> list[Effect[Any]]:
+        return [*self.delivery.accepted(), *self._finish(self.membership.submit())]
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
         return self._finish(self.membership.receive(origin, message))

@@ -49,7 +49,18 @@ class StaticStack:
         destinations: tuple[NodeId, ...] | None = None,
     ) -> list[Effect[Any]]:
         accepted = self.delivery.submit(payload, service, destinations)
-        return [accepted, *self.delivery.finish(self.engine.submit())]
+        return [*accepted, *self.delivery.finish(self.engine.submit())]
+
+    def accept(
+        self,
+        payload: bytes,
+        service: Service = Service.AGREED,
+        destinations: tuple[NodeId, ...] | None = None,
+    ) -> int:
+        return self.delivery.accept(payload, service, destinations)
+
+    def flush(self) -> list[Effect[Any]]:
+        return [*self.delivery.accepted(), *self.delivery.finish(self.engine.submit())]
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
         if origin.view != self.view.id or origin.node not in self.view.members:

@@ -25,7 +25,7 @@ class Step:
 
     sends: tuple[RingItem, ...]
     token: Token
-    """To be forwarded, stamped."""
+    """To be forwarded."""
     accused: NodeId | None
     install: bool
     """Everybody has everything: install after forwarding."""
@@ -103,7 +103,8 @@ class Recovery:
         if self.install_seq is not None and self._count >= 2:
             self.complete = self.complete or self.ring.aru >= self.install_seq
         accused = None if visit.accused is None else self.members[visit.accused]
-        hop = token if accused is not None else self.ring.forward(token)
+        if accused is None:
+            self.ring.forward(token)
         install = (
             accused is None
             and self._count >= 3
@@ -112,7 +113,7 @@ class Recovery:
         )
         assert not install or (self.complete and not self._queue), "installing before the end"
         sends = tuple(item for _, item in (*visit.again, *visit.fresh))
-        return Step(sends, hop, accused, install)
+        return Step(sends, token, accused, install)
 
     def _flag(self, token: Token) -> Token:
         """§7.1: set while items are left here; cleared by whoever set it."""

@@ -17,15 +17,16 @@ one, and nobody accuses itself of failing to receive.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from roundelay.core.value import value
-from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
+from roundelay.wire.primitives import I64_MAX, Reason, WireError
 
 P = TypeVar("P")
 
 _TOKEN = struct.Struct(">QQQIIHBH")
+_HOPS_MAX = I64_MAX - 1
 REQUESTS_MAX = 1024
 """That a token can carry at all."""
 
@@ -66,28 +67,35 @@ class Token:
     flag: bool = False
     """Recovery: somebody has items left to exchange."""
 
-    def write(self, w: Writer) -> None:
-        w.rest(
-            _TOKEN.pack(
-                self.token_seq,
-                self.seq,
-                self.aru,
-                self.fcc,
-                self.backlog,
-                self.aru_id,
-                self.flag,
-                len(self.requests),
-            )
+    def encode(self) -> bytes:
+        requests = self.requests
+        head = _TOKEN.pack(
+            self.token_seq,
+            self.seq,
+            self.aru,
+            self.fcc,
+            self.backlog,
+            self.aru_id,
+            self.flag,
+            len(requests),
         )
-        for seq in self.requests:
-            w.u64(seq)
+        return head + struct.pack(f">{len(requests)}Q", *requests) if requests else head
 
     @classmethod
-    def read(cls, r: Reader) -> "Token":
-        token_seq, seq, aru, fcc, backlog, aru_id, flag, count = r.fields(_TOKEN)
-        if max(token_seq, seq, aru) > I64_MAX or flag > 1 or count > REQUESTS_MAX:
+    def decode(cls, data: bytes, start: int) -> "Token":
+        """The token that is all of `data[start:]`, or WireError."""
+        try:
+            fields = _TOKEN.unpack_from(data, start)
+        except struct.error:
+            raise WireError(Reason.MALFORMED, "the token is too short") from None
+        token_seq, seq, aru, fcc, backlog, aru_id, flag, count = fields
+        if token_seq > _HOPS_MAX or seq > I64_MAX or aru > seq or flag > 1 or count > REQUESTS_MAX:
             raise WireError(Reason.MALFORMED, "a token out of range")
-        requests = tuple(r.u64(I64_MAX) for _ in range(count))
+        if len(data) - start != _TOKEN.size + 8 * count:
+            raise WireError(Reason.MALFORMED, "requests that do not fit their number")
+        requests = struct.unpack_from(f">{count}Q", data, start + _TOKEN.size) if count else ()
+        if count and max(requests) > I64_MAX:
+            raise WireError(Reason.MALFORMED, "a request out of range")
         return cls(token_seq, seq, aru, aru_id, requests, fcc, backlog, flag == 1)
 
     def __str__(self) -> str:
@@ -101,12 +109,12 @@ class Token:
 class Visit(Generic[P]):
     """What one visit of the token did."""
 
-    again: tuple[tuple[int, P], ...]
+    again: Sequence[tuple[int, P]]
     """Packets to retransmit, with their numbers."""
-    fresh: tuple[tuple[int, P], ...]
+    fresh: Sequence[tuple[int, P]]
     """New packets, with their numbers."""
     token: Token
-    """To be forwarded; `Ring.forward` stamps it."""
+    """To be forwarded, one hop further."""
     accused: int | None
     """The member whose failure to receive holds everybody up; then nothing is forwarded."""
 
@@ -117,6 +125,7 @@ class Ring(Generic[P]):
     def __init__(self, me: int, size: int, config: RingConfig) -> None:
         self.me = me
         self.size = size
+        self.successor = (me + 1) % size
         self.config = config
         self.have: dict[int, P] = {}
         """Packets held, by sequence number: everything above `discarded` that came."""
@@ -135,18 +144,18 @@ class Ring(Generic[P]):
         self._stalled_aru = 0
         self._stalled_visits = 0
 
-    @property
-    def successor(self) -> int:
-        return (self.me + 1) % self.size
-
     def store(self, seq: int, packet: P) -> bool:
         """Keep a packet; False if it was known, or is too far ahead to be true."""
-        if seq <= self.discarded or seq in self.have or seq > self.limit:
+        have = self.have
+        if seq <= self.discarded or seq in have or seq > self.limit:
             return False
-        self.have[seq] = packet
-        self.high_seq = max(self.high_seq, seq)
-        while self.aru + 1 in self.have:
-            self.aru += 1
+        have[seq] = packet
+        if seq > self.high_seq:
+            self.high_seq = seq
+        if seq == self.aru + 1:
+            while seq + 1 in have:
+                seq += 1
+            self.aru = seq
         return True
 
     @property
@@ -162,62 +171,64 @@ class Ring(Generic[P]):
         self, token: Token, waiting: int, pull: Callable[[], P | None], *, accuse: bool = True
     ) -> Visit[P]:
         """Use the token: serve requests, send what waits, say what is missing here."""
-        allowed = self._allowed(token)
-        again = tuple((seq, self.have[seq]) for seq in token.requests if seq in self.have)[:allowed]
-        served = {seq for seq, _ in again}
-        limit = min(self._share(token, waiting), allowed - len(again))
-        limit = min(limit, self.config.buffer_packets - (token.seq - self.discarded))
+        seq, requests = token.seq, token.requests
+        again: list[tuple[int, P]] = []
         fresh: list[tuple[int, P]] = []
-        seq = token.seq
-        while len(fresh) < limit and (packet := pull()) is not None:
-            seq += 1
-            fresh.append((seq, packet))
-            stored = self.store(seq, packet)
-            assert stored, f"a new packet got the number {seq}, which was taken"
-        self.high_seq = max(self.high_seq, seq)
+        if requests or waiting:  # Most visits of an idle ring find neither.
+            allowed = self._allowed(token)
+            again = [(wanted, self.have[wanted]) for wanted in requests if wanted in self.have]
+            del again[allowed:]
+            limit = min(
+                self._share(token, waiting),
+                allowed - len(again),
+                self.config.buffer_packets - (seq - self.discarded),
+            )
+            while len(fresh) < limit and (packet := pull()) is not None:
+                seq += 1
+                fresh.append((seq, packet))
+                stored = self.store(seq, packet)
+                assert stored, f"a new packet got the number {seq}, which was taken"
+        if seq > self.high_seq:
+            self.high_seq = seq
+        if requests or self.aru < token.seq:
+            requests = self._requests(token, again)
         aru, aru_id = self._lower(token, seq)
         accused = self._stalled(aru, aru_id) if accuse else None
-        left = waiting - len(fresh)
+        sent, left = len(again) + len(fresh), waiting - len(fresh)
+        fcc = token.fcc + sent - self.sent
+        backlog = token.backlog + left - self.left
         visited = Token(
-            token.token_seq,
+            token.token_seq + 1,
             seq,
             aru,
             aru_id,
-            self._requests(token, served),
-            max(0, token.fcc + len(again) + len(fresh) - self.sent),
-            max(0, token.backlog + left - self.left),
+            requests,
+            fcc if fcc > 0 else 0,
+            backlog if backlog > 0 else 0,
             token.flag,
         )
-        assert visited.aru <= visited.seq, f"aru {visited.aru} is past seq {visited.seq}"
+        assert aru <= seq, f"aru {aru} is past seq {seq}"
         assert aru_id != NOBODY or aru == seq, f"nobody lacks anything, and aru is {aru} of {seq}"
         assert self.discarded <= self.aru <= self.high_seq, "received more than there is"
-        self.sent = len(again) + len(fresh)
+        self.sent = sent
         self.left = left
-        return Visit(again, tuple(fresh), visited, accused)
+        return Visit(again, fresh, visited, accused)
 
-    def forward(self, token: Token) -> Token:
-        """The token as it goes on, remembered; moves the safe line."""
-        hop = Token(
-            token.token_seq + 1,
-            token.seq,
-            token.aru,
-            token.aru_id,
-            token.requests,
-            token.fcc,
-            token.backlog,
-            token.flag,
-        )
-        self.token_seq = hop.token_seq
-        self.last = hop
-        self.safe_line = max(self.safe_line, min(token.aru, self._last_aru))
-        self._last_aru = token.aru
-        return hop
+    def forward(self, token: Token) -> None:
+        """Remember the token as it goes on; moves the safe line."""
+        self.token_seq = token.token_seq
+        self.last = token
+        aru = token.aru
+        safe = aru if aru < self._last_aru else self._last_aru
+        if safe > self.safe_line:
+            self.safe_line = safe
+        self._last_aru = aru
 
     def discard(self, upto: int) -> None:
         """Forget packets that nobody will ask for again."""
-        while self.discarded < upto:
-            self.discarded += 1
-            del self.have[self.discarded]
+        for seq in range(self.discarded + 1, upto + 1):
+            del self.have[seq]
+        self.discarded = max(self.discarded, upto)
 
     def _allowed(self, token: Token) -> int:
         """§8: how many packets this visit may send, retransmissions included."""
@@ -233,22 +244,24 @@ class Ring(Generic[P]):
 
     def _lower(self, token: Token, seq: int) -> tuple[int, int]:
         """§5.1: lower aru to what is here, or raise it if it was this node that held it down."""
-        if self.aru < token.aru or token.aru_id in (self.me, NOBODY):
+        aru, aru_id = token.aru, token.aru_id
+        if self.aru < aru or aru_id == NOBODY or aru_id == self.me:
             return self.aru, NOBODY if self.aru == seq else self.me
-        return token.aru, token.aru_id
+        return aru, aru_id
 
     def _stalled(self, aru: int, aru_id: int) -> int | None:
         """§6.2: count visits without progress, and name who is behind it."""
-        if aru == self._stalled_aru and aru_id != NOBODY:
-            self._stalled_visits += 1
-        else:
+        if aru_id == NOBODY or aru != self._stalled_aru:
             self._stalled_visits = 0
-        self._stalled_aru = aru
+            self._stalled_aru = aru
+            return None
+        self._stalled_visits += 1
         stalled = self._stalled_visits > self.config.fail_to_receive_visits
         return aru_id if stalled and aru_id != self.me else None
 
-    def _requests(self, token: Token, served: set[int]) -> tuple[int, ...]:
+    def _requests(self, token: Token, again: Sequence[tuple[int, P]]) -> tuple[int, ...]:
         """What others still lack, and what is lacking here, lowest first."""
+        served = {seq for seq, _ in again}
         wanted = {seq for seq in token.requests if seq not in served and seq > self.discarded}
         for seq in range(self.aru + 1, token.seq + 1):
             if len(wanted) >= self.config.requests_max:

@@ -104,26 +104,25 @@ class TotemCodec:
     tags: Mapping[int, str] = {1: "TOKEN", 2: "DATA", 3: "HOLDCANCEL"}
 
     def encode(self, message: Message) -> tuple[int, bytes]:
-        w = Writer()
         match message:
+            case TokenPass():
+                return 1, message.token.encode()
             case Data():
+                w = Writer()
                 w.u64(message.seq)
                 write_packet(w, message.packet)
                 return 2, w.done()
-            case TokenPass():
-                message.token.write(w)
-                return 1, w.done()
             case HoldCancel():
                 return 3, b""
             case _:
                 assert_never(message)
 
     def decode(self, tag: int, data: bytes, start: int) -> Message:
+        if tag == 1:
+            return TokenPass(Token.decode(data, start))
         r = Reader(data, start)
         message: Message
         match tag:
-            case 1:
-                message = TokenPass(Token.read(r))
             case 2:
                 message = Data(r.u64(I64_MAX), read_packet(r))
             case 3:
@@ -145,6 +144,9 @@ class TotemEngine:
         self.config = config or Config()
         self._outlet = outlet
         self._out: list[Effect[Message]] = []
+        # Effects that every visit repeats.
+        self._arm_loss = SetTimer(LOSS, self.config.token_loss_s)
+        self._arm_retransmit = SetTimer(RETRANSMIT, self.config.token_retransmit_s)
 
     def start(self, view: View) -> list[Effect[Message]]:
         self.view = view
@@ -164,10 +166,13 @@ class TotemEngine:
         self.claimed = 0
         """Up to here this node has claimed that all have everything."""
         self._cancelled = False
+        self._successor = view.members[self.ring.successor]
+        self._acquire = Record(Kind.TOKEN, view=view.id, tag="acquire")
+        self._release_row = Record(Kind.TOKEN, view=view.id, tag="release")
         if self.ring.size == 1:
             self._visit_alone()
         else:
-            self._emit(SetTimer(LOSS, self.config.token_loss_s))
+            self._emit(self._arm_loss)
             if self.ring.me == 0:
                 self._visit(Token(0))
         return self._drain()
@@ -221,33 +226,32 @@ class TotemEngine:
         if not self.ring.store(m.seq, m.packet) or self.frozen:
             return
         if self.ring.last is not None and m.seq > self.ring.last.seq and self.held is None:
-            # Proof that the token went on after us.
-            self._emit(SetTimer(RETRANSMIT, self.config.token_retransmit_s))
+            self._emit(self._arm_retransmit)  # Proof that the token went on after us.
         self._deliver()
 
     def _on_token(self, token: Token) -> None:
         over = self.frozen or self.stopped
         if over or self.held is not None or not self.ring.accepts(token):
             return
-        self._emit(SetTimer(LOSS, self.config.token_loss_s))
-        self._emit(CancelTimer(RETRANSMIT))
-        self._emit(Record(Kind.TOKEN, view=self.view.id, tag="acquire"))
+        self._out += (self._arm_loss, self._acquire)
+        self._cancelled = False
+        ring, seq = self.ring, token.seq
         quiet = (
-            token.seq == self.ring.high_seq
-            and token.aru == token.seq
-            and self.ring.aru == token.seq
+            token.aru == seq == ring.high_seq == ring.aru
             and not token.requests
             and not token.backlog
             and not self._outlet.waiting
-            and self.ring.last is not None
-            and self.ring.last.seq == token.seq
+            and ring.last is not None
+            and ring.last.seq == seq
         )
         self.idle = self.idle + 1 if quiet else 0
-        self._cancelled = False
-        rests_here = self.last_sender == self.node
-        settled = self.ring.safe_line == token.seq
-        if self.idle > self.config.idle_rotations and rests_here and settled:
+        if (
+            self.idle > self.config.idle_rotations
+            and self.last_sender == self.node
+            and ring.safe_line == seq
+        ):
             self.held = token
+            self._emit(CancelTimer(RETRANSMIT))
             self._emit(SetTimer(HOLD, self.config.token_hold_s))
         else:
             self._use(token)
@@ -263,7 +267,7 @@ class TotemEngine:
 
     def _visit(self, token: Token) -> None:
         """A token that did not come over the wire: the first."""
-        self._emit(Record(Kind.TOKEN, view=self.view.id, tag="acquire"))
+        self._emit(self._acquire)
         self._use(token)
 
     def _use(self, token: Token) -> None:
@@ -271,14 +275,17 @@ class TotemEngine:
         visit = self.ring.visit(token, self._outlet.waiting, self._outlet.pull)
         for seq, packet in visit.again:
             self._emit(Send(Data(seq, packet), self.view.id))
-        self._originate(visit.fresh)
-        self._emit(Record(Kind.TOKEN, view=self.view.id, tag="release"))
+        if visit.fresh:
+            self._originate(visit.fresh)
+        self._emit(self._release_row)
         if visit.accused is not None:
             self.stopped = True
             accused = self.view.members[visit.accused]
+            self._emit(CancelTimer(RETRANSMIT))
             self._emit(Suspect((accused,), "it fails to receive"))
             return
-        self._send_token(self.ring.forward(visit.token))
+        self.ring.forward(visit.token)
+        self._send_token(visit.token)
         self._deliver()
         self._settle()
 
@@ -291,9 +298,8 @@ class TotemEngine:
             self.last_sender = self.node
 
     def _send_token(self, token: Token) -> None:
-        successor = self.view.members[self.ring.successor]
-        self._emit(Send(TokenPass(token), self.view.id, successor))
-        self._emit(SetTimer(RETRANSMIT, self.config.token_retransmit_s))
+        passed = Send(TokenPass(token), self.view.id, self._successor)
+        self._out += (passed, self._arm_retransmit)
 
     def _visit_alone(self) -> None:
         """A ring of one: each packet is ordered, safe and delivered as it comes."""
@@ -301,22 +307,27 @@ class TotemEngine:
         while self._outlet.waiting:
             visit = self.ring.visit(token, self._outlet.waiting, self._outlet.pull)
             self._originate(visit.fresh)
-            token = self.ring.forward(self.ring.forward(visit.token))  # Two rotations at once.
+            token = visit.token
+            for _ in range(2):  # Two rotations at once.
+                self.ring.forward(token)
             self._deliver()
             self._settle()
 
     def _deliver(self) -> None:
         """§5.2: in order, without gaps; a safe packet waits, and so does what is behind it."""
-        while (packet := self.ring.have.get(self.delivered + 1)) is not None:
-            if packet.service is Service.SAFE and self.delivered + 1 > self.ring.safe_line:
+        ring = self.ring
+        for seq in range(self.delivered + 1, ring.aru + 1):
+            packet = ring.have[seq]
+            if packet.service is Service.SAFE and seq > ring.safe_line:
                 return
-            self.delivered += 1
-            assert self.delivered <= self.ring.aru, "delivered past a gap"
-            self._emit(Deliver(packet, self.view.id, (self.delivered, 0)))
+            self.delivered = seq
+            self._emit(Deliver(packet, self.view.id, (seq, 0)))
 
     def _settle(self) -> None:
         """Claim what everybody has, and forget it."""
         line = min(self.ring.safe_line, self.delivered)
+        if line == self.claimed:
+            return
         for seq in range(self.claimed + 1, line + 1):
             span = self.ring.have[seq].span
             self._emit(Record(Kind.STABLE, span, self.view.id, level=1))

@@ -120,6 +120,12 @@ class Choices:
         self._awaited: dict[str, list[tuple[int, Fate]]] = {}
         """By sender, type and receiver: how many copies go by first, and the fate of the next."""
 
+    @property
+    def plain(self) -> bool:
+        """Whether every copy has the plain fate, as long as neither rates nor jitter say
+        otherwise."""
+        return self._given is None and not self._forced and not self._awaited
+
     def fate(
         self,
         rates: Rates,

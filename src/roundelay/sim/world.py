@@ -53,6 +53,7 @@ class World:
         self.network = network
         self.choices = choices or Choices(0)
         self.costs = costs or Costs()
+        self.costly = bool(self.costs)
         self.buffer_frames = buffer_frames
         self.loop = Loop()
         self.rates = Rates()
@@ -68,7 +69,7 @@ class World:
         """Parsed origins of frames, shared by all who decode."""
         self._append = append
         self._net_rows = net_rows
-        self._observer = observer
+        self.observer = observer
         self._gseq = itertools.count().__next__
         self._others = {node: tuple(o for o in self.nodes if o != node) for node in self.nodes}
         self._recorder = Recorder(
@@ -239,6 +240,14 @@ class World:
             return
         network, loop, hosts = self.network, self.loop, self.hosts
         times = network.arrivals(loop.now, sender, receivers, len(transmission.data))
+        whole: Arrival = (transmission, None)
+        if self.choices.plain and not self.rates.total and not network.jitter_ns:
+            for receiver, time in zip(receivers, times, strict=True):
+                if time is None:
+                    self.drop("overrun", transmission, receiver)
+                else:
+                    loop.at(time, hosts[receiver].arrive, whole)
+            return
         for receiver, time in zip(receivers, times, strict=True):
             if time is None:
                 self.drop("overrun", transmission, receiver)
@@ -253,7 +262,7 @@ class World:
                 transmission.tag,
             )
             if fate is PLAIN:
-                loop.at(time, hosts[receiver].arrive, (transmission, None))
+                loop.at(time, hosts[receiver].arrive, whole)
             elif fate.lost:
                 self.drop("loss", transmission, receiver)
             else:
@@ -296,8 +305,8 @@ class World:
         )
 
     def observe(self, node: NodeId, verb: str, what: Any = None) -> None:
-        if self._observer is not None:
-            self._observer(node, verb, what)
+        if self.observer is not None:
+            self.observer(node, verb, what)
 
 
 def _flip(data: bytes, bit: int) -> bytes:

@@ -32,7 +32,8 @@ FRAME_BYTES_MAX = 65_507
 """The largest UDP datagram over IPv4."""
 
 _HEADER = struct.Struct(">2sIBBIQQH")
-_CHECKED_FROM = 6
+_CHECKED = struct.Struct(">BBIQQH")
+_CHECKED_FROM = _HEADER.size - _CHECKED.size
 _ORIGINS_MAX = 1024
 
 
@@ -53,9 +54,9 @@ def encode(origin: bytes, tag: int, lamport: int, packet: int, body: bytes) -> b
     size = _HEADER.size + len(origin) + len(body)
     if size > FRAME_BYTES_MAX:
         raise ValueError(f"a frame of {size} bytes; the limit is {FRAME_BYTES_MAX}")
-    tail = _HEADER.pack(MAGIC, 0, VERSION, tag, size, lamport, packet, len(origin))
-    data = b"".join((tail[_CHECKED_FROM:], origin, body))
-    return b"".join((MAGIC, zlib.crc32(data).to_bytes(4), data))
+    checked = _CHECKED.pack(VERSION, tag, size, lamport, packet, len(origin))
+    crc = zlib.crc32(body, zlib.crc32(origin, zlib.crc32(checked)))
+    return b"".join((MAGIC, crc.to_bytes(4), checked, origin, body))
 
 
 def decode(data: bytes, codec: Codec[M], origins: dict[bytes, Origin]) -> Frame[M]:
@@ -116,3 +117,10 @@ def _decode_origin(raw: bytes) -> Origin:
     if not node:
         raise WireError(Reason.MALFORMED, "a node without a name")
     return Origin(group, node, incarnation, view)
+
+
+def group_of(data: bytes) -> bytes:
+    """The name of the group that a datagram claims to be of, unchecked; empty if it has none."""
+    at = _HEADER.size
+    size = data[at] if len(data) > at else 0
+    return data[at + 1 : at + 1 + size]

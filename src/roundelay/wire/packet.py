@@ -1,5 +1,7 @@
 """A packet as a field: every engine's data message carries one, and recovery exchanges them."""
 
+import struct
+
 from roundelay.core.ids import NODE_NAME_BYTES_MAX, Packet, Service, Span
 from roundelay.wire.frame import FRAME_BYTES_MAX
 from roundelay.wire.primitives import I64_MAX, U16_MAX, Reader, Reason, WireError, Writer
@@ -8,30 +10,38 @@ MEMBERS_MAX = 1024
 """Most nodes in one view or destination list."""
 
 
+_SERVICES = tuple(Service)
+_HEAD = struct.Struct(">IQHBB")
+_PLAIN = struct.Struct(">IQHBBI")
+"""Incarnation, first, count, service, whether destinations follow; and the size of the body, which
+comes at once if they do not."""
+_FIRST_MAX = I64_MAX - U16_MAX
+
+
 def write_packet(w: Writer, packet: Packet) -> None:
-    span = packet.span
-    w.text(span.node)
-    w.u32(span.incarnation)
-    w.u64(span.first)
-    w.u16(span.count)
-    w.u8(packet.service)
-    w.flag(packet.destinations is not None)
-    if packet.destinations is not None:
-        w.u16(len(packet.destinations))
-        for node in packet.destinations:
-            w.text(node)
-    w.blob(packet.body)
+    node, incarnation, first, count = packet.span
+    destinations, body = packet.destinations, packet.body
+    w.text(node)
+    if destinations is None:
+        w.fields(_PLAIN, incarnation, first, count, packet.service, 0, len(body))
+        w.rest(body)
+        return
+    w.fields(_HEAD, incarnation, first, count, packet.service, 1)
+    w.u16(len(destinations))
+    for destination in destinations:
+        w.text(destination)
+    w.blob(body)
 
 
 def read_packet(r: Reader) -> Packet:
     node = r.text(NODE_NAME_BYTES_MAX)
     if not node:
         raise WireError(Reason.MALFORMED, "a packet of a node without a name")
-    incarnation = r.u32()
-    first = r.u64(I64_MAX - U16_MAX)
-    span = Span(node, incarnation, first, r.u16())
-    service = Service(r.u8(max(Service)))
+    incarnation, first, count, service, selective = r.fields(_HEAD)
+    if first > _FIRST_MAX or service >= len(_SERVICES) or selective > 1:
+        raise WireError(Reason.MALFORMED, "a packet out of range")
     destinations = None
-    if r.flag():
+    if selective:
         destinations = r.many(lambda: r.text(NODE_NAME_BYTES_MAX), MEMBERS_MAX)
-    return Packet(span, service, r.blob(FRAME_BYTES_MAX), destinations)
+    body = r.blob(FRAME_BYTES_MAX)
+    return Packet(Span(node, incarnation, first, count), _SERVICES[service], body, destinations)

@@ -73,13 +73,22 @@ class Writer:
     def u64(self, n: int) -> None:
         self._pack(_U64, n)
 
+    def fields(self, form: struct.Struct, *numbers: int) -> None:
+        """Several numbers at once."""
+        try:
+            self._out += form.pack(*numbers)
+        except struct.error as e:
+            raise ValueError(f"{numbers} do not fit {form.format}") from e
+
     def flag(self, yes: bool) -> None:
         self._out.append(1 if yes else 0)
 
     def text(self, s: str) -> None:
         """A short string: at most 255 bytes of UTF-8."""
         raw = s.encode()
-        self.u8(len(raw))
+        if len(raw) > U8_MAX:
+            raise ValueError(f"{s[:20]!r}... is longer than {U8_MAX} bytes")
+        self._out.append(len(raw))
         self._out += raw
 
     def blob(self, data: bytes) -> None:
@@ -135,9 +144,13 @@ class Reader:
         return self.u8(1) == 1
 
     def text(self, most: int = U8_MAX) -> str:
-        raw = self._take(self.u8(most))
+        data, at = self._data, self._at
+        size = data[at] if at < len(data) else U8_MAX + 1
+        if size > most:
+            raise WireError(Reason.MALFORMED, f"no name of at most {most} bytes")
+        self._at = at + 1
         try:
-            return raw.decode()
+            return self._take(size).decode()
         except UnicodeDecodeError:
             raise WireError(Reason.MALFORMED, "a name is not UTF-8") from None
 

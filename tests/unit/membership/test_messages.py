@@ -37,8 +37,8 @@ filled = st.builds(
 tokens = st.builds(
     Token,
     st.integers(0, 2**40),
-    st.integers(0, 2**40),
-    st.integers(0, 2**40),
+    st.integers(2**30, 2**40),
+    st.integers(0, 2**30),
     st.integers(0, 2**16 - 1),
     st.lists(st.integers(0, 2**40), max_size=9).map(tuple),
     st.integers(0, 2**20),

@@ -1,0 +1,52 @@
+"""A stack that takes in many messages at a time does the same as one that takes them singly."""
+
+from roundelay.core.contract import Boot
+from roundelay.core.effects import Deliver, Kind, Receipt, Record
+from roundelay.core.ids import Span
+from roundelay.group.engines import engine_factory
+from roundelay.group.stack import Stack
+from roundelay.group.static import StaticStack
+
+
+def alone() -> StaticStack:
+    stack = StaticStack(Boot("g", "a"), ("a",), engine_factory("totem"))
+    stack.start()
+    return stack
+
+
+def test_accepted_messages_wait_for_the_flush():
+    stack = alone()
+    assert [stack.accept(payload) for payload in (b"x", b"yy", b"")] == [0, 1, 2]
+    effects = stack.flush()
+    assert effects[0] == Record(Kind.SUBMIT, Span("a", 0, 0, 3))
+    (delivered,) = [effect for effect in effects if isinstance(effect, Deliver)]
+    assert delivered.payloads == (b"x", b"yy", b"")
+    assert [e.span for e in effects if isinstance(e, Receipt)] == [Span("a", 0, 0, 3)]
+
+
+def test_a_flush_without_messages_records_nothing():
+    assert alone().flush() == []
+
+
+def test_a_submission_tells_of_itself_alone():
+    stack = alone()
+    submitted = stack.submit(b"x")[0]
+    assert isinstance(submitted, Record)
+    assert submitted.subject is not None
+    assert stack.flush() == []
+    stack.accept(b"y")
+    assert stack.flush()[0] == Record(Kind.SUBMIT, Span("a", 0, 1, 1))
+
+
+def test_a_submission_behind_accepted_messages_tells_of_them_too():
+    stack = alone()
+    stack.accept(b"x")
+    assert stack.submit(b"y")[0] == Record(Kind.SUBMIT, Span("a", 0, 0, 2))
+    assert stack.flush() == []
+
+
+def test_before_a_view_is_there_messages_wait():
+    stack = Stack(Boot("g", "a"), ("a", "b"), engine_factory("totem"))
+    stack.start()
+    stack.accept(b"x")
+    assert not [effect for effect in stack.flush() if isinstance(effect, Deliver)]
