@@ -1,10 +1,12 @@
 """How many times faster than real time does the simulator run a Totem ring?
 
 Five nodes with views on a network of 100 us latency, a thousand messages a second of 1 KB from all
-of them. Three ways, in turn: nothing kept, the trace kept in memory with the rows of frames, and
-the online checker on top. The token makes some ten thousand hops a second: they are the work.
+of them. In turn: nothing kept, the trace kept in memory, the online checker on top, and rows for
+every frame on top of that. The token makes some ten thousand hops a second: they are the work.
 """
 
+import cProfile
+import pstats
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +33,7 @@ FORMING_NS = 1_000_000_000
 TARGET = 5.0
 """Times real time, with trace and checker."""
 
-WAYS = ("bare", "trace", "trace and checker")
+WAYS = ("bare", "trace", "trace and checker", "and a row for every frame")
 Report = Callable[[int, int], None]
 
 
@@ -92,18 +94,47 @@ def ring(append: Append, virtual_s: float, *, net_rows: bool) -> tuple[World, Ca
 def _run(way: str, virtual_s: float) -> _Run:
     rows: list[Row] = []
     checker = OnlineChecker(NODES)
-    sinks: dict[str, Append] = {
-        "bare": lambda row: None,
-        "trace": rows.append,
-        "trace and checker": partial(_checked, rows.append, checker.append),
-    }
-    world, go = ring(sinks[way], virtual_s, net_rows=way != "bare")
+    checked = partial(_checked, rows.append, checker.append)
+    sinks: dict[str, Append] = dict.fromkeys(WAYS, checked)
+    sinks |= {"bare": lambda row: None, "trace": rows.append}
+    world, go = ring(sinks[way], virtual_s, net_rows=way == WAYS[-1])
     before = world.loop.events
     start = time.process_time()
     go()
     cpu_s = time.process_time() - start
     assert not checker.violations, checker.violations
     return _Run(cpu_s, world.loop.events - before, len(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a package of ours costs, with the built-in functions that it calls."""
+
+    package: str
+    share: float
+    calls_per_event: float
+
+
+def profile(virtual_s: float) -> list[Share]:
+    """Where the time goes with trace and checker, dearest first. A profiler makes calls dearer
+    than they are, so these are shares and no times."""
+    rows: list[Row] = []
+    checker = OnlineChecker(NODES)
+    world, go = ring(partial(_checked, rows.append, checker.append), virtual_s, net_rows=False)
+    before = world.loop.events
+    profiler = cProfile.Profile(builtins=False)
+    profiler.runcall(go)
+    events = world.loop.events - before
+    times: dict[str, float] = {}
+    calls: dict[str, int] = {}
+    for (file, _, _), (_, count, own, _, _) in pstats.Stats(profiler).stats.items():  # type: ignore[attr-defined]
+        _, ours, inside = file.partition("/roundelay/")
+        package = inside.partition("/")[0] if ours else "Python"
+        times[package] = times.get(package, 0.0) + own
+        calls[package] = calls.get(package, 0) + count
+    total = sum(times.values())
+    shares = [Share(name, own / total, calls[name] / events) for name, own in times.items()]
+    return sorted(shares, key=lambda share: -share.share)
 
 
 def _checked(keep: Append, check: Append, row: Row) -> None:

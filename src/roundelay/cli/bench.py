@@ -34,6 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sim.add_argument(
         "--ring-seconds", type=float, default=2.0, metavar="S", help="virtual time of that ring"
     )
+    sim.add_argument("--profile", action="store_true", help="only where the ring's time goes")
     core = what.add_parser("core", help="engines next to each other, without a network")
     core.add_argument(
         "--protocol",
@@ -53,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _sim(args: argparse.Namespace) -> int:
+    if args.profile:
+        return _profile(args)
     if args.ring:
         paces = _paces(args)
         if args.json:
@@ -111,6 +114,19 @@ def _paces(args: argparse.Namespace) -> "list[Pace]":
     paces = realtime.compare(args.ring_seconds, args.rounds, progress.update)
     progress.close()
     return paces
+
+
+def _profile(args: argparse.Namespace) -> int:
+    from roundelay.bench import realtime
+
+    shares = realtime.profile(args.ring_seconds)
+    if args.json:
+        print(json.dumps({"profile": [dataclasses.asdict(s) for s in shares]}, indent=2))
+        return 0
+    print("a Totem ring of five under trace and checker: where the time goes")
+    for s in shares:
+        print(f"  {s.package:<12}{s.share:>7.1%}{s.calls_per_event:>8.1f} calls per event")
+    return 0
 
 
 def _print_paces(paces: "Sequence[Pace]") -> None:

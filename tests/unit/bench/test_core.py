@@ -52,7 +52,7 @@ def test_an_unknown_engine_is_a_sentence(capsys):
     assert "no engine is called 'corosync'; there are: " in capsys.readouterr().err
 
 
-def test_a_ring_is_timed_in_three_ways(capsys):
+def test_a_ring_is_timed_in_four_ways(capsys):
     arguments = ["bench", "sim", "--ring", "--rounds", "1", "--ring-seconds", "0.05"]
     assert main([*arguments, "--json"]) == 0
     paces = json.loads(capsys.readouterr().out)["ring"]
@@ -60,3 +60,12 @@ def test_a_ring_is_timed_in_three_ways(capsys):
     assert paces[0]["rows"] == 0 < paces[1]["rows"] == paces[2]["rows"]
     assert main(arguments) == 0
     assert "times real time" in capsys.readouterr().out
+
+
+def test_the_profile_names_every_layer(capsys):
+    assert main(["bench", "sim", "--profile", "--ring-seconds", "0.05", "--json"]) == 0
+    shares = json.loads(capsys.readouterr().out)["profile"]
+    assert {"check", "sim", "protocols", "trace", "membership", "wire", "group"} <= {
+        share["package"] for share in shares
+    }
+    assert sum(share["share"] for share in shares) == pytest.approx(1)
