@@ -120,6 +120,17 @@ class Codec(Protocol[M]):
         ...
 
 
+class Accept(Protocol):
+    """Queues a message and returns its number, or raises. Nothing happens until `flush`."""
+
+    def __call__(
+        self,
+        payload: bytes,
+        service: Service = Service.AGREED,
+        destinations: tuple[NodeId, ...] | None = None,
+    ) -> int: ...
+
+
 class Core(Protocol[M]):
     """A stack: what a driver runs. Each input returns its effects, in the order to run them."""
 
@@ -137,14 +148,9 @@ class Core(Protocol[M]):
         """Accept a message of the application, or raise `QueueFullError` and change nothing."""
         ...
 
-    def accept(
-        self,
-        payload: bytes,
-        service: Service = Service.AGREED,
-        destinations: tuple[NodeId, ...] | None = None,
-    ) -> int:
-        """The first half of `submit`, for drivers that take in many messages at a time: queue
-        it, or raise, and return its number. Nothing happens until `flush`."""
+    @property
+    def accept(self) -> "Accept":
+        """The first half of `submit`, for drivers that take in many messages at a time."""
         ...
 
     def flush(self) -> list[Effect[M]]:
@@ -154,6 +160,10 @@ class Core(Protocol[M]):
     def receive(self, origin: Origin, message: M) -> list[Effect[M]]: ...
 
     def expire(self, timer: str) -> list[Effect[M]]: ...
+
+    def leave(self) -> list[Effect[M]]:
+        """Say goodbye; the driver stops the core afterwards."""
+        ...
 
 
 class QueueFullError(Exception):

@@ -20,7 +20,6 @@ class Delivery:
 
     def __init__(self, boot: Boot, config: GroupConfig | None = None) -> None:
         config = config or GroupConfig()
-        self._selective = False
         self.packer = Packer(boot.node, boot.incarnation, config)
         self.index = 0
         """Messages delivered in the present view."""
@@ -32,27 +31,19 @@ class Delivery:
 
     def serve(self, engine: Engine[Any]) -> None:
         """Say which engine orders what is submitted here."""
-        self._selective = engine.selective
+        self.packer.selective = engine.selective
 
     def submit(
         self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
     ) -> list[Effect[Any]]:
         """Queue a message, or raise; the record says under which number."""
-        number = self.accept(payload, service, destinations)
+        number = self.packer.put(payload, service, destinations)
         span = Span(self._node, self._incarnation, number)
         record = Record(Kind.SUBMIT, Packet(span, service, payload, destinations))
         if number == self._told:
             self._told += 1
             return [record]
         return self.accepted()  # Others came before it: one record tells of all.
-
-    def accept(
-        self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
-    ) -> int:
-        """Queue a message, or raise; `accepted` tells of it."""
-        if destinations is not None and not self._selective:
-            raise ValueError("this engine delivers to everybody; submit without destinations")
-        return self.packer.put(payload, service, destinations)
 
     def accepted(self) -> list[Effect[Any]]:
         """The record of messages accepted since the last one; none if there are none."""

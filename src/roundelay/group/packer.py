@@ -59,6 +59,8 @@ class Packer:
                 f"it must be more than {PIECE_OVERHEAD_BYTES}"
             )
         self._piece_bytes = self._config.packet_bytes - PIECE_OVERHEAD_BYTES
+        self.selective = False
+        """Whether messages may have destinations."""
         self.next = 0
         """The number of the next message."""
         self._queue: deque[Packet | _Large] = deque()
@@ -85,7 +87,12 @@ class Packer:
         self._messages = 0
         """In the queue; those in the open packet come on top."""
 
-    def put(self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None) -> int:
+    def put(
+        self,
+        payload: bytes,
+        service: Service = Service.AGREED,
+        destinations: tuple[NodeId, ...] | None = None,
+    ) -> int:
         """Accept a message; returns its number."""
         number, size, content = self.next, len(payload), self._open
         if (
@@ -106,6 +113,8 @@ class Packer:
     ) -> None:
         """Begin a packet with a message, or cut it into pieces; the limits are tested here."""
         config, size = self._config, len(payload)
+        if destinations is not None and not self.selective:
+            raise ValueError("this engine delivers to everybody; submit without destinations")
         if size > config.message_bytes_max:
             raise ValueError(f"a message of {size} bytes; the limit is {config.message_bytes_max}")
         messages = self._messages + len(self._open)

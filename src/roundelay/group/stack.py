@@ -47,6 +47,7 @@ class Stack:
         self.delivery.serve(self.engine)
         self.membership = Membership(boot, founders, self.engine, config)
         self._codec = StackCodec(self.engine.codec)
+        self.accept = self.delivery.packer.put
 
     @property
     def codec(self) -> Codec[Any]:
@@ -64,14 +65,6 @@ class Stack:
         accepted = self.delivery.submit(payload, service, destinations)
         return [*accepted, *self._finish(self.membership.submit())]
 
-    def accept(
-        self,
-        payload: bytes,
-        service: Service = Service.AGREED,
-        destinations: tuple[NodeId, ...] | None = None,
-    ) -> int:
-        return self.delivery.accept(payload, service, destinations)
-
     def flush(self) -> list[Effect[Any]]:
         return [*self.delivery.accepted(), *self._finish(self.membership.submit())]
 
@@ -80,6 +73,9 @@ class Stack:
 
     def expire(self, timer: str) -> list[Effect[Any]]:
         return self._finish(self.membership.expire(timer))
+
+    def leave(self) -> list[Effect[Any]]:
+        return self._finish(self.membership.leave())
 
     def _finish(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
         """Effects for the driver. A new view's engine starts once the queue knows what the old

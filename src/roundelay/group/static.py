@@ -30,6 +30,7 @@ class StaticStack:
         self.delivery = Delivery(boot, group)
         self.engine = engine(boot.node, self.delivery.packer)
         self.delivery.serve(self.engine)
+        self.accept = self.delivery.packer.put
         self._incarnation = boot.incarnation
 
     @property
@@ -51,14 +52,6 @@ class StaticStack:
         accepted = self.delivery.submit(payload, service, destinations)
         return [*accepted, *self.delivery.finish(self.engine.submit())]
 
-    def accept(
-        self,
-        payload: bytes,
-        service: Service = Service.AGREED,
-        destinations: tuple[NodeId, ...] | None = None,
-    ) -> int:
-        return self.delivery.accept(payload, service, destinations)
-
     def flush(self) -> list[Effect[Any]]:
         return [*self.delivery.accepted(), *self.delivery.finish(self.engine.submit())]
 
@@ -66,6 +59,9 @@ class StaticStack:
         if origin.view != self.view.id or origin.node not in self.view.members:
             return []  # A stranger, or a neighbour group of the same name.
         return self.delivery.finish(self.engine.receive(origin, message))
+
+    def leave(self) -> list[Effect[Any]]:
+        return []  # A static group has no way to go on without a member.
 
     def expire(self, timer: str) -> list[Effect[Any]]:
         return self.delivery.finish(self.engine.expire(timer))

@@ -69,6 +69,7 @@ from roundelay.membership.messages import (
     Entry,
     Installed,
     Join,
+    Leave,
     Merge,
     Message,
     Primary,
@@ -198,6 +199,11 @@ class Membership:
             self._expulsions.resume(timer.removeprefix(PAUSE))
         return self._drain()
 
+    def leave(self) -> list[Effect[Any]]:
+        """Tell the others that this node is about to stop; it must, after this."""
+        self._emit(Send(Leave(), self.view.id))
+        return self._drain()
+
     def begin(self) -> list[Effect[Any]]:
         """Start the engine in the view that was installed; to be called when `waiting`, after the
         effects of the installation were taken note of."""
@@ -221,6 +227,8 @@ class Membership:
                     self._on_foreign(origin)
             case Installed():
                 self._on_installed(origin)
+            case Leave():
+                self._on_leave(origin)
             case _:
                 assert_never(m)
 
@@ -366,6 +374,16 @@ class Membership:
         if count >= self.config.repeat_limit and members[-1] != self.node:
             self.proposal.give_up(members[-1:])
             self._repeats = ((), 0)
+
+    def _on_leave(self, origin: Origin) -> None:
+        """A companion stops: what its silence would tell later. A ring that is being formed
+        finds out by itself."""
+        if origin.view != self.view.id or origin.node in self.proposal.fails:
+            return  # Of an earlier life, or known.
+        if self.phase in (Phase.OPERATIONAL, Phase.GATHER) and origin.node != self.node:
+            self._emit(Suspect((origin.node,), "it leaves"))
+            self.proposal.give_up((origin.node,))
+            self._gather()
 
     # Commit
 

@@ -111,8 +111,16 @@ class Installed:
         return "it has come"
 
 
-Message: TypeAlias = Join | Commit | Merge | RingToken | RingItem | Installed
-MESSAGES = frozenset((Join, Commit, Merge, RingToken, RingItem, Installed))
+@value
+class Leave:
+    """Its sender is about to stop: nobody need wait for it."""
+
+    def __str__(self) -> str:
+        return "it leaves"
+
+
+Message: TypeAlias = Join | Commit | Merge | RingToken | RingItem | Installed | Leave
+MESSAGES = frozenset((Join, Commit, Merge, RingToken, RingItem, Installed, Leave))
 """Faster to ask than a union: every frame does."""
 
 
@@ -126,6 +134,7 @@ class MembershipCodec:
         67: "RTOKEN",
         68: "RITEM",
         69: "INSTALLED",
+        70: "LEAVE",
     }
 
     def encode(self, message: Message) -> tuple[int, bytes]:
@@ -158,6 +167,8 @@ class MembershipCodec:
                 return 68, w.done()
             case Installed():
                 return 69, b""
+            case Leave():
+                return 70, b""
             case _:
                 assert_never(message)
 
@@ -201,6 +212,7 @@ _READERS: dict[int, Callable[[Reader], Message]] = {
     66: lambda r: Merge(),
     68: _read_item,
     69: lambda r: Installed(),
+    70: lambda r: Leave(),
 }
 
 

@@ -169,6 +169,13 @@ class Host:
         self.fuse = None
         self._world.observe(self.name, "crashes")
 
+    def leave(self) -> None:
+        """Say goodbye and stop."""
+        self.recorder.begin()
+        self._perform(self.core.leave())
+        if self.alive:
+            self.crash()
+
     def resume(self) -> None:
         """Go on after a pause with whatever waited."""
         self.paused = False

@@ -116,6 +116,13 @@ class World:
         else:
             host.crash()
 
+    def leave(self, node: NodeId) -> None:
+        """Let a node stop in good order."""
+        host = self.hosts[node]
+        if host.alive:
+            self._recorder.fault("leave", {"node": node})
+            host.leave()
+
     def restart(
         self, node: NodeId, storage: Storage = "kept", torn_bytes: int | None = None
     ) -> None:

@@ -17,7 +17,9 @@ AGREED, SAFE = Service.AGREED, Service.SAFE
 
 
 def packer(packet_bytes: int = 100, **limits: int) -> Packer:
-    return Packer("a", 0, GroupConfig(packet_bytes=packet_bytes, **limits))
+    made = Packer("a", 0, GroupConfig(packet_bytes=packet_bytes, **limits))
+    made.selective = True
+    return made
 
 
 def pull_all(p: Packer) -> list[Packet]:

@@ -11,6 +11,7 @@ from roundelay.membership.messages import (
     Entry,
     Installed,
     Join,
+    Leave,
     MembershipCodec,
     Merge,
     Primary,
@@ -53,6 +54,7 @@ messages = st.one_of(
     commits,
     st.just(Merge()),
     st.just(Installed()),
+    st.just(Leave()),
     st.builds(RingToken, tokens),
     st.builds(
         RingItem,
