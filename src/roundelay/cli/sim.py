@@ -7,6 +7,7 @@ ACTIONS = {
     "run": "run a scenario file and compare what happens",
     "replay": "run a recording again, choice by choice",
     "swarm": "run many seeds, each a cluster of its own",
+    "explore": "try every placement of a few faults in a small group",
     "shrink": "cut a failing run down to a small scenario",
 }
 

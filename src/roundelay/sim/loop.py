@@ -49,7 +49,7 @@ class Loop:
         """What is still to be done: time, action and argument, in the order of doing."""
         return [(time, action, argument) for time, _, action, argument in sorted(self._heap)]
 
-    def cancel(self, argument: object) -> None:
-        """Forget the call with this very argument."""
-        self._heap = [call for call in self._heap if call[3] is not argument]
+    def cancel(self, action: Action, argument: object) -> None:
+        """Forget the call of this action with this very argument."""
+        self._heap = [call for call in self._heap if call[3] is not argument or call[2] != action]
         heapify(self._heap)
