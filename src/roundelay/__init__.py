@@ -1,5 +1,95 @@
-"""Totally ordered group communication for Python."""
+"""Totally ordered group communication for Python.
+
+    async with roundelay.join("orders", node="a", peers=...) as group:
+        await group.send(b"hello")
+        async for event in group:
+            ...
+
+Names are loaded on first use: the command line and the simulator need none of them.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from roundelay.core.ids import View, ViewId
+    from roundelay.runtime import blocking
+    from roundelay.runtime.errors import (
+        ClosedError,
+        ConfigError,
+        FailedError,
+        ListenError,
+        NameTakenError,
+        QueueFullError,
+        RoundelayError,
+        SendError,
+        StartError,
+        StateError,
+    )
+    from roundelay.runtime.events import Batch, Event, Message, Position
+    from roundelay.runtime.group import Group, join
+    from roundelay.runtime.receipts import Receipt
+    from roundelay.runtime.settings import Settings
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["__version__"]
+__all__ = [
+    "Batch",
+    "ClosedError",
+    "ConfigError",
+    "Event",
+    "FailedError",
+    "Group",
+    "ListenError",
+    "Message",
+    "NameTakenError",
+    "Position",
+    "QueueFullError",
+    "Receipt",
+    "RoundelayError",
+    "SendError",
+    "Settings",
+    "StartError",
+    "StateError",
+    "View",
+    "ViewId",
+    "__version__",
+    "blocking",
+    "join",
+]
+
+_HOMES = {
+    "roundelay.core.ids": ("View", "ViewId"),
+    "roundelay.runtime.errors": (
+        "ClosedError",
+        "ConfigError",
+        "FailedError",
+        "ListenError",
+        "NameTakenError",
+        "QueueFullError",
+        "RoundelayError",
+        "SendError",
+        "StartError",
+        "StateError",
+    ),
+    "roundelay.runtime.events": ("Batch", "Event", "Message", "Position"),
+    "roundelay.runtime.group": ("Group", "join"),
+    "roundelay.runtime.receipts": ("Receipt",),
+    "roundelay.runtime.settings": ("Settings",),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "blocking":
+        found: object = importlib.import_module("roundelay.runtime.blocking")
+    else:
+        home = next((module for module, names in _HOMES.items() if name in names), None)
+        if home is None:
+            raise AttributeError(f"module 'roundelay' has no attribute {name!r}")
+        found = getattr(importlib.import_module(home), name)
+    globals()[name] = found  # From now on an ordinary name, at its ordinary price.
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

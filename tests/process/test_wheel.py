@@ -47,7 +47,9 @@ def test_help_and_version(empty, tmp_path):
     assert run(empty / "roundelay", "--version", cwd=tmp_path).startswith("roundelay 0.")
 
 
-@pytest.mark.parametrize("command", ["sim", "check", "draw", "bench", "demo"])
+@pytest.mark.parametrize(
+    "command", ["sim", "check", "draw", "bench", "demo", "node", "status", "chaos", "collect"]
+)
 def test_every_command_explains_itself_without_optional_packages(empty, tmp_path, command):
     assert "usage:" in run(empty / "roundelay", command, "--help", cwd=tmp_path)
 

@@ -17,9 +17,20 @@ from roundelay.cli.errors import UserError
 
 COMMANDS = {
     "demo": "run a group through faults, check its trace, draw what went wrong",
+    "node": "run a node of a real group",
+    "send": "send messages through a running node",
+    "tail": "show what a running node delivers",
+    "status": "show how a running node is",
+    "collect": "put the traces of real nodes together",
+    "replay": "run a node's recorded inputs through a fresh core",
+    "chaos": "relay between real nodes, with faults",
     "sim": "run scenarios in the deterministic simulator",
     "claims": "measure what a paper claims, in the simulator",
+    "sweep": "run many simulations on Spark, as a plan says",
+    "ingest": "put traces of many runs into one table, on Spark",
     "check": "check a trace against the properties its protocol promises",
+    "measure": "measure latencies, load and recovery of the runs in a table, on Spark",
+    "report": "put claims, figures, verdicts and diagrams into one HTML file",
     "draw": "draw a trace as a space-time diagram (SVG)",
     "bench": "measure Roundelay next to a peer, in one run",
 }

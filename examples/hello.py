@@ -1,0 +1,29 @@
+"""Three nodes greet each other, and all see the same greetings in the same order.
+
+Run it in three terminals: python hello.py a, python hello.py b, python hello.py c
+"""
+
+import asyncio
+import sys
+
+import roundelay
+
+
+async def main(node: str, port: int = 5401) -> None:
+    peers = {name: f"127.0.0.1:{port + i}" for i, name in enumerate("abc")}
+    async with roundelay.join("hello", node=node, peers=peers) as group:
+        await group.wait_for(peers)  # The others may start later.
+        await group.send(f"hello from {node}".encode())
+        heard = 0
+        async for event in group:
+            match event:
+                case roundelay.View():
+                    print("members:", ", ".join(event.members), flush=True)
+                case roundelay.Message():
+                    print(f"{event.position.index}: {event.payload.decode()}", flush=True)
+                    heard += 1
+            if heard == len(peers):
+                break
+
+
+asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:])))

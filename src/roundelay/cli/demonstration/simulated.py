@@ -1,0 +1,90 @@
+"""Two groups in a faulty simulation, their trials, and pictures of them."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from roundelay.check import Report, Validity, check
+from roundelay.check.text import table
+from roundelay.cli.errors import UserError
+from roundelay.cli.progress import Progress
+from roundelay.core.effects import Kind
+from roundelay.draw import Window, svg
+from roundelay.sim.scenario import parse
+from roundelay.sim.story import Story
+from roundelay.trace.manifest import Manifest, TraceError
+from roundelay.trace.writer import Writer
+
+DRAWN = "O5"
+"""The violation that makes the best picture: two nodes, two messages, two orders."""
+
+SHOWN = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.FAULT, Kind.SUSPECT, Kind.END)
+"""What the picture of a long run shows: thousands of messages would hide the views."""
+
+
+def show(output: Path) -> None:
+    """Convict the template, acquit Totem."""
+    print("1. An engine that orders nothing: the template, on a lossy network.\n")
+    story, report, manifest = _trial("template", output)
+    convicted = [v for v in report.verdicts if v.validity is Validity.VIOLATED]
+    if not convicted:
+        raise UserError("the checker convicted nobody, which it must here; please report this")
+    drawn = next((v for v in convicted if v.property == DRAWN), convicted[0])
+    _draw(
+        output / "template.svg",
+        svg(
+            story.rows,
+            manifest,
+            witness=drawn.witness,
+            reason=f"{drawn.property}: {drawn.reason}",
+            title="What the template does wrong",
+            window=Window(around=25),
+        ),
+        f"what {drawn.property} looks like",
+    )
+    print("\n2. Totem: a crash, a partition, a merge and a restart, and nothing stops.\n")
+    story, report, manifest = _trial("totem", output)
+    _draw(
+        output / "totem.svg",
+        svg(
+            story.rows,
+            manifest,
+            title="Totem through a crash, a partition, a merge and a restart",
+            window=Window(hide=tuple(kind for kind in Kind if kind not in SHOWN)),
+        ),
+        "its views and faults",
+    )
+    if not report.ok:
+        raise UserError("Totem broke a promise, which it must not; please report this")
+
+
+def _trial(name: str, output: Path) -> tuple[Story, Report, Manifest]:
+    """Run a scenario of the package, keep its trace, judge it and print the verdicts."""
+    scenario = (files("roundelay.sim") / "scenarios" / f"{name}.txt").read_text()
+    progress = Progress("simulating")
+    story = Story(progress=progress.update)
+    for block in parse(scenario):
+        story.play(block)
+    progress.close()
+    directory = output / name
+    try:
+        with Writer(directory, story.manifest(scenario)) as writer:
+            for row in story.rows:
+                writer.append(row)
+    except TraceError as e:
+        raise UserError(f"{e}; choose another place with -o DIR") from None
+    report = check(story.rows, writer.manifest)
+    delivered = sum(row.kind == "deliver" for row in story.rows)
+    views = len({(row.c_seq, row.c_rep) for row in story.rows if row.kind == "install"})
+    told = f", {views} views" if views else ""
+    print(
+        f"{len(story.world.nodes)} nodes, {story.world.frames} frames, {delivered} deliveries"
+        f"{told}, seed {story.seed}\n"
+    )
+    print(table(report, writer.manifest))
+    print(f"trace:   {directory} (roundelay check {directory})")
+    return story, report, writer.manifest
+
+
+def _draw(path: Path, picture: str, what: str) -> None:
+    path.write_text(picture)
+    print(f"picture: {path}, {what} (open it in a browser)")

@@ -1,0 +1,127 @@
+"""`roundelay node`: run one node of a group until it is told to stop."""
+
+import argparse
+import asyncio
+import logging
+import signal
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from roundelay.cli.errors import UserError
+from roundelay.runtime.client import control_directory, control_path
+from roundelay.runtime.errors import RoundelayError
+from roundelay.runtime.group import Group
+from roundelay.runtime.settings import Settings, settings
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", nargs="?", type=Path, metavar="FILE", help="settings in TOML; flags win over it"
+    )
+    parser.add_argument("--group", metavar="NAME")
+    parser.add_argument("--node", metavar="NAME", help="this node's name")
+    parser.add_argument(
+        "--peer",
+        action="append",
+        default=[],
+        metavar="NAME=HOST:PORT",
+        help="a node of the group, this one included; once for each",
+    )
+    parser.add_argument("--bind", metavar="HOST:PORT", help="where to listen, if not as peers say")
+    parser.add_argument("--multicast", metavar="HOST:PORT", help="use IP multicast at this address")
+    parser.add_argument("--engine", metavar="NAME", help="ordering protocol (default: totem)")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the engine"
+    )
+    parser.add_argument(
+        "--timeout",
+        dest="timeout_s",
+        type=float,
+        metavar="SECONDS",
+        help="until silence is failure",
+    )
+    parser.add_argument("--datagram", dest="datagram_bytes", type=int, metavar="BYTES")
+    parser.add_argument("--state", metavar="DIR", help="what must survive a crash is kept here")
+    parser.add_argument("--trace", metavar="DIR", help="write a trace")
+    parser.add_argument(
+        "--trace-every-row", action="store_true", default=None, help="so that kill -9 loses none"
+    )
+    parser.add_argument(
+        "--trace-frames", action="store_true", default=None, help="rows of single frames too"
+    )
+    parser.add_argument("--record", metavar="FILE", help="keep every input, for `roundelay replay`")
+    parser.add_argument("--control", metavar="PATH", help="the control socket")
+    parser.add_argument("--quiet", action="store_true", help="log warnings only")
+
+
+def run(args: argparse.Namespace) -> int:
+    told = _settings(args)
+    logging.basicConfig(
+        level=logging.WARNING if args.quiet else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+    try:
+        asyncio.run(_serve(told))
+    except RoundelayError as e:
+        raise UserError(str(e)) from None
+    return 0
+
+
+async def _serve(told: Settings) -> None:
+    """Run the node until a signal comes or it fails."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with Group(told) as group:
+        group.ignore()  # Whoever wants events asks for them with `tail`.
+        stopping = asyncio.create_task(stop.wait())
+        failing = asyncio.create_task(group.closed())
+        await asyncio.wait((stopping, failing), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if failing.done():
+            raise failing.result()
+        failing.cancel()
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    values: dict[str, Any] = {} if args.file is None else _read(args.file)
+    for name in (
+        *("group", "node", "bind", "multicast", "engine", "timeout_s", "datagram_bytes"),
+        *("state", "trace", "trace_every_row", "trace_frames", "record", "control"),
+    ):
+        if getattr(args, name) is not None:
+            values[name] = getattr(args, name)
+    if args.peer:
+        values["peers"] = pairs(args.peer, "--peer")
+    if args.option:
+        values["options"] = {**values.get("options", {}), **pairs(args.option, "--option")}
+    try:
+        if "control" not in values and "group" in values and "node" in values:
+            control_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
+            values["control"] = control_path(values["group"], values["node"])
+        return settings(values)
+    except RoundelayError as e:
+        raise UserError(str(e)) from None
+    except OSError as e:
+        raise UserError(f"cannot make {e.filename}: {e.strerror}; give --control") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise UserError(f"cannot read {path}: {e.strerror}; name a file of settings") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise UserError(f"{path} is not TOML ({e}); correct that line") from None
+
+
+def pairs(texts: list[str], flag: str) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise UserError(f"{flag} {text}: write it as {flag} NAME=VALUE")
+        pairs[name] = value
+    return pairs

@@ -1,0 +1,96 @@
+"""`roundelay status`: how a running node is."""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from roundelay.cli.errors import UserError
+from roundelay.runtime.client import Client, ClientError, find_control
+from roundelay.runtime.metrics import prometheus
+
+WATCH_S = 1.0
+BAR_CHARACTERS = 40
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON document, nothing else")
+    form.add_argument("--prometheus", action="store_true", help="metrics in Prometheus's format")
+    form.add_argument("--watch", action="store_true", help="again every second, until interrupted")
+    parser.add_argument("--control", type=Path, metavar="PATH", help="the node's control socket")
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        with Client(args.control or find_control()) as client:
+            if args.watch:
+                _watch(client)
+            document = client.ask(do="status")
+    except ClientError as e:
+        raise UserError(str(e)) from None
+    if args.json:
+        print(json.dumps(document))
+    elif args.prometheus:
+        print(prometheus(document), end="")
+    else:
+        print(text(document), end="")
+    return 0
+
+
+def _watch(client: Client) -> None:
+    """Show the status again and again; Ctrl-C ends it."""
+    terminal = sys.stdout.isatty()
+    while True:
+        shown = text(client.ask(do="status"))
+        sys.stdout.write(f"\x1b[H\x1b[J{shown}" if terminal else f"{shown}\n")
+        sys.stdout.flush()
+        time.sleep(WATCH_S)
+
+
+def text(document: dict[str, Any]) -> str:
+    """The status for people."""
+    view, rates, queues = document["view"], document["rates"], document["queues"]
+    counters = document["counters"]
+    away = [peer for peer in document["peers"] if peer not in view["members"]]
+    lines = [
+        f"{document['group']}/{document['node']}, {document['engine']}, "
+        f"up {document['uptime_s']:.0f} s, incarnation {document['incarnation']}",
+        f"view       {view['id']}: {', '.join(view['members'])}"
+        + (", primary" if view["primary"] else ", not primary")
+        + (f"; away: {', '.join(away)}" if away else ""),
+        f"phase      {document['phase']}, {counters['views']} views, "
+        f"{counters['suspicions']} suspicions, {counters['pauses']} pauses",
+        f"delivered  {counters['messages_delivered']:,} messages, "
+        f"{counters['bytes_delivered']:,} bytes",
+        f"rate       {rates['messages_per_s']:,.0f} messages/s, "
+        f"{rates['bytes_per_s']:,.0f} bytes/s",
+        f"queues     {queues['packets_to_send']} packets to send, "
+        f"{queues['packets_to_read']} to be read by the application",
+        f"drops      {_pairs(document['drops'])}",
+    ]
+    for name in ("latency", "rotation"):
+        lines += _histogram(name, document[name])
+    return "\n".join(lines) + "\n"
+
+
+def _pairs(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in counts.items() if count) or "none"
+
+
+def _histogram(name: str, histogram: dict[str, Any]) -> list[str]:
+    if not histogram["count"]:
+        return [f"{name:<10} nothing to tell yet"]
+    lines = [
+        f"{name:<10} mean {histogram['mean_ms']:.2f} ms, median up to {histogram['p50_ms']:g} ms, "
+        f"99 % up to {histogram['p99_ms']:g} ms"
+    ]
+    ends = [f"{bound:g} ms" for bound in histogram["bounds_ms"]]
+    most = max(histogram["counts"])
+    for end, count in zip([*ends, "more"], histogram["counts"], strict=True):
+        if count:
+            bar = "#" * max(1, round(count * BAR_CHARACTERS / most))
+            lines.append(f"  {end:>8} {bar} {count}")
+    return lines

@@ -1,0 +1,131 @@
+"""What a node counts about itself, for `status`."""
+
+import time
+from collections import deque
+from typing import Any
+
+BOUNDS_MS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+"""Upper ends of the classes of a histogram; one more class has no end."""
+
+FLIGHTS_MAX = 10_000
+"""Flushes whose delivery is waited for, to tell how long it took."""
+
+
+class Histogram:
+    """Durations in classes."""
+
+    __slots__ = ("counts", "total_s")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS_MS) + 1)
+        self.total_s = 0.0
+
+    def add(self, duration_s: float) -> None:
+        self.total_s += duration_s
+        ms = duration_s * 1e3
+        for i, bound in enumerate(BOUNDS_MS):
+            if ms <= bound:
+                self.counts[i] += 1
+                return
+        self.counts[-1] += 1
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+    def quantile_ms(self, share: float) -> float | None:
+        """The upper end of the class that holds this share of all; None without any."""
+        rank = share * self.count
+        seen = 0
+        for bound, count in zip(BOUNDS_MS, self.counts, strict=False):
+            seen += count
+            if seen and seen >= rank:
+                return bound
+        return BOUNDS_MS[-1] if self.count else None
+
+    def as_dict(self) -> dict[str, Any]:
+        mean = self.total_s / self.count * 1e3 if self.count else None
+        return {
+            "count": self.count,
+            "mean_ms": None if mean is None else round(mean, 3),
+            "p50_ms": self.quantile_ms(0.5),
+            "p99_ms": self.quantile_ms(0.99),
+            "bounds_ms": list(BOUNDS_MS),
+            "counts": list(self.counts),
+        }
+
+
+class Meter:
+    """Counters of one node since it started. Whoever acts adds to them directly."""
+
+    def __init__(self) -> None:
+        self.frames_sent = 0
+        self.frames_received = 0
+        self.packets_delivered = 0
+        self.messages_delivered = 0
+        self.bytes_delivered = 0
+        self.packets_own = 0
+        """Packets that this node originated."""
+        self.packets_received = 0
+        """Copies of packets that arrived, repeated ones included."""
+        self.views = 0
+        self.suspicions = 0
+        self.pauses = 0
+        """Times that this process was stopped, or its event loop was held up, for long."""
+        self.stalls = 0
+        """Times that this node waited for its application."""
+        self.latency = Histogram()
+        """From `send` to the delivery here."""
+        self.rotation = Histogram()
+        """Between two visits of the token."""
+        self._started = time.monotonic()
+        self._token_at: float | None = None
+        self._flights: deque[tuple[int, float]] = deque(maxlen=FLIGHTS_MAX)
+        """Own messages under way: the first number of a flush, and when it was."""
+        self._rates = (self._started, 0, 0)
+
+    def token(self, now: float) -> None:
+        """The token is here."""
+        if self._token_at is not None:
+            self.rotation.add(now - self._token_at)
+        self._token_at = now
+
+    def launched(self, number: int, now: float) -> None:
+        """Messages from this number on were handed to the stack."""
+        self._flights.append((number, now))
+
+    def landed(self, end: int, now: float) -> None:
+        """Own messages up to this number, exclusive, were delivered."""
+        flights = self._flights
+        while flights and flights[0][0] < end:
+            self.latency.add(now - flights.popleft()[1])
+
+    @property
+    def uptime_s(self) -> float:
+        return time.monotonic() - self._started
+
+    def rates(self) -> dict[str, float]:
+        """Messages and bytes delivered per second since the last call."""
+        now = time.monotonic()
+        then, messages, size = self._rates
+        self._rates = (now, self.messages_delivered, self.bytes_delivered)
+        elapsed = max(now - then, 1e-6)
+        return {
+            "messages_per_s": round((self.messages_delivered - messages) / elapsed, 1),
+            "bytes_per_s": round((self.bytes_delivered - size) / elapsed, 1),
+        }
+
+    def counters(self) -> dict[str, int]:
+        return {
+            "frames_sent": self.frames_sent,
+            "frames_received": self.frames_received,
+            "packets_own": self.packets_own,
+            "packets_received": self.packets_received,
+            "packets_delivered": self.packets_delivered,
+            "messages_delivered": self.messages_delivered,
+            "bytes_delivered": self.bytes_delivered,
+            "views": self.views,
+            "suspicions": self.suspicions,
+            "pauses": self.pauses,
+            "stalls": self.stalls,
+        }

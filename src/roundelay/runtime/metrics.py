@@ -1,0 +1,61 @@
+"""A status document as metrics for Prometheus."""
+
+from typing import Any
+
+_GAUGES = (
+    ("uptime_s", "uptime_seconds", "Seconds since the node started"),
+    ("receive_buffer_bytes", "receive_buffer_bytes", "Size of the socket's receive buffer"),
+)
+
+
+def prometheus(document: dict[str, Any]) -> str:
+    """The status in Prometheus's text format."""
+    labels = f'group="{_escaped(document["group"])}",node="{_escaped(document["node"])}"'
+    lines: list[str] = []
+
+    def metric(name: str, kind: str, about: str, samples: list[tuple[str, object]]) -> None:
+        lines.append(f"# HELP roundelay_{name} {about}.")
+        lines.append(f"# TYPE roundelay_{name} {kind}")
+        lines.extend(f"roundelay_{name}{suffix} {value}" for suffix, value in samples)
+
+    plain = f"{{{labels}}}"
+    for key, name, about in _GAUGES:
+        metric(name, "gauge", about, [(plain, document[key])])
+    view = document["view"]
+    if view is not None:
+        metric("members", "gauge", "Members of the view", [(plain, len(view["members"]))])
+        primary = int(view["primary"])
+        metric("primary", "gauge", "Whether the view is the primary component", [(plain, primary)])
+    for key, value in document["queues"].items():
+        metric(key, "gauge", f"{_spoken(key)} that wait", [(plain, value)])
+    for key, value in document["counters"].items():
+        metric(f"{key}_total", "counter", f"{_spoken(key)} since the start", [(plain, value)])
+    drops = [(f'{{{labels},reason="{r}"}}', count) for r, count in document["drops"].items()]
+    metric("drops_total", "counter", "Datagrams dropped", list(drops))
+    for key, about in (
+        ("latency", "From send to delivery, at the sender"),
+        ("rotation", "Between two visits of the token"),
+    ):
+        metric(f"{key}_seconds", "histogram", about, _buckets(document[key], labels))
+    return "\n".join(lines) + "\n"
+
+
+def _buckets(histogram: dict[str, Any], labels: str) -> list[tuple[str, object]]:
+    samples: list[tuple[str, object]] = []
+    total = 0
+    ends = [f"{bound / 1e3:g}" for bound in histogram["bounds_ms"]]
+    for end, count in zip([*ends, "+Inf"], histogram["counts"], strict=True):
+        total += count
+        samples.append((f'_bucket{{{labels},le="{end}"}}', total))
+    mean = histogram["mean_ms"] or 0.0
+    samples.append((f"_sum{{{labels}}}", round(mean * total / 1e3, 6)))
+    samples.append((f"_count{{{labels}}}", total))
+    return samples
+
+
+def _spoken(key: str) -> str:
+    return key.replace("_", " ").capitalize()
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,435 @@
+"""A node: drives one stack, as the simulator's host does, with real time, disk and network."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, assert_never
+
+from roundelay.core.contract import Boot
+from roundelay.core.contract import QueueFullError as StackFullError
+from roundelay.core.effects import (
+    CancelTimer,
+    Deliver,
+    Effect,
+    Install,
+    Kind,
+    Persist,
+    Receipt,
+    Record,
+    Send,
+    SetTimer,
+    Suspect,
+)
+from roundelay.core.ids import NodeId, Service, View
+from roundelay.group.stack import Stack
+from roundelay.membership.messages import FIRST_TAG, Join
+from roundelay.runtime.errors import (
+    ClosedError,
+    FailedError,
+    NameTakenError,
+    QueueFullError,
+    SendError,
+    StateError,
+)
+from roundelay.runtime.events import Arrival, Batch, Position
+from roundelay.runtime.inbox import Inbox
+from roundelay.runtime.meter import Meter
+from roundelay.runtime.narrator import Narrator, log
+from roundelay.runtime.neighbours import Neighbours
+from roundelay.runtime.port import Port
+from roundelay.runtime.receipts import Receipts
+from roundelay.runtime.state import Storage
+from roundelay.runtime.tape import Input, Tape
+from roundelay.runtime.timers import Timers
+from roundelay.runtime.tracing import Tracing
+from roundelay.transport.address import SocketAddress
+from roundelay.wire.endpoint import Endpoint
+from roundelay.wire.frame import Frame
+from roundelay.wire.primitives import Reason
+
+CROWD_PACKETS = 300
+"""That wait for the application before the group is slowed down."""
+CROWD_BYTES = 4 * 1024 * 1024
+SMALL_FRAME_BYTES = 600
+"""Tokens, acknowledgments and requests: what keeps a group going and fills no memory."""
+DRAIN_TURNS = 8
+"""Turns of reading before expired timers have theirs, even if there is more to read."""
+HOUSEKEEPING_S = 1.0
+REPEATS_SHARE = 0.1
+"""Of packets that came more than once, before the log tells of it ..."""
+REPEATS_PACKETS = 200
+"""... if so many came at all."""
+
+Tap = Callable[[Arrival], None]
+"""Told of every arrival, in order; it must not call the node."""
+
+
+class Node:
+    """One member of one group, from its start until it is closed.
+
+    The core is never called from inside an effect: effects only send, store, arm timers and
+    append to queues. Whatever the core raises, apart from its refusal of a message, is a bug in
+    it, and ends the node.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        port: Port,
+        stack: Stack,
+        boot: Boot,
+        storage: Storage,
+        addresses: Mapping[NodeId, SocketAddress],
+        *,
+        timeout_s: float,
+        backlog_bytes: int,
+        tracing: Tracing | None = None,
+        tape: Tape | None = None,
+    ) -> None:
+        """`addresses` are those of all other nodes of the group."""
+        self.group = boot.group
+        self.name = boot.node
+        self.incarnation = boot.incarnation
+        self.stack = stack
+        self.endpoint: Endpoint[Any] = Endpoint(boot, stack.codec)
+        self.pause_s = timeout_s / 4
+        self.stall_s = timeout_s / (2 * (len(addresses) + 1))
+        self.inbox = Inbox()
+        self.receipts = Receipts()
+        self.meter = Meter()
+        self.narrator = Narrator(boot.group, boot.node, timeout_s)
+        self.view: View | None = None
+        self.error: ClosedError | None = None
+        """Why it does not run any more."""
+        self.ended = asyncio.Event()
+        self.taps: list[Tap] = []
+        self.on_close: Callable[[ClosedError], None] | None = None
+        self.neighbours = Neighbours(addresses, self.narrator, loop.time)
+        self.refused = 0
+        """Frames for which the application left no room."""
+        self._loop = loop
+        self._port = port
+        self._storage = storage
+        self._tracing = tracing
+        self._tape = tape
+        for file in (tracing, tape):
+            if file is not None:
+                file.trouble = self.narrator.trouble
+        self._backlog_bytes = backlog_bytes
+        self._crowd_bytes = min(CROWD_BYTES, backlog_bytes // 2)
+        self._addresses = {node: (address,) for node, address in addresses.items()}
+        self._everybody = port.everybody or tuple(addresses.values())
+        self._timers = Timers(loop, self._tick)
+        self._housekeeping: asyncio.TimerHandle | None = None
+        self._counted = (0, 0)
+        self._flush_due = False
+        self._launched = 0
+        """The first message that was accepted since the last flush."""
+        self._landed = 0
+        """Own messages delivered here."""
+        self._accept = stack.accept if tape is None else self._accept_on_tape
+        self._senders: list[asyncio.Future[None]] = []
+        """Who waits for room in the queue."""
+
+    @property
+    def wake(self) -> float:
+        return self._timers.wake
+
+    def start(self) -> None:
+        self._port.attach(self)
+        self._housekeeping = self._loop.call_later(HOUSEKEEPING_S, self._keep_house)
+        self._step(Input.START, b"", self.stack.start)
+
+    def leave(self) -> None:
+        """Tell the others, and stop."""
+        if self.error is None:
+            self._step(Input.LEAVE, b"", self.stack.leave)
+            self.close(ClosedError(f"group {self.group!r} was left"))
+
+    def close(self, error: ClosedError) -> None:
+        """Stop at once; whoever waits for anything is told."""
+        if self.error is not None:
+            return
+        self.error = error
+        self._flush_due = False
+        self._port.detach(self)
+        self._timers.clear()
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+        self.inbox.close(error)
+        self.receipts.fail(error)
+        self._wake_senders()
+        self.ended.set()
+        if self.on_close is not None:
+            self.on_close(error)
+        self._storage.close()
+        if self._tape is not None:
+            self._tape.close()
+        if self._tracing is not None:
+            self._tracing.close()
+
+    # The application
+
+    def accept(
+        self,
+        payload: bytes,
+        service: Service = Service.AGREED,
+        destinations: tuple[NodeId, ...] | None = None,
+    ) -> int:
+        """Queue a message and return its number; it leaves in the next turn of the event loop."""
+        try:
+            number = self._accept(payload, service, destinations)
+        except StackFullError as e:
+            raise QueueFullError(f"{e}; use `await send`, which waits for room") from None
+        except ValueError as e:
+            raise SendError(str(e)) from None
+        if not self._flush_due:
+            self._plan_flush(number)
+        return number
+
+    def _plan_flush(self, number: int) -> None:
+        """The first message since the last flush was accepted."""
+        if self.error is not None:
+            raise self.error
+        self._flush_due = True
+        self._launched = number
+        self._loop.call_soon(self.flush)
+
+    def _accept_on_tape(
+        self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
+    ) -> int:
+        number = self.stack.accept(payload, service, destinations)
+        assert self._tape is not None
+        self._tape.accept(payload, service, destinations)
+        return number
+
+    def flush(self) -> None:
+        """Let the engine send what was accepted."""
+        if self._flush_due and self.error is None:
+            self._flush_due = False
+            self.meter.launched(self._launched, self._loop.time())
+            self._step(Input.FLUSH, b"", self.stack.flush)
+
+    async def settled(self) -> None:
+        """Wait until everything accepted so far is delivered here."""
+        accepted = self.stack.delivery.packer.next
+        if accepted > self._landed:
+            await self.receipts.give(accepted - 1)
+
+    async def room(self) -> None:
+        """Wait until the queue has moved on, or raise what ended the node."""
+        if self.error is None:
+            future = self._loop.create_future()
+            self._senders.append(future)
+            await future
+        if self.error is not None:
+            raise self.error
+
+    def _wake_senders(self) -> None:
+        senders, self._senders = self._senders, []
+        for future in senders:
+            if not future.done():
+                future.set_result(None)
+
+    # The port
+
+    def receive(self, data: bytes) -> None:
+        frame = self.endpoint.receive(data)
+        if isinstance(frame, Reason):
+            self._refused(frame)
+            return
+        origin = frame.origin
+        if origin.node == self.name:
+            self._name_taken()
+            return
+        if not self.neighbours.known(origin):
+            return
+        if self.inbox.bytes > self._backlog_bytes and self._refuses(frame):
+            return
+        self.meter.frames_received += 1
+        if self._tracing is not None:
+            self._tracing.arrive(frame, self.endpoint)
+        self._step(Input.RECEIVE, data, partial(self.stack.receive, origin, frame.message))
+
+    def receive_stale(self, data: bytes) -> None:
+        # A Join tells of a time gone by; whoever sent it will repeat it.
+        frame = self.endpoint.receive(data)
+        if isinstance(frame, Frame) and not isinstance(frame.message, Join):
+            self.receive(data)
+
+    def slept(self, duration_s: float) -> None:
+        self.meter.pauses += 1
+        self.narrator.paused(duration_s)
+        self._timers.put_off(duration_s)
+
+    def stalled(self, duration_s: float) -> None:
+        self.meter.stalls += 1
+        if duration_s >= self.stall_s:
+            self.narrator.slow_reader(self.inbox.bytes)
+        self._timers.put_off(duration_s)
+
+    def crowded(self) -> bool:
+        inbox = self.inbox
+        many = len(inbox.waiting) > CROWD_PACKETS or inbox.bytes > self._crowd_bytes
+        return many and not self._senders and not self.receipts.awaited
+
+    def _refuses(self, frame: Frame[Any]) -> bool:
+        """Whether a frame brings what there is no room for: then it counts as lost on its way. The
+        engine's own flow control makes the group wait, and go on with every packet that fits."""
+        if frame.tag >= FIRST_TAG or frame.size <= SMALL_FRAME_BYTES or not self.crowded():
+            return False
+        self.refused += 1
+        self.narrator.full(self.inbox.bytes)
+        return True
+
+    def _refused(self, reason: Reason) -> None:
+        if self._tracing is not None:
+            self._tracing.recorder.drop(reason)
+        if reason is Reason.GROUP:
+            self.narrator.wrong_group(self.endpoint.drops[reason])
+        elif reason is Reason.OWN and not self._port.everybody:
+            self._name_taken()  # Without multicast nobody sends us our own frames.
+
+    def _name_taken(self) -> None:
+        """Somebody else sends under our name. Who is with others already stays."""
+        if self.view is not None and len(self.view.members) > 1:
+            self.narrator.twins(self.name)
+            return
+        self.close(
+            NameTakenError(
+                f"another node of group {self.group!r} is called {self.name!r} too; stop it, or "
+                "give this node another name"
+            )
+        )
+
+    # Time
+
+    def _tick(self) -> None:
+        """Timers may have expired; frames that came before that go first."""
+        if self._port.stalled:
+            self._timers.rest()  # The end of the stall sets it right.
+            return
+        for _ in range(DRAIN_TURNS):
+            if not self._port.read():
+                break
+        for timer in self._timers.expired():
+            if self._tracing is not None:
+                self._tracing.recorder.expire(timer)
+            self._step(Input.EXPIRE, timer.encode(), partial(self.stack.expire, timer))
+        if self.error is None:
+            self._timers.resume()
+
+    def _keep_house(self) -> None:
+        self._housekeeping = self._loop.call_later(HOUSEKEEPING_S, self._keep_house)
+        meter = self.meter
+        received, delivered = meter.packets_received, meter.packets_delivered - meter.packets_own
+        then_received, then_delivered = self._counted
+        self._counted = (received, delivered)
+        came = received - then_received
+        repeated = came - (delivered - then_delivered)
+        if came >= REPEATS_PACKETS and repeated > came * REPEATS_SHARE:
+            self.narrator.repeats(repeated, came)
+        if self._tape is not None:
+            self._tape.flush()
+        if self._tracing is not None:
+            self._tracing.flush()
+
+    # The core
+
+    def _step(self, kind: Input, data: bytes, call: Callable[[], list[Effect[Any]]]) -> None:
+        """One input of the core, and all that it wants done."""
+        try:
+            effects = call()
+            if self._tape is not None:
+                self._tape.write(kind, data, effects)
+            self._run(effects)
+        except StateError as e:
+            self.close(FailedError(str(e)))
+        except Exception as e:
+            log.exception("%s/%s stops: a bug in its core", self.group, self.name)
+            self.close(
+                FailedError(f"this node stopped on a bug ({e!r}); please report it with its log")
+            )
+
+    def _run(self, effects: list[Effect[Any]]) -> None:
+        tracing = self._tracing
+        for effect in effects:
+            match effect:
+                case Record():
+                    if tracing is not None:
+                        tracing.recorder.record(effect)
+                    self._count(effect)
+                case Send():
+                    self._send(effect)
+                case Deliver():
+                    if tracing is not None:
+                        tracing.recorder.deliver(effect)
+                        tracing.settle()
+                    self._deliver(effect)
+                case SetTimer():
+                    self._timers.set(effect.timer, effect.delay_s)
+                case CancelTimer():
+                    self._timers.cancel(effect.timer)
+                case Receipt():
+                    self._receipt(effect)
+                case Install():
+                    if tracing is not None:
+                        tracing.recorder.install(effect.view)
+                        tracing.settle()
+                    self._install(effect.view)
+                case Persist():
+                    self._storage.save(effect.state)
+                case Suspect():
+                    if tracing is not None:
+                        tracing.recorder.suspect(effect.members, effect.reason)
+                    self.meter.suspicions += 1
+                    self.narrator.suspect(effect)
+                case _:
+                    assert_never(effect)
+
+    def _send(self, effect: Send[Any]) -> None:
+        tag, data = self.endpoint.encode(effect.message, effect.view)
+        if self._tracing is not None:
+            self._tracing.send(effect.to, tag, len(data), self.endpoint)
+        self.meter.frames_sent += 1
+        to = self._everybody if effect.to is None else self._addresses.get(effect.to, ())
+        self._port.socket.send(data, to)
+
+    def _deliver(self, effect: Deliver) -> None:
+        self.meter.packets_delivered += 1
+        if effect.payloads:
+            assert self.view is not None, "a delivery before the first view"
+            batch = Batch(effect, self.view)
+            self.meter.messages_delivered += len(effect.payloads)
+            self.meter.bytes_delivered += batch.size
+            self._arrive(batch, batch.size)
+
+    def _install(self, view: View) -> None:
+        self.view = view
+        self.meter.views += 1
+        self.narrator.install(view)
+        self._arrive(view, 0)
+        self._wake_senders()
+
+    def _arrive(self, arrival: Arrival, size: int) -> None:
+        self.inbox.put(arrival, size)
+        for tap in self.taps:
+            tap(arrival)
+
+    def _receipt(self, effect: Receipt) -> None:
+        assert effect.view is not None, "a receipt for what no view ordered"
+        assert self.view is not None, "a receipt before the first view"
+        self.receipts.settle(effect.span, Position(effect.view, effect.index), self.view)
+        self._landed = effect.span.first + effect.span.count
+        self.meter.landed(self._landed, self._loop.time())
+        if self._senders:
+            self._wake_senders()
+
+    def _count(self, record: Record) -> None:
+        kind = record.kind
+        if kind is Kind.RECEIVE:
+            self.meter.packets_received += 1
+        elif kind is Kind.ORIGINATE:
+            self.meter.packets_own += 1
+        elif kind is Kind.TOKEN and record.tag == "acquire":
+            self.meter.token(self._loop.time())

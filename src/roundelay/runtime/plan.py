@@ -1,0 +1,74 @@
+"""What a core is made from: enough to make the very same one again, for a replay."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from roundelay.core.contract import Boot
+from roundelay.group.engines import engine_factory
+from roundelay.group.packer import GroupConfig
+from roundelay.group.stack import Stack
+from roundelay.runtime.tuning import membership_config
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that decides what a core does, apart from its inputs."""
+
+    boot: Boot
+    founders: tuple[str, ...]
+    engine: str
+    options: dict[str, str]
+    timeout_s: float
+    packet_bytes: int
+    queue_bytes: int
+
+    def stack(self) -> Stack:
+        """A fresh core; ValueError if the engine does not know an option."""
+        return Stack(
+            self.boot,
+            self.founders,
+            engine_factory(self.engine, self.options),
+            membership_config(self.timeout_s),
+            GroupConfig(packet_bytes=self.packet_bytes, queue_bytes=self.queue_bytes),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        stored = self.boot.stored
+        return {
+            "record": FORMAT,
+            "group": self.boot.group,
+            "node": self.boot.node,
+            "incarnation": self.boot.incarnation,
+            "stored": None if stored is None else stored.hex(),
+            "wall_us": self.boot.wall_us,
+            "founders": self.founders,
+            "engine": self.engine,
+            "options": self.options,
+            "timeout_s": self.timeout_s,
+            "packet_bytes": self.packet_bytes,
+            "queue_bytes": self.queue_bytes,
+        }
+
+    @classmethod
+    def from_json(cls, header: dict[str, Any]) -> "Plan":
+        """KeyError, TypeError or ValueError if it is not one of ours."""
+        if header["record"] != FORMAT:
+            raise ValueError(f"format {header['record']}")
+        stored = header["stored"]
+        return cls(
+            Boot(
+                header["group"],
+                header["node"],
+                header["incarnation"],
+                None if stored is None else bytes.fromhex(stored),
+                header["wall_us"],
+            ),
+            tuple(header["founders"]),
+            header["engine"],
+            header["options"],
+            header["timeout_s"],
+            header["packet_bytes"],
+            header["queue_bytes"],
+        )

@@ -1,0 +1,266 @@
+"""One UDP socket of a process, shared by the nodes of several groups.
+
+Theory of operation
+===================
+
+The event loop says when there is something to read. Then datagrams are read until none is left, a
+bounded number in one turn, and each goes through its node at once: what the core wants sent leaves
+before the next one is read. Whoever reads deliveries reads the socket in between, so that a token
+never waits for an application.
+
+An application that takes its deliveries too slowly makes the port *stall*: it does not read for a
+moment. The token waits here for so long, and the group slows down; a moment is short enough for
+nobody to be suspected. Nobody who waits for the group, in `send` or for a receipt, is ever made to
+wait by a stall: it would wait for itself.
+
+A process that was stopped for a while finds old datagrams and expired timers when it goes on. The
+datagrams are handed over first, without the Joins among them, which tell of a time gone by; and the
+time asleep does not count for timers, or others would be suspected for this node's own silence.
+"""
+
+import asyncio
+import weakref
+from collections.abc import Callable
+from typing import Protocol
+
+from roundelay.transport.address import Address, SocketAddress
+from roundelay.transport.udp import MulticastListener, UdpSocket
+from roundelay.wire.frame import group_of
+
+TURN_DATAGRAMS = 64
+"""Read in one turn of the event loop."""
+POLL_DATAGRAMS = 16
+"""Read between two deliveries to the application."""
+WAKE_DATAGRAMS = 16_384
+"""Read after a pause: more than a receive buffer holds."""
+DATAGRAM_BYTES_MAX = 65_535
+
+
+class Occupant(Protocol):
+    """A node, as its port sees it."""
+
+    group: str
+    pause_s: float
+    """Who sleeps for so long, beyond what it meant to, was stopped."""
+    stall_s: float
+    """How long it may keep the token, so that nobody is suspected."""
+
+    @property
+    def wake(self) -> float:
+        """When it wants to be called at the latest, on the clock of the event loop."""
+        ...
+
+    def receive(self, data: bytes) -> None: ...
+
+    def receive_stale(self, data: bytes) -> None:
+        """As `receive`, for what may have waited during a pause."""
+        ...
+
+    def slept(self, duration_s: float) -> None:
+        """This process was stopped for so long."""
+        ...
+
+    def stalled(self, duration_s: float) -> None:
+        """This node had to wait for its application for so long."""
+        ...
+
+    def crowded(self) -> bool:
+        """Whether its application has enough to read."""
+        ...
+
+
+class Port:
+    """A socket and the nodes that use it."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, bind: Address, multicast: Address | None
+    ) -> None:
+        """Bind, or raise AddressError."""
+        self.socket = UdpSocket(bind)
+        self.stalled = False
+        """The application has to take something before more is read."""
+        self.unknown_group = 0
+        """Datagrams of groups that nobody here is in, or that are not frames at all."""
+        self._listener: MulticastListener | None = None
+        if multicast is not None:
+            try:
+                self._listener = MulticastListener(
+                    multicast, self.socket.address, self.socket.family
+                )
+                self.socket.send_multicast_from()
+            except Exception:
+                self.socket.close()
+                raise
+        self._loop = loop
+        self._nodes: dict[bytes, Occupant] = {}
+        self._only: Occupant | None = None
+        """The one node, if there is just one: it is given everything."""
+        self._sources: list[Callable[[int], bytes]] = [self.socket.recv]
+        if self._listener is not None:
+            self._sources.insert(0, self._listener.recv)  # Data before the token.
+        self._stall_end: asyncio.TimerHandle | None = None
+        self._stalled_at = 0.0
+        self._reading = False
+
+    @property
+    def everybody(self) -> tuple[SocketAddress, ...]:
+        """Where multicast goes; nothing without it."""
+        return () if self._listener is None else (self._listener.address,)
+
+    def attach(self, node: Occupant) -> None:
+        self._nodes[node.group.encode()] = node
+        self._only = node if len(self._nodes) == 1 else None
+        if not self.stalled:
+            self._listen()
+
+    def detach(self, node: Occupant) -> None:
+        """Let nothing more go to this node."""
+        self._nodes.pop(node.group.encode(), None)
+        self._only = next(iter(self._nodes.values())) if len(self._nodes) == 1 else None
+
+    def close(self) -> None:
+        self._ignore()
+        if self._stall_end is not None:
+            self._stall_end.cancel()
+        self.socket.close()
+        if self._listener is not None:
+            self._listener.close()
+
+    def has(self, group: str) -> bool:
+        return group.encode() in self._nodes
+
+    # Reading
+
+    def read(self) -> bool:
+        """One turn: called by the event loop, and by nodes before they look at their timers.
+        True if there may be more to read."""
+        if self.stalled:
+            return False
+        late = self._late()
+        if late:
+            self._wake_up(late)
+            return False
+        count = self._read(TURN_DATAGRAMS)
+        if count and self._must_stall():
+            self._stall()
+        return count >= TURN_DATAGRAMS
+
+    def poll(self) -> None:
+        """Look at the socket between two deliveries, unless enough waits already."""
+        if self._must_stall():
+            return
+        if self.stalled:
+            self._go_on()
+        self._read(POLL_DATAGRAMS)
+
+    def _read(self, limit: int, *, stale: bool = False) -> int:
+        """Hand over what waits; returns how many datagrams that were."""
+        count = 0
+        for recv in self._sources:
+            for _ in range(limit):
+                try:
+                    data = recv(DATAGRAM_BYTES_MAX)
+                except BlockingIOError:
+                    break
+                except OSError:
+                    continue  # What an earlier datagram met with, told to us late.
+                count += 1
+                node = self._only or self._nodes.get(group_of(data))
+                if node is None:
+                    self.unknown_group += 1
+                elif stale:
+                    node.receive_stale(data)
+                else:
+                    node.receive(data)
+        return count
+
+    # Pauses
+
+    def _late(self) -> float:
+        """How long this process slept beyond what it meant to; 0 if not for long."""
+        now = self._loop.time()
+        for node in self._nodes.values():
+            if now - node.wake > node.pause_s:
+                return now - node.wake
+        return 0.0
+
+    def _wake_up(self, late: float) -> None:
+        for node in list(self._nodes.values()):
+            node.slept(late)
+        self._read(WAKE_DATAGRAMS, stale=True)
+
+    # Stalls
+
+    def _must_stall(self) -> bool:
+        return any(node.crowded() for node in self._nodes.values())
+
+    def _stall(self) -> None:
+        self.stalled = True
+        self._stalled_at = self._loop.time()
+        self._ignore()
+        stall_s = min(node.stall_s for node in self._nodes.values())
+        self._stall_end = self._loop.call_later(stall_s, self._end_stall)
+
+    def _end_stall(self) -> None:
+        """The moment is over: take one turn."""
+        self._go_on()
+        self.read()
+
+    def _go_on(self) -> None:
+        if self._stall_end is not None:
+            self._stall_end.cancel()
+            self._stall_end = None
+        self.stalled = False
+        duration = self._loop.time() - self._stalled_at
+        for node in list(self._nodes.values()):
+            node.stalled(duration)
+        self._listen()
+
+    def _listen(self) -> None:
+        if not self._reading:
+            self._reading = True
+            for source in (self.socket, self._listener):
+                if source is not None:
+                    self._loop.add_reader(source.fileno(), self.read)
+
+    def _ignore(self) -> None:
+        if self._reading:
+            self._reading = False
+            for source in (self.socket, self._listener):
+                if source is not None:
+                    self._loop.remove_reader(source.fileno())
+
+
+class Ports:
+    """The ports of one event loop, by the address they were bound to."""
+
+    def __init__(self) -> None:
+        self._ports: dict[tuple[Address, Address | None], tuple[Port, int]] = {}
+        """With the number of their users."""
+
+    @classmethod
+    def of(cls, loop: asyncio.AbstractEventLoop) -> "Ports":
+        return _PORTS.setdefault(loop, cls())
+
+    def open(
+        self, loop: asyncio.AbstractEventLoop, bind: Address, multicast: Address | None
+    ) -> Port:
+        """The port at this address, bound now if it is the first use of it; each `open` wants a
+        `close`."""
+        port, users = self._ports.get((bind, multicast), (None, 0))
+        if port is None:
+            port = Port(loop, bind, multicast)
+        self._ports[bind, multicast] = (port, users + 1)
+        return port
+
+    def close(self, port: Port) -> None:
+        """One user less; the last one closes the socket."""
+        where, users = next((w, n) for w, (p, n) in self._ports.items() if p is port)
+        if users > 1:
+            self._ports[where] = (port, users - 1)
+        else:
+            del self._ports[where]
+            port.close()
+
+
+_PORTS: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Ports]" = weakref.WeakKeyDictionary()

@@ -1,0 +1,87 @@
+"""Receipts: where the messages of this node ended up."""
+
+import asyncio
+from collections.abc import Generator
+
+from roundelay.core.ids import Span, View
+from roundelay.runtime.errors import ClosedError
+from roundelay.runtime.events import Position
+
+
+class Receipt:
+    """Given for a message that was accepted. Await it for the message's position, which is known
+    once the message is delivered here; ClosedError if the group is left before."""
+
+    __slots__ = ("_ledger", "number", "position", "view")
+
+    def __init__(self, number: int, ledger: "Receipts") -> None:
+        self.number = number
+        """This node's messages counted from 0, per start."""
+        self.position: Position | None = None
+        """None until it is delivered."""
+        self.view: View | None = None
+        """The view it was delivered in. If it was sent as safe, every member of that view delivers
+        it, or fails; a transitional view has fewer members than the one before it."""
+        self._ledger = ledger
+
+    def __await__(self) -> Generator[object, None, Position]:
+        while self.position is None:
+            yield from self._ledger.change(self)
+        return self.position
+
+
+class Receipts:
+    """The receipts of messages that were not delivered yet."""
+
+    def __init__(self) -> None:
+        self.awaited = 0
+        """How many tasks wait for one."""
+        self._open: dict[int, Receipt] = {}
+        self._futures: dict[int, list[asyncio.Future[None]]] = {}
+        self._error: ClosedError | None = None
+
+    def give(self, number: int) -> Receipt:
+        """The receipt of a message that is not delivered yet."""
+        receipt = self._open.get(number)
+        if receipt is None:
+            receipt = self._open[number] = Receipt(number, self)
+        return receipt
+
+    def settle(self, span: Span, first: Position, view: View) -> None:
+        """These messages were delivered in a view, the first of them at this place."""
+        if not self._open:
+            return
+        start, end = span.first, span.first + span.count
+        if len(self._open) < span.count:
+            numbers = [number for number in self._open if start <= number < end]
+        else:
+            numbers = [number for number in range(start, end) if number in self._open]
+        for number in numbers:
+            receipt = self._open.pop(number)
+            receipt.position = Position(first.view, first.index + number - start)
+            receipt.view = view
+            self._wake(number)
+
+    def fail(self, error: ClosedError) -> None:
+        """No more will be delivered."""
+        self._error = error
+        self._open.clear()
+        for number in list(self._futures):
+            self._wake(number)
+
+    def change(self, receipt: Receipt) -> Generator[object, None, None]:
+        """Wait until something is known of this receipt."""
+        if self._error is not None:
+            raise self._error
+        future = asyncio.get_running_loop().create_future()
+        self._futures.setdefault(receipt.number, []).append(future)
+        self.awaited += 1
+        try:
+            yield from future
+        finally:
+            self.awaited -= 1
+
+    def _wake(self, number: int) -> None:
+        for future in self._futures.pop(number, ()):
+            if not future.done():
+                future.set_result(None)

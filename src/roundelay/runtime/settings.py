@@ -1,0 +1,164 @@
+"""What a node is told: names, addresses, directories and limits."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from roundelay.core.ids import NODE_NAME_BYTES_MAX
+from roundelay.group.engines import MODULES, STATIC_ONLY
+from roundelay.runtime.errors import ConfigError
+from roundelay.transport.address import Address, AddressError, parse_address
+
+DATAGRAM_BYTES = {"loopback": 60_000, "network": 1400}
+"""Where all peers are on this machine, and elsewhere: one lost fragment loses a whole datagram."""
+
+TIMEOUT_S = 0.4
+TIMEOUT_S_MIN = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that decides how a node runs. Raises ConfigError for what makes no sense."""
+
+    group: str
+    node: str
+    peers: Mapping[str, str]
+    """Every node of the group, this one included, and where the others reach it: `host:port`."""
+    bind: str | None = None
+    """Where this node listens, if that is not the address that its peers use."""
+    multicast: str | None = None
+    """An IP multicast address and port for what goes to everybody; None sends it to each."""
+    engine: str = "totem"
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the engine, by the names of its `Config`; they win over what follows from the
+    others here."""
+    timeout_s: float = TIMEOUT_S
+    """Until silence means failure. Too short: a loaded machine expels its nodes; too long: a crash
+    stops the group for that long. All other timers follow it."""
+    datagram_bytes: int | None = None
+    """Largest datagram; None means 60000 where all peers are on this machine and 1400 elsewhere."""
+    queue_bytes: int = 32 * 1024 * 1024
+    """What may wait to be sent before `send` waits too."""
+    backlog_bytes: int = 64 * 1024 * 1024
+    """What may wait for the application before packets are refused: the group then waits for it,
+    and gives this node up if it reads nothing for long. Long before that the group slows down."""
+    state: Path | None = None
+    """A directory for what must survive a crash; without one every start makes a new node."""
+    trace: Path | None = None
+    """A directory for the node's trace."""
+    trace_every_row: bool = False
+    """Whether rows reach the file before what they tell of leaves this node, so that not even
+    `kill -9` loses one. Slow: for tests and demonstrations."""
+    trace_frames: bool = False
+    """Whether single frames and timers have rows too."""
+    run: str = ""
+    """The name of the run in the trace; by default the group's."""
+    record: Path | None = None
+    """A file for every input of this node's core, for `roundelay replay`."""
+    control: Path | None = None
+    """A Unix socket for `roundelay send`, `tail` and `status`."""
+
+    def __post_init__(self) -> None:
+        _check_name("group", self.group)
+        for name in (self.node, *self.peers):
+            _check_name("node", name)
+        if self.node not in self.peers:
+            raise ConfigError(
+                f"peers has no address for this node, {self.node!r}; add it, as its peers have it"
+            )
+        for peer, address in self.peers.items():
+            _parse(f"peer {peer!r}", address)
+        for name, value in (("bind", self.bind), ("multicast", self.multicast)):
+            if value is not None:
+                _parse(name, value)
+        if self.engine not in MODULES or self.engine in STATIC_ONLY:
+            known = ", ".join(name for name in MODULES if name not in STATIC_ONLY)
+            raise ConfigError(f"no engine for real nodes is called {self.engine!r}; use {known}")
+        if not TIMEOUT_S_MIN <= self.timeout_s <= 60:
+            raise ConfigError(
+                f"timeout_s={self.timeout_s:g} is not between {TIMEOUT_S_MIN:g} and 60 seconds"
+            )
+        if self.datagram_bytes is not None and not 576 <= self.datagram_bytes <= 65_000:
+            raise ConfigError(
+                f"datagram_bytes={self.datagram_bytes} is not between 576 and 65000 bytes"
+            )
+        for limit in ("queue_bytes", "backlog_bytes"):
+            if getattr(self, limit) < 1 << 20:
+                raise ConfigError(f"{limit}={getattr(self, limit)} is less than a megabyte")
+
+    @property
+    def listen(self) -> Address:
+        """The address to bind to."""
+        return parse_address(self.bind or self.peers[self.node])
+
+
+SETTINGS: Mapping[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(Settings)}
+"""Every setting by its name."""
+
+PATHS = ("state", "trace", "record", "control")
+
+
+def settings(values: Mapping[str, Any]) -> Settings:
+    """Settings from a file or from keyword arguments, checked for names and types."""
+    unknown = sorted(values.keys() - SETTINGS.keys())
+    if unknown:
+        raise ConfigError(
+            f"there is no setting {unknown[0]!r}; there are: {', '.join(sorted(SETTINGS))}"
+        )
+    missing = [name for name in ("group", "node", "peers") if not values.get(name)]
+    if missing:
+        raise ConfigError(f"{missing[0]!r} is missing; a node needs a group, a name and its peers")
+    typed = dict(values)
+    for name in PATHS:
+        if typed.get(name) is not None:
+            typed[name] = Path(typed[name])
+    for name in ("peers", "options"):
+        table = typed.get(name, {})
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{name!r} is a table of names and values")
+        typed[name] = {str(key): _text(value) for key, value in table.items()}
+    for name, kind in _KINDS.items():
+        value = typed.get(name)
+        if value is not None and not isinstance(value, kind):
+            wanted = kind.__name__ if isinstance(kind, type) else "number"
+            raise ConfigError(f"{name}={value!r} is not of type {wanted}")
+    return Settings(**typed)
+
+
+_KINDS: Mapping[str, Any] = {
+    "group": str,
+    "node": str,
+    "bind": str,
+    "multicast": str,
+    "engine": str,
+    "run": str,
+    "timeout_s": int | float,
+    "datagram_bytes": int,
+    "queue_bytes": int,
+    "backlog_bytes": int,
+    "trace_every_row": bool,
+    "trace_frames": bool,
+}
+
+
+def _text(value: object) -> str:
+    """An option as engines read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _check_name(kind: str, name: str) -> None:
+    if not name or len(name.encode()) > NODE_NAME_BYTES_MAX or not name.isprintable():
+        raise ConfigError(
+            f"{name!r} cannot name a {kind}; use 1 to {NODE_NAME_BYTES_MAX} printable characters"
+        )
+
+
+def _parse(what: str, address: str) -> Address:
+    try:
+        return parse_address(address)
+    except AddressError as e:
+        raise ConfigError(f"{what}: {e}") from None

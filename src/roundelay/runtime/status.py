@@ -1,0 +1,48 @@
+"""What `roundelay status` shows, as one document."""
+
+from typing import Any
+
+from roundelay.runtime.node import Node
+from roundelay.runtime.port import Port
+from roundelay.runtime.settings import Settings
+
+
+def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
+    """All that can be told of a running node."""
+    view = node.view
+    packer = node.stack.delivery.packer
+    drops = {str(reason): count for reason, count in sorted(node.endpoint.drops.items())}
+    drops |= {
+        "stranger": node.neighbours.strangers,
+        "refused": node.refused,
+        "unsent": port.socket.lost_sends,
+        "other_groups": port.unknown_group,
+    }
+    return {
+        "group": settings.group,
+        "node": settings.node,
+        "incarnation": node.incarnation,
+        "engine": settings.engine,
+        "phase": str(node.stack.membership.phase),
+        "uptime_s": round(node.meter.uptime_s, 3),
+        "view": None
+        if view is None
+        else {
+            "id": str(view.id),
+            "members": list(view.members),
+            "primary": view.primary,
+            "transitional": view.transitional,
+        },
+        "peers": dict(settings.peers),
+        "rates": node.meter.rates(),
+        "queues": {
+            "packets_to_send": packer.waiting,
+            "packets_to_read": len(node.inbox.waiting),
+            "bytes_to_read": node.inbox.bytes,
+        },
+        "counters": node.meter.counters(),
+        "drops": drops,
+        "latency": node.meter.latency.as_dict(),
+        "rotation": node.meter.rotation.as_dict(),
+        "receive_buffer_bytes": port.socket.receive_buffer,
+    }

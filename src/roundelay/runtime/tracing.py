@@ -1,0 +1,120 @@
+"""A real node's trace: one file for each of its lives."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from roundelay.core.ids import NodeId
+from roundelay.group.engines import engine_config
+from roundelay.runtime.plan import Plan
+from roundelay.runtime.settings import Settings
+from roundelay.trace.manifest import Manifest, TraceError
+from roundelay.trace.recorder import Recorder
+from roundelay.trace.schema import Row
+from roundelay.trace.writer import Writer
+from roundelay.wire.endpoint import Endpoint
+from roundelay.wire.frame import Frame
+
+BATCH_ROWS = 16_384
+
+
+class MonotonicClock:
+    """The machine's clock that never goes back; the same for all processes of the machine."""
+
+    @property
+    def now(self) -> int:
+        return time.monotonic_ns()
+
+
+class Tracing:
+    """Writes what one life of a node did. Rows are written in batches, unless every row counts.
+
+    Once it is open it raises nothing: a group matters more than its trace. If the disk fails, the
+    trace ends there, and `trouble` says so.
+    """
+
+    def __init__(self, settings: Settings, plan: Plan, version: str) -> None:
+        """Open the file, or raise TraceError."""
+        assert settings.trace is not None
+        names = tuple(sorted(settings.peers))
+        every = settings.trace_every_row
+        self._writer = Writer(
+            settings.trace,
+            Manifest(
+                run=settings.run or settings.group,
+                nodes=names,
+                protocol=plan.engine,
+                rules=plan.options.get("rules", "safe"),
+                resilience=getattr(engine_config(plan.engine, plan.options), "resilience", None),
+                mode="views",
+                revision=version,
+                config={"options": plan.options, "timeout_s": plan.timeout_s},
+            ),
+            # Whoever may be killed writes lines, which can be read up to the last one.
+            format="jsonl" if every else "auto",
+            name=f"{settings.node}-{plan.boot.incarnation}",
+            batch_rows=BATCH_ROWS,
+        )
+        self.recorder = Recorder(
+            self._append,
+            {name: number for number, name in enumerate(names)},
+            settings.node,
+            plan.boot.incarnation,
+            MonotonicClock(),
+            net=settings.trace_frames,
+        )
+        self.trouble: Callable[[str], None] = lambda sentence: None
+        """Told that the trace ends, and why."""
+        self._every = every
+        self._pending = False
+        self._ended = False
+
+    def _append(self, row: Row) -> None:
+        if self._ended:
+            return
+        self._pending = True
+        try:
+            self._writer.append(row)
+        except TraceError as e:
+            self._end(e)
+
+    def arrive(self, frame: Frame[Any], endpoint: Endpoint[Any]) -> None:
+        """A frame was admitted: the rows that follow are its doing."""
+        origin = frame.origin
+        self.recorder.lamport = endpoint.lamport
+        tag = endpoint.codec.tags[frame.tag]
+        self.recorder.arrive(origin.node, origin.incarnation, frame.packet, tag, frame.size)
+
+    def send(self, to: NodeId | None, tag: int, size: int, endpoint: Endpoint[Any]) -> None:
+        """A frame was encoded and is about to leave."""
+        self.recorder.lamport = endpoint.lamport
+        self.recorder.send(to, endpoint.packet, endpoint.codec.tags[tag], size)
+        self.settle()
+
+    def settle(self) -> None:
+        """Something is about to leave this node: where every row counts, they go first."""
+        if self._every and self._pending:
+            self.flush()
+
+    def flush(self) -> None:
+        self._pending = False
+        if not self._ended:
+            try:
+                self._writer.flush()
+            except TraceError as e:
+                self._end(e)
+
+    def close(self) -> None:
+        """End the trace with its manifest: this node stopped as it should."""
+        self.recorder.crash()
+        if not self._ended:
+            try:
+                self._writer.close()
+                self._ended = True
+            except TraceError as e:
+                self._end(e)
+
+    def _end(self, error: TraceError) -> None:
+        self._ended = True
+        self._writer.abandon()
+        self.trouble(f"the trace ends here: {error}")

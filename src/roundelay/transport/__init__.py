@@ -1,0 +1,1 @@
+"""Datagrams in, datagrams out, over UDP. Knows no protocol and no group."""

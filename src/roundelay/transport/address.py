@@ -1,0 +1,58 @@
+"""Where nodes are: `host:port` as people write it, and as a socket takes it."""
+
+import ipaddress
+import socket
+from typing import NamedTuple, TypeAlias
+
+SocketAddress: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
+"""Numeric host and port, as `sendto` takes them: two fields for IPv4, four for IPv6."""
+
+
+class AddressError(ValueError):
+    """An address that cannot be used. Its message is a sentence for the user."""
+
+
+class Address(NamedTuple):
+    """`host:port`; the host may be a name or, in brackets, an IPv6 address."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """Read `host:port`, or raise AddressError."""
+    host, colon, port = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    host = host[1:-1] if bracketed else host
+    if not colon or not host or (":" in host and not bracketed):
+        raise AddressError(f"{text!r} is no address; write host:port, like 127.0.0.1:5401")
+    if not port.isascii() or not port.isdigit() or not 0 <= int(port) <= 65_535:
+        raise AddressError(f"{text!r} has no port between 0 and 65535; write host:port")
+    return Address(host, int(port))
+
+
+_KIND: dict[int, str] = {
+    socket.AF_INET: " to an IPv4 address",
+    socket.AF_INET6: " to an IPv6 address",
+}
+
+
+def resolve(address: Address, family: int = socket.AF_UNSPEC) -> tuple[int, SocketAddress]:
+    """The address's family and numeric form; it may ask a name server, and so may take a while."""
+    try:
+        found = socket.getaddrinfo(address.host, address.port, family, socket.SOCK_DGRAM)
+    except (OSError, UnicodeError):
+        raise AddressError(
+            f"{address.host!r} does not resolve{_KIND.get(family, '')}; "
+            "correct the name, or write its numeric address"
+        ) from None
+    chosen, _, _, _, numeric = found[0]
+    return chosen, numeric  # type: ignore[return-value]  # Both families are IP.
+
+
+def is_loopback(address: SocketAddress) -> bool:
+    return ipaddress.ip_address(address[0].partition("%")[0]).is_loopback

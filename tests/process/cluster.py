@@ -1,0 +1,266 @@
+"""Real nodes as processes, a relay between them, and what is left of a run."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from roundelay.core.effects import Kind
+from roundelay.runtime.client import Client, ClientError
+from roundelay.runtime.collect import collect, world_recorder
+from roundelay.trace.schema import Row
+
+WORKER = Path(__file__).with_name("worker.py")
+LIMIT_S = 30.0
+"""How long anything is waited for."""
+SETTLE_NS = 1_000_000_000
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for sock in sockets:
+        sock.bind(("127.0.0.1", 0))
+    ports = [int(sock.getsockname()[1]) for sock in sockets]
+    for sock in sockets:
+        sock.close()
+    return ports
+
+
+def until(condition: Callable[[], object], what: str, limit_s: float = LIMIT_S) -> None:
+    """Poll until it is so."""
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, f"{what}: not within {limit_s:g} s"
+        time.sleep(0.02)
+
+
+class Cluster:
+    """Nodes of one group; a context manager that leaves no process behind."""
+
+    def __init__(
+        self,
+        directory: Path,
+        nodes: Sequence[str],
+        engine: str = "totem",
+        *,
+        rate: float = 40,
+        timeout_s: float = 0.4,
+        relay: bool = True,
+    ) -> None:
+        self.directory = directory
+        self.nodes = tuple(sorted(nodes))
+        self.rows: list[Row] = []
+        self.world = world_recorder(self.rows, self.nodes)
+        self._engine = engine
+        self._rate = rate
+        self._timeout_s = timeout_s
+        ports = free_ports(len(self.nodes))
+        self._addresses = {n: f"127.0.0.1:{p}" for n, p in zip(self.nodes, ports, strict=True)}
+        self._peers = dict.fromkeys(self.nodes, self._addresses)
+        self._sockets = Path(tempfile.mkdtemp(prefix="rd"))  # Paths of sockets must be short.
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._lives = dict.fromkeys(self.nodes, 0)
+        self._relay: subprocess.Popen[str] | None = None
+        if relay:
+            self._start_relay()
+
+    def _start_relay(self) -> None:
+        flags = [f"--peer={node}={address}" for node, address in self._addresses.items()]
+        self._relay = subprocess.Popen(
+            [sys.executable, "-m", "roundelay", "chaos", *flags],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._relay.stdout is not None
+        self._peers = json.loads(self._relay.stdout.readline())
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:  # Shown with the failure.
+            for path in sorted(self.directory.glob("log-*")):
+                sys.stdout.write(f"{path.name}:\n{path.read_text()}\n")
+        for process in self._processes.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        if self._relay is not None:
+            self._relay.communicate()
+        for path in self._sockets.iterdir():
+            path.unlink()
+        self._sockets.rmdir()
+
+    # What is done to nodes
+
+    def start(self, *nodes: str) -> None:
+        for node in nodes or self.nodes:
+            life = self._lives[node]
+            self._lives[node] = life + 1
+            told = {
+                "group": "g",
+                "node": node,
+                "peers": self._peers[node],
+                "engine": self._engine,
+                "timeout_s": self._timeout_s,
+                "state": str(self.directory / "state" / node),
+                "trace": str(self.directory / "traces"),
+                "trace_every_row": True,
+                "trace_frames": True,
+                "record": str(self.directory / f"record-{node}-{life}"),
+                "control": str(self._sockets / node),
+                "rate": self._rate,
+                "receipts": str(self.directory / f"receipts-{node}-{life}"),
+            }
+            with (self.directory / f"log-{node}-{life}").open("wb") as log:
+                self._processes[node] = subprocess.Popen(
+                    [sys.executable, str(WORKER), json.dumps(told)], stderr=log
+                )
+
+    def signal(self, node: str, number: signal.Signals) -> None:
+        self.world.fault(number.name.lower(), {"node": node})
+        self._processes[node].send_signal(number)
+
+    def kill(self, node: str) -> None:
+        self.signal(node, signal.SIGKILL)
+        self._processes[node].wait()
+
+    def stop(self, node: str) -> None:
+        """In good order."""
+        self.signal(node, signal.SIGTERM)
+        assert self._processes[node].wait(LIMIT_S) == 0, self.log(node)
+
+    def relay(self, command: str) -> None:
+        """Give the relay a command; `heal` ends the faults."""
+        assert self._relay is not None
+        assert self._relay.stdin is not None
+        assert self._relay.stdout is not None
+        self._relay.stdin.write(command + "\n")
+        self._relay.stdin.flush()
+        answer = self._relay.stdout.readline()
+        assert not answer.startswith("error"), answer
+        self.world.fault(command.split()[0], {"command": command})
+
+    # What can be seen of them
+
+    def status(self, node: str) -> dict[str, Any] | None:
+        try:
+            with Client(self._sockets / node) as client:
+                return client.ask(do="status")
+        except ClientError:
+            return None
+
+    def members(self, node: str) -> tuple[str, ...]:
+        """Of the view it is in; none while it does not answer, or is changing views."""
+        found = self.status(node)
+        if found is None or found["phase"] != "operational" or found["view"]["transitional"]:
+            return ()
+        return tuple(found["view"]["members"])
+
+    def view(
+        self, *members: str, at: Sequence[str] | None = None, limit_s: float = LIMIT_S
+    ) -> None:
+        """Wait until these nodes, or all of its members, are in a view of exactly these."""
+        wanted = tuple(sorted(members or self.nodes))
+        until(
+            lambda: all(self.members(node) == wanted for node in at or wanted),
+            f"a view of {', '.join(wanted)}",
+            limit_s,
+        )
+
+    def counters(self, node: str) -> dict[str, int]:
+        """All zero while it does not answer."""
+        found = self.status(node)
+        return Counter() if found is None else found["counters"]
+
+    def delivered(self, node: str) -> int:
+        return self.counters(node)["messages_delivered"]
+
+    def traffic(self, *nodes: str, messages: int = 20) -> None:
+        """Wait until each of these nodes has delivered so many more messages."""
+        before = {node: self.delivered(node) for node in nodes or self.nodes}
+        until(
+            lambda: all(self.delivered(n) >= count + messages for n, count in before.items()),
+            "traffic",
+        )
+
+    def log(self, node: str) -> str:
+        return (self.directory / f"log-{node}-{self._lives[node] - 1}").read_text()
+
+    # The end
+
+    def finish(self) -> Path:
+        """Let the load end, wait until all is quiet, kill everybody; returns the whole trace."""
+        self.world.fault("heal")
+        for process in self._processes.values():
+            process.send_signal(signal.SIGUSR1)
+        quiet = time.monotonic()
+        state: list[int] = []
+        while time.monotonic() - quiet < SETTLE_NS / 1e9:
+            now = [self.delivered(node) for node in self.nodes]
+            if now != state:
+                state, quiet = now, time.monotonic()
+            time.sleep(0.05)
+        self.view()
+        self.world.end(self.nodes)
+        for node in self.nodes[1:]:
+            os.kill(self._processes[node].pid, signal.SIGKILL)
+        self._processes[self.nodes[0]].terminate()  # One of them leaves a manifest.
+        for process in self._processes.values():
+            process.wait(LIMIT_S)
+        output = self.directory / "whole"
+        collect(self.directory / "traces", output, self.rows, bound_ns=SETTLE_NS, format="jsonl")
+        return output
+
+    @property
+    def records(self) -> list[Path]:
+        return sorted(self.directory.glob("record-*"))
+
+    @property
+    def receipts(self) -> list[tuple[str, int, dict[str, Any]]]:
+        """Of safe messages: the sender, its incarnation and what it was told."""
+        found: list[tuple[str, int, dict[str, Any]]] = []
+        for path in sorted(self.directory.glob("receipts-*")):
+            _, node, life = path.name.split("-")
+            lines = path.read_text().splitlines()
+            found.extend((node, int(life), json.loads(line)) for line in lines)
+        return found
+
+
+def unhonoured(rows: Sequence[Row], cluster: Cluster) -> list[str]:
+    """Receipts of safe messages that a surviving member of their view never delivered."""
+    number = {node: i for i, node in enumerate(cluster.nodes)}
+    lives: dict[int, int] = {}
+    members: dict[tuple[int | None, ...], set[tuple[int, int]]] = {}
+    delivered: set[tuple[int, int, int]] = set()
+    for row in rows:
+        if row.proc >= 0:
+            lives[row.proc] = max(row.inc, lives.get(row.proc, 0))
+        if row.kind == Kind.INSTALL:
+            view = (row.c_seq, row.c_rep, row.c_kind)
+            members.setdefault(view, set()).add((row.proc, row.inc))
+        if row.kind == Kind.DELIVER:
+            assert row.m_seq is not None
+            assert row.m_src is not None
+            assert row.m_inc is not None
+            for m in range(row.m_seq, row.m_seq + row.count):
+                delivered.add((row.proc, row.m_src << 32 | row.m_inc, m))
+    missing = []
+    for node, life, receipt in cluster.receipts:
+        seq, rep = receipt["view"]
+        sender = number[node] << 32 | life
+        view = (seq, number[rep], int(receipt["transitional"]))
+        assert members[view], "a receipt of a view that nobody installed"
+        for proc, inc in sorted(members[view]):
+            if lives[proc] == inc and (proc, sender, receipt["number"]) not in delivered:
+                missing.append(f"{cluster.nodes[proc]} lacks {node}'{life}:{receipt['number']}")
+    return missing

@@ -1,0 +1,74 @@
+"""`bench ring` and `bench soak` with real processes, as small as they get."""
+
+import json
+
+import pytest
+
+from roundelay.bench.ring import runs
+from roundelay.bench.ring.jobs import Cell
+from roundelay.bench.ring.soak import soak
+from roundelay.bench.ring.systems import OURS, PEERS
+from roundelay.cli import main
+
+pytestmark = pytest.mark.process
+
+PATIENT_S = 2.0
+"""The token timeout: whatever else runs here, nobody is suspected for it."""
+
+
+def test_figures_of_ours_and_of_a_peer_in_one_document(capsys):
+    if PEERS["pysyncobj"].missing() is not None:
+        pytest.skip("PySyncObj is not installed")
+    words = "--only throughput latency --peer pysyncobj --nodes 2 --rounds 1 --seconds 0.2 --json"
+    assert main(["bench", "ring", *words.split(), "--timeout", str(PATIENT_S)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    for figures in (document, document["peer"]):
+        assert figures["msgs_per_s"] > 0
+        assert 0 < figures["p50_ms"] <= figures["p99_ms"]
+    assert document["peer"]["name"] == "pysyncobj"
+    assert document["ratio"] == document["msgs_per_s"] / document["peer"]["msgs_per_s"]
+    assert document["throughput"][0]["cell"]["nodes"] == 2
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Cell(nodes=3, reading="messages", service="safe", timeout_s=PATIENT_S),
+        Cell(nodes=2, senders="one", datagram=1400, size=2000, trace=True, timeout_s=PATIENT_S),
+    ],
+    ids=str,
+)
+def test_every_setting_of_a_run_reaches_its_nodes(cell):
+    load = runs.load(OURS, cell, 0.2)
+    assert load.messages > 0
+    assert load.cpu_s > 0
+
+
+def test_a_profile_names_functions_of_ours(capsys):
+    words = ["bench", "ring", "--profile", "--nodes", "2", "--seconds", "0.2", "--json"]
+    assert main([*words, "--timeout", str(PATIENT_S)]) == 0
+    profile = json.loads(capsys.readouterr().out)["profile"]
+    assert any(share["name"].startswith("runtime/") for share in profile["functions"])
+    assert sum(share["share"] for share in profile["layers"]) == pytest.approx(1.0)
+    assert len(profile["layers"]) > 5
+
+
+def test_a_crash_and_a_return_are_timed():
+    (found,) = runs.recovery(Cell(nodes=2, timeout_s=0.2), [1])
+    assert found.crash_s > 0.1  # Not before the timeout, give or take.
+    assert 0 < found.rejoin_s < found.restart_s
+
+
+def test_an_idle_group_is_looked_at():
+    shares = runs.idle(Cell(nodes=2, timeout_s=PATIENT_S), 0.2)
+    assert len(shares) == 2
+    assert all(0 < share < 1 for share in shares)
+
+
+def test_a_soak_follows_memory(monkeypatch):
+    monkeypatch.setattr(runs, "BEAT_S", 0.2)
+    told = []
+    found = soak(Cell(nodes=2, timeout_s=PATIENT_S), 0.8, lambda done, due: told.append(done))
+    assert told
+    assert found.suspicions == 0
+    assert 0 < found.early_mb <= found.peak_mb

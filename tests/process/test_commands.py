@@ -1,0 +1,217 @@
+"""`roundelay node` and the commands that reach it; and what it says when it cannot start."""
+
+import base64
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.process.cluster import LIMIT_S, free_ports, until
+
+from roundelay.cli import main
+from roundelay.runtime.client import Client
+
+pytestmark = pytest.mark.process
+
+
+class Nodes:
+    """Processes of `roundelay node`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def start(self, *flags: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "roundelay", "node", *flags],
+            cwd=self.directory,
+            env={**os.environ, "XDG_RUNTIME_DIR": str(self.directory)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def refused(self, *flags: str) -> str:
+        """What a node says that does not start."""
+        process = self.start(*flags)
+        _, said = process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 2, said
+        assert "Traceback" not in said
+        return said.strip().splitlines()[-1]
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    with tempfile.TemporaryDirectory(prefix="rd") as directory:  # Paths of sockets must be short.
+        found = Nodes(Path(directory))
+        yield found
+        for process in found.processes:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+def peer_flags(*names: str) -> list[str]:
+    ports = free_ports(len(names))
+    return [f"--peer={n}=127.0.0.1:{p}" for n, p in zip(names, ports, strict=True)]
+
+
+@contextmanager
+def command(*words: str) -> "Iterator[subprocess.Popen[str]]":
+    """A command that goes on; it is ended at the end."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "roundelay", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def until_line(process: "subprocess.Popen[str]", start: str) -> None:
+    assert process.stdout is not None
+    assert any(line.startswith(start) for line in process.stdout), f"it never printed {start!r}"
+
+
+def test_a_group_from_the_command_line(nodes, capsys):
+    peers = peer_flags("a", "b")
+    ports = [flag.rpartition(":")[2] for flag in peers]
+    (nodes.directory / "a.toml").write_text(
+        'group = "g"\nnode = "a"\ncontrol = "a.sock"\nstate = "state"\n[peers]\n'
+        f'a = "127.0.0.1:{ports[0]}"\nb = "127.0.0.1:{ports[1]}"\n'
+    )
+    a = nodes.start("a.toml", "--record", "a.record")
+    b = nodes.start("--group=g", "--node=b", *peers, "--option=idle_rotations=2", "--quiet")
+    at_a = ["--control", str(nodes.directory / "a.sock")]
+    at_b = ["--control", str(nodes.directory / "roundelay" / "g-b.sock")]
+    for path in (at_a[1], at_b[1]):
+        until(Path(path).exists, path)
+        assert Path(path).stat().st_mode & 0o077 == 0
+
+    def together() -> bool:
+        with Client(Path(at_b[1])) as client:
+            return bool(client.ask(do="status")["view"]["members"] == ["a", "b"])
+
+    until(together, "a view of both")
+    with Client(Path(at_b[1])) as tail:
+        events = tail.tail()
+        assert next(events)["members"] == ["a", "b"]
+        assert main(["send", "hello", "world", "--safe", *at_a]) == 0
+        places = capsys.readouterr().out.split()
+        for place, word in zip(places, ("hello", "world"), strict=True):
+            event = next(events)
+            assert (event["position"], event["sender"], event["safe"]) == (place, "a", True)
+            assert base64.b64decode(event["payload"]) == word.encode()
+    assert main(["send", "--json", "more", *at_b]) == 0
+    assert json.loads(capsys.readouterr().out)["sent"][0]["number"] == 0
+    assert main(["status", *at_a]) == 0
+    assert "a, b, primary" in capsys.readouterr().out
+    assert main(["status", "--json", *at_a]) == 0
+    assert json.loads(capsys.readouterr().out)["counters"]["messages_delivered"] == 3
+    assert main(["status", "--prometheus", *at_a]) == 0
+    assert 'roundelay_members{group="g",node="a"} 2' in capsys.readouterr().out
+
+    with command("tail", "--count=1", *at_b) as tailing:
+        assert tailing.stdout is not None
+        assert tailing.stdout.readline().startswith("-- view")
+        assert main(["send", "last", *at_a]) == 0
+        assert tailing.stdout.readline().endswith(" a: last\n")
+        assert tailing.wait(LIMIT_S) == 0
+    with command("status", "--watch", *at_b) as watching:
+        assert watching.stdout is not None
+        for _ in range(2):
+            until_line(watching, "view ")
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(LIMIT_S) == 130
+
+    b.send_signal(signal.SIGTERM)
+    assert b.wait(LIMIT_S) == 0
+    a.send_signal(signal.SIGINT)
+    _, log = a.communicate(timeout=LIMIT_S)
+    assert a.returncode == 0
+    assert "view" in log
+    assert "b joined" in log
+    assert "Traceback" not in log
+    assert not Path(at_a[1]).exists()
+    assert main(["replay", str(nodes.directory / "a.record")]) == 0
+    assert main(["status", *at_a]) == 2
+    assert "no node answers at" in capsys.readouterr().err
+
+
+def test_a_socket_that_a_killed_node_left_is_used_again(nodes):
+    flags = ["--group=g", "--node=a", *peer_flags("a"), "--control=a.sock"]
+    path = nodes.directory / "a.sock"
+    first = nodes.start(*flags)
+    until(path.exists, "the control socket")
+    first.kill()
+    first.wait()
+    assert path.exists()
+    nodes.start(*flags)
+
+    def answers() -> bool:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            return probe.connect_ex(str(path)) == 0
+
+    until(answers, "the next node")
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ((), "'group' is missing; a node needs a group, a name and its peers"),
+        (("none.toml",), "cannot read none.toml: No such file or directory; name a file"),
+        (("bad.toml",), "bad.toml is not TOML"),
+        (("--group=g", "--node=a", "--peer=a"), "--peer a: write it as --peer NAME=VALUE"),
+        (("--group=g", "--node=a", "--peer=b=1.2.3.4:1"), "peers has no address for this node"),
+        (
+            ("--group=g", "--node=a", "--peer=a=127.0.0.1:0", "--peer=b=nowhere.invalid:1"),
+            "peer 'b': 'nowhere.invalid' does not resolve",
+        ),
+        (
+            ("--group=g", "--node=a", "--peer=a=127.0.0.1:0", "--option=speed=9"),
+            "totem has no option 'speed'; it has: token_loss_s",
+        ),
+        (
+            ("--group=g", "--node=a", "--peer=a=192.0.2.7:5401"),
+            "192.0.2.7:5401 is not an address of this machine; bind to one that is",
+        ),
+        (
+            ("--group=g", "--node=a", "--peer=a=127.0.0.1:0", "--trace=bad.toml"),
+            "cannot write the trace to bad.toml: File exists; free some space or name another",
+        ),
+        (
+            ("--group=g", "--node=a", "--peer=a=127.0.0.1:0", "--control=" + "x" * 120),
+            "the control socket's path has more than 100 bytes; name a shorter one",
+        ),
+    ],
+)
+def test_what_cannot_be_is_told_in_one_sentence(nodes, flags, sentence):
+    (nodes.directory / "bad.toml").write_text("group = ")
+    said = nodes.refused(*flags)
+    assert said.startswith("roundelay node: ")
+    assert sentence in said
+
+
+def test_a_second_node_on_the_same_port_or_state_is_refused(nodes):
+    a, other = peer_flags("a", "x")
+    nodes.start("--group=g", "--node=a", a, "--state=state", "--control=a.sock")
+    until((nodes.directory / "a.sock").exists, "the first node")
+    same_port = nodes.refused("--group=g", "--node=a", a, "--control=b.sock")
+    assert "is taken by another process; stop that one (is this node running already?)" in same_port
+    moved = "--peer=a=" + other.rpartition("=")[2]
+    flags = ("--group=g", "--node=a", moved, "--control=b.sock")
+    assert "is in use by a running node; stop that one" in nodes.refused(*flags, "--state=state")
+    assert "cannot listen at the control socket" in nodes.refused(*flags[:3], "--control=a.sock")

@@ -1,0 +1,123 @@
+"""Real nodes through everything that befalls real nodes; their traces, records and receipts."""
+
+import signal
+import time
+
+import pytest
+from tests.process.cluster import Cluster, unhonoured, until
+
+from roundelay.check import check
+from roundelay.check.text import table
+from roundelay.core.effects import Kind
+from roundelay.group.engines import MODULES, STATIC_ONLY
+from roundelay.runtime.replay import replay
+from roundelay.trace import reader
+from roundelay.trace.schema import Row
+
+pytestmark = pytest.mark.process
+
+NODES = "abcde"
+ENGINES = [engine for engine in MODULES if engine not in STATIC_ONLY]
+
+
+def judge(cluster: Cluster) -> None:
+    """The trace keeps its promises, the records replay, the receipts are honoured."""
+    whole = reader.read(cluster.finish())
+    report = check(whole.rows, whole.manifest, problems=whole.problems)
+    assert report.ok, table(report, whole.manifest)
+    assert report["L1"].instances
+    for record in cluster.records:
+        found = replay(record)
+        assert found.differs_at is None, f"{record.name}: {found}"
+        assert found.inputs > 20
+    assert cluster.receipts
+    assert unhonoured(whole.rows, cluster) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_crash_pause_partition_and_loss(tmp_path, engine):
+    with Cluster(tmp_path, NODES, engine) as cluster:
+        cluster.start()
+        cluster.view()
+        cluster.relay("loss 5%")
+        cluster.relay("duplicate 5%")
+        cluster.relay("reorder 10%")
+        cluster.traffic()
+
+        cluster.kill("e")
+        cluster.view(*"abcd")
+        cluster.start("e")
+        cluster.view()
+
+        cluster.signal("b", signal.SIGSTOP)
+        cluster.view(*"acde")
+        cluster.signal("b", signal.SIGCONT)
+        cluster.view()
+
+        cluster.relay("partition a,b,c d,e")
+        cluster.view(*"abc")
+        cluster.view(*"de")
+        cluster.traffic()
+        cluster.relay("heal")
+        cluster.view()
+
+        cluster.relay("loss 20%")
+        cluster.traffic()
+        cluster.relay("heal")
+        cluster.view()
+        cluster.traffic()
+        judge(cluster)
+
+
+def test_a_pause_shorter_than_the_timeout_changes_nothing(tmp_path):
+    """Who was stopped for a moment notices it, and suspects nobody for its own silence."""
+    with Cluster(tmp_path, "abc", relay=False, timeout_s=2.0) as cluster:
+        cluster.start()
+        cluster.view()
+        views = {node: cluster.counters(node)["views"] for node in cluster.nodes}
+        cluster.signal("b", signal.SIGSTOP)
+        end = time.monotonic() + 1.0  # Half of the timeout, and twice what makes a pause.
+        until(lambda: time.monotonic() > end, "the end of the pause")
+        cluster.signal("b", signal.SIGCONT)
+        until(lambda: cluster.counters("b")["pauses"], "b to notice")
+        cluster.traffic()
+        for node in cluster.nodes:
+            counters = cluster.counters(node)
+            assert (counters["views"], counters["suspicions"]) == (views[node], 0)
+        assert "this process did nothing for" in cluster.log("b")
+
+
+def test_the_trial_convicts(tmp_path):
+    """A delivery that is struck from the trace is missed, by the checker and by its receipt."""
+    with Cluster(tmp_path, "ab", relay=False) as cluster:
+        cluster.start()
+        cluster.view()
+        until(lambda: cluster.receipts, "a receipt")
+        whole = reader.read(cluster.finish())
+    sender, _, receipt = cluster.receipts[0]
+    number = cluster.nodes.index(sender)
+
+    def struck(row: Row) -> bool:
+        about = (row.m_src, row.m_seq) == (number, receipt["number"])
+        return row.kind == Kind.DELIVER and about and row.proc != number
+
+    rows = [row for row in whole.rows if not struck(row)]
+    assert len(rows) == len(whole.rows) - 1
+    assert not check(rows, whole.manifest).ok
+    assert unhonoured(whole.rows, cluster) == []
+    other = cluster.nodes[1 - number]
+    assert unhonoured(rows, cluster) == [f"{other} lacks {sender}'0:{receipt['number']}"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rolling_restart_under_load(tmp_path, engine):
+    with Cluster(tmp_path, "abc", engine, relay=False) as cluster:
+        cluster.start()
+        cluster.view()
+        for node in cluster.nodes:
+            cluster.stop(node)
+            cluster.view(*(n for n in cluster.nodes if n != node))
+            cluster.start(node)
+            cluster.view()
+            cluster.traffic(messages=5)
+        judge(cluster)

@@ -1,0 +1,74 @@
+"""A node under load, as the tests of real processes run it: `python worker.py SETTINGS`.
+
+SETTINGS is JSON: the node's settings, and `rate` (messages a second) and `receipts` (a file, to
+which every receipt of a safe message is written). SIGUSR1 stops the load, SIGTERM the node.
+"""
+
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+
+import roundelay
+
+SAFE_EVERY = 5
+
+
+async def main(told: dict[str, object]) -> None:
+    rate = float(str(told.pop("rate")))
+    receipts = Path(str(told.pop("receipts")))
+    stop, quiet = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGUSR1, quiet.set)
+    async with roundelay.join(**told) as group:  # type: ignore[arg-type]  # Checked inside.
+        tasks = [
+            asyncio.create_task(read(group)),
+            asyncio.create_task(load(group, rate, receipts, quiet)),
+        ]
+        stopped = asyncio.create_task(stop.wait())
+        done, _ = await asyncio.wait((stopped, *tasks), return_when=asyncio.FIRST_COMPLETED)
+        for task in done - {stopped}:
+            task.result()
+        for task in tasks:
+            task.cancel()
+
+
+async def read(group: roundelay.Group) -> None:
+    async for _ in group.batches():
+        pass
+
+
+async def load(group: roundelay.Group, rate: float, receipts: Path, quiet: asyncio.Event) -> None:
+    waiting: set[asyncio.Task[None]] = set()
+    with receipts.open("a") as file:
+        for number in range(sys.maxsize):
+            if quiet.is_set():
+                await asyncio.gather(*waiting)
+                file.flush()
+                await asyncio.Event().wait()
+            safe = number % SAFE_EVERY == 0
+            receipt = await group.send(b"%d" % number, safe=safe)
+            if safe:
+                task = asyncio.create_task(note(receipt, file))
+                waiting.add(task)
+                task.add_done_callback(waiting.discard)
+            await asyncio.sleep(1 / rate)
+
+
+async def note(receipt: roundelay.Receipt, file: object) -> None:
+    await receipt
+    assert receipt.view is not None
+    view = receipt.view
+    entry = {
+        "number": receipt.number,
+        "view": [*view.id],
+        "transitional": view.transitional,
+        "members": view.members,
+    }
+    file.write(json.dumps(entry) + "\n")  # type: ignore[attr-defined]  # A text file.
+    file.flush()  # type: ignore[attr-defined]
+
+
+asyncio.run(main(json.loads(sys.argv[1])))

@@ -1,0 +1,74 @@
+"""Traces of single lives, put together."""
+
+import pytest
+
+from roundelay.cli import main
+from roundelay.core.effects import Kind
+from roundelay.runtime.collect import collect, quiet_end, world_recorder
+from roundelay.trace import reader
+from roundelay.trace.manifest import Manifest, TraceError
+from roundelay.trace.schema import Row
+from roundelay.trace.writer import Writer
+
+MANIFEST = Manifest("run", ("a", "b"), protocol="totem", mode="views")
+
+
+def life(directory, proc: int, inc: int, times: tuple[int, ...], *, killed: bool) -> None:
+    name = f"{'ab'[proc]}-{inc}"
+    writer = Writer(directory, MANIFEST, format="jsonl", name=name)
+    for lseq, t_ns in enumerate(times):
+        writer.append(Row(Kind.TOKEN, proc, inc, lseq, t_ns=t_ns, tag="acquire"))
+    if killed:
+        writer.abandon()
+    else:
+        writer.append(Row(Kind.CRASH, proc, inc, len(times), t_ns=times[-1] + 1))
+        writer.close()
+
+
+def test_who_was_killed_crashed_and_who_was_alive_at_the_end_did_not(tmp_path):
+    traces = tmp_path / "traces"
+    life(traces, 0, 0, (10, 20), killed=True)
+    life(traces, 0, 1, (30, 40, 99), killed=True)
+    life(traces, 1, 0, (15, 25), killed=False)
+    life(traces, 1, 1, (35,), killed=False)
+    rows: list[Row] = []
+    world_recorder(rows, "ab").end(("a", "b"))
+    world = [row._replace(t_ns=50) for row in rows]
+    manifest = collect(traces, tmp_path / "whole", world, bound_ns=7, format="jsonl")
+    whole = reader.read(tmp_path / "whole")
+    assert whole.problems == []
+    assert manifest.rows == {"-1.0": 1, "0.0": 3, "0.1": 2, "1.0": 3, "1.1": 2}
+    assert manifest.bound_ns == 7
+    crashes = [(row.proc, row.inc) for row in whole.rows if row.kind == Kind.CRASH]
+    assert crashes == [(0, 0), (1, 0), (1, 1)]  # The last came before the end: b had left.
+    assert max(row.t_ns for row in whole.rows) == 50  # What came after the end is not part of it.
+
+
+def test_a_directory_without_a_trace_or_a_manifest_is_told(tmp_path):
+    with pytest.raises(TraceError, match="holds no trace"):
+        collect(tmp_path, tmp_path / "whole")
+    life(tmp_path, 0, 0, (1,), killed=True)
+    with pytest.raises(TraceError, match="stop at least one node in good order"):
+        collect(tmp_path, tmp_path / "whole")
+
+
+def test_a_quiet_end_comes_before_the_first_node_is_stopped(tmp_path, capsys):
+    traces = tmp_path / "traces"
+    life(traces, 0, 0, (10,), killed=True)
+    life(traces, 0, 1, (30, 60), killed=False)
+    life(traces, 1, 0, (15, 45), killed=False)
+    assert main(["collect", str(traces), "-o", str(tmp_path / "whole"), "--quiet-end"]) == 0
+    assert "rows of 3 lives" in capsys.readouterr().out
+    whole = reader.read(tmp_path / "whole")
+    (end,) = [row for row in whole.rows if row.kind == Kind.END]
+    assert (end.members, end.t_ns) == ((0, 1), 45)
+    assert [(row.proc, row.inc) for row in whole.rows if row.kind == Kind.CRASH] == [(0, 0)]
+    assert main(["collect", str(tmp_path / "none"), "-o", str(tmp_path / "whole")]) == 2
+    assert "holds no trace" in capsys.readouterr().err
+
+
+def test_a_quiet_end_needs_somebody_who_was_there(tmp_path):
+    life(tmp_path, 0, 0, (1,), killed=False)
+    life(tmp_path, 0, 1, (2,), killed=True)
+    with pytest.raises(TraceError, match="was stopped in good order at the end"):
+        quiet_end(tmp_path)

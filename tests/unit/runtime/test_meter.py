@@ -1,0 +1,69 @@
+"""What a node counts, and how it is shown."""
+
+import re
+from typing import Any
+
+from roundelay.cli.status import text
+from roundelay.runtime.meter import BOUNDS_MS, Histogram, Meter
+from roundelay.runtime.metrics import prometheus
+
+
+def document() -> dict[str, Any]:
+    meter = Meter()
+    meter.launched(0, 1.0)
+    meter.launched(5, 1.5)
+    meter.landed(5, 1.004)
+    meter.token(1.0)
+    meter.token(1.02)
+    return {
+        "group": 'g"1',
+        "node": "a",
+        "incarnation": 2,
+        "engine": "totem",
+        "phase": "operational",
+        "uptime_s": 12.5,
+        "view": {"id": "8.a", "members": ["a", "b"], "primary": True, "transitional": False},
+        "peers": {"a": "", "b": "", "c": ""},
+        "rates": meter.rates(),
+        "queues": {"packets_to_send": 1, "packets_to_read": 2, "bytes_to_read": 3},
+        "counters": meter.counters(),
+        "drops": {"checksum": 4, "stranger": 0},
+        "latency": meter.latency.as_dict(),
+        "rotation": meter.rotation.as_dict(),
+        "receive_buffer_bytes": 8,
+    }
+
+
+def test_quantiles_are_upper_ends_of_classes():
+    histogram = Histogram()
+    assert histogram.quantile_ms(0.5) is None
+    for ms in (0.15, 0.15, 0.15, 7, 99_999):
+        histogram.add(ms / 1e3)
+    assert histogram.quantile_ms(0.5) == 0.2
+    assert histogram.quantile_ms(0.8) == 10
+    assert histogram.quantile_ms(1.0) == BOUNDS_MS[-1]
+
+
+def test_latency_is_measured_from_a_flush_to_the_delivery_of_its_first_message():
+    found = document()["latency"]
+    assert (found["count"], found["mean_ms"]) == (1, 4.0)
+
+
+def test_prometheus_can_read_every_line():
+    lines = prometheus(document()).splitlines()
+    sample = re.compile(r'roundelay_\w+\{(\w+="(\\.|[^"\\])*",?)+\} [0-9.e+-]+')
+    for line in lines:
+        assert line.startswith("# ") or sample.fullmatch(line), line
+    assert 'roundelay_drops_total{group="g\\"1",node="a",reason="checksum"} 4' in lines
+    assert 'roundelay_latency_seconds_bucket{group="g\\"1",node="a",le="0.005"} 1' in lines
+    assert 'roundelay_latency_seconds_count{group="g\\"1",node="a"} 1' in lines
+    assert 'roundelay_latency_seconds_sum{group="g\\"1",node="a"} 0.004' in lines
+    names = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(names) == len(set(names))
+
+
+def test_people_see_who_is_away_and_what_was_dropped():
+    shown = text(document())
+    assert "view       8.a: a, b, primary; away: c" in shown
+    assert "drops      4 checksum\n" in shown
+    assert "rotation   mean 20.00 ms" in shown

@@ -1,0 +1,169 @@
+"""The port: whose a datagram is, and when it is read."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+import roundelay
+from roundelay.core.contract import Boot
+from roundelay.membership.messages import Join, MembershipCodec, Merge, Message
+from roundelay.runtime.port import TURN_DATAGRAMS, Port
+from roundelay.transport.address import Address
+from roundelay.transport.udp import UdpSocket
+from roundelay.wire.endpoint import Endpoint
+
+
+class Occupant:
+    """A node that only takes note."""
+
+    pause_s = 0.1
+    stall_s = 100.0
+
+    def __init__(self, group: str = "g") -> None:
+        self.group = group
+        self.wake = float("inf")
+        self.crowd = False
+        self.got: list[bytes] = []
+        self.stale: list[bytes] = []
+        self.pauses: list[float] = []
+        self.stalls: list[float] = []
+
+    def receive(self, data: bytes) -> None:
+        self.got.append(data)
+
+    def receive_stale(self, data: bytes) -> None:
+        self.stale.append(data)
+
+    def slept(self, duration_s: float) -> None:
+        self.pauses.append(duration_s)
+        self.wake = float("inf")
+
+    def stalled(self, duration_s: float) -> None:
+        self.stalls.append(duration_s)
+
+    def crowded(self) -> bool:
+        return self.crowd
+
+
+def frame(group: str, message: Message = Merge()) -> bytes:  # noqa: B008  # It never changes.
+    endpoint: Endpoint[Message] = Endpoint(Boot(group, "b", 5), MembershipCodec())
+    return endpoint.encode(message, None)[1]
+
+
+@pytest.fixture
+def sender() -> Iterator[UdpSocket]:
+    sock = UdpSocket(Address("127.0.0.1", 0))
+    yield sock
+    sock.close()
+
+
+def play(story: Callable[[Port], Awaitable[None]]) -> None:
+    async def opened() -> None:
+        port = Port(asyncio.get_running_loop(), Address("127.0.0.1", 0), None)
+        try:
+            await story(port)
+        finally:
+            port.close()
+
+    asyncio.run(opened())
+
+
+def test_each_datagram_goes_to_its_group(sender):
+    async def story(port: Port) -> None:
+        red, blue = Occupant("red"), Occupant("blue")
+        port.attach(red)
+        port.attach(blue)
+        for data in (frame("blue"), frame("red"), frame("green"), b"", b"RD"):
+            sender.send(data, (port.socket.address,))
+        assert not port.read()
+        assert (red.got, blue.got) == ([frame("red")], [frame("blue")])
+        assert port.unknown_group == 3
+        port.detach(red)
+        sender.send(frame("red"), (port.socket.address,))
+        port.read()  # Alone, blue is given everything, and will say whose it is.
+        assert (len(red.got), len(blue.got)) == (1, 2)
+
+    play(story)
+
+
+def test_a_turn_is_bounded(sender):
+    async def story(port: Port) -> None:
+        node = Occupant()
+        port.attach(node)
+        for _ in range(TURN_DATAGRAMS + 1):
+            sender.send(b"x", (port.socket.address,))
+        assert port.read()
+        assert len(node.got) == TURN_DATAGRAMS
+        assert not port.read()
+        assert len(node.got) == TURN_DATAGRAMS + 1
+
+    play(story)
+
+
+def test_what_waited_during_a_pause_is_old(sender):
+    async def story(port: Port) -> None:
+        node = Occupant()
+        port.attach(node)
+        node.wake = asyncio.get_running_loop().time() - 1.0
+        sender.send(b"old", (port.socket.address,))
+        port.read()
+        assert (node.stale, node.got) == ([b"old"], [])
+        assert node.pauses[0] >= 1.0
+        sender.send(b"new", (port.socket.address,))
+        port.read()
+        assert (node.stale, node.got, len(node.pauses)) == ([b"old"], [b"new"], 1)
+
+    play(story)
+
+
+def test_a_crowded_node_is_not_read_for_until_it_has_room(sender):
+    async def story(port: Port) -> None:
+        node = Occupant()
+        port.attach(node)
+        node.crowd = True
+        for data in (b"1", b"2"):
+            sender.send(data, (port.socket.address,))
+            port.read()
+            port.poll()
+        assert (port.stalled, node.got) == (True, [b"1"])
+        node.crowd = False
+        port.poll()
+        assert (port.stalled, node.got, len(node.stalls)) == (False, [b"1", b"2"], 1)
+
+    play(story)
+
+
+def test_a_stall_is_only_for_a_moment(sender):
+    async def story(port: Port) -> None:
+        node = Occupant()
+        node.stall_s = 0.001
+        node.crowd = True
+        port.attach(node)
+        for count in (1, 2):
+            sender.send(b"x", (port.socket.address,))
+            async with asyncio.timeout(10):
+                while len(node.got) < count:  # noqa: ASYNC110  # Nobody tells of it.
+                    await asyncio.sleep(0)
+        assert node.stalls
+
+    play(story)
+
+
+def test_an_old_join_is_not_heard_and_anything_else_is():
+    """The guard of a node against what waited while it was stopped."""
+
+    async def story() -> None:
+        peers = {"a": "127.0.0.1:0", "b": "127.0.0.1:9"}
+        async with roundelay.join("g", node="a", peers=peers, timeout_s=30.0) as group:
+            node = group._node
+            assert node is not None
+            join = frame("g", Join(("a", "b"), (), 4))
+            node.receive_stale(join)
+            assert node.meter.frames_received == 0
+            node.receive_stale(frame("g"))
+            assert node.meter.frames_received == 1
+            node.receive(join)
+            assert node.meter.frames_received == 2
+
+    asyncio.run(story())

@@ -1,0 +1,42 @@
+"""What a node is told, and what is refused with a sentence."""
+
+import pytest
+
+from roundelay.runtime.errors import ConfigError
+from roundelay.runtime.settings import SETTINGS, Settings, settings
+
+GOOD = {"group": "g", "node": "a", "peers": {"a": "127.0.0.1:1", "b": "127.0.0.1:2"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"group": ""}, "'group' is missing"),
+        ({"group": "g" * 65}, "cannot name a group; use 1 to 64 printable characters"),
+        ({"node": "a\n"}, "cannot name a node"),
+        ({"node": "c"}, "peers has no address for this node, 'c'; add it"),
+        ({"peers": {"a": "here"}}, "peer 'a': 'here' is no address; write host:port"),
+        ({"peers": ["a"]}, "'peers' is a table of names"),
+        ({"bind": "x"}, "bind: 'x' is no address"),
+        ({"engine": "paxos"}, "no engine for real nodes is called 'paxos'; use "),
+        ({"engine": "template"}, "no engine for real nodes is called 'template'"),
+        ({"timeout_s": 0.001}, "timeout_s=0.001 is not between 0.02 and 60 seconds"),
+        ({"timeout_s": "soon"}, "timeout_s='soon' is not of type number"),
+        ({"datagram_bytes": 100_000}, "datagram_bytes=100000 is not between"),
+        ({"backlog_bytes": 5}, "backlog_bytes=5 is less than a megabyte"),
+        ({"colour": "red"}, "there is no setting 'colour'; there are: backlog_bytes, bind"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_sentence(change, sentence):
+    with pytest.raises(ConfigError) as refused:
+        settings({**GOOD, **change})
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_and_a_call_give_the_same_settings():
+    told = settings({**GOOD, "options": {"idle_rotations": 5, "rules": "safe"}, "state": "st"})
+    assert told.options == {"idle_rotations": "5", "rules": "safe"}
+    assert told == Settings(**{f: getattr(told, f) for f in SETTINGS})
+    assert str(told.listen) == "127.0.0.1:1"
+    assert str(settings({**GOOD, "bind": "0.0.0.0:7"}).listen) == "0.0.0.0:7"

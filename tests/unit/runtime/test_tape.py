@@ -1,0 +1,108 @@
+"""Records of a core's inputs: a replay finds every difference."""
+
+import json
+
+import pytest
+
+from roundelay.cli import main
+from roundelay.core.contract import Boot
+from roundelay.core.ids import Service
+from roundelay.runtime.plan import Plan
+from roundelay.runtime.replay import replay
+from roundelay.runtime.tape import Input, Tape, TapeError, read
+
+PLAN = Plan(
+    Boot("g", "a", 3, b"torn", 99), ("a", "b"), "totem", {"token_loss_s": "0.4"}, 0.4, 900, 2**20
+)
+
+
+@pytest.fixture
+def record(tmp_path):
+    """A node alone: it starts, sends, waits for others in vain, and goes on by itself."""
+    path = tmp_path / "record"
+    stack = PLAN.stack()
+    tape = Tape(path, PLAN.to_json(), stack.codec)
+    tape.write(Input.START, b"", stack.start())
+    for payload in (b"one", b"two"):
+        stack.accept(payload, Service.SAFE)
+        tape.accept(payload, Service.SAFE, None)
+    tape.write(Input.FLUSH, b"", stack.flush())
+    tape.write(Input.EXPIRE, b"consensus", stack.expire("consensus"))
+    tape.write(Input.LEAVE, b"", stack.leave())
+    tape.close()
+    return path
+
+
+def test_a_plan_survives_its_journey_through_json():
+    assert Plan.from_json(json.loads(json.dumps(PLAN.to_json()))) == PLAN
+
+
+def test_a_record_replays_identically(record, capsys):
+    found = replay(record)
+    assert (found.inputs, found.differs_at, found.node) == (6, None, "a")
+    assert found.effects > 10
+    assert main(["replay", str(record)]) == 0
+    assert "6 inputs" in capsys.readouterr().out
+    assert main(["replay", str(record), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["identical"]
+
+
+def test_another_payload_is_noticed(record, capsys):
+    data = record.read_bytes()
+    assert data.count(b"two") == 1
+    record.write_bytes(data.replace(b"two", b"tWo"))
+    found = replay(record)
+    assert found.differs_at == 4  # When the message is delivered; none of its bytes show before.
+    assert found.differs_in == "expire consensus"
+    assert main(["replay", str(record)]) == 1
+    assert "input 4 (expire consensus) has other effects" in capsys.readouterr().out
+
+
+def test_another_core_is_noticed(record):
+    head, _, rest = record.read_bytes().partition(b"\n")
+    header = {**json.loads(head), "incarnation": 4}
+    record.write_bytes(json.dumps(header).encode() + b"\n" + rest)
+    assert replay(record).differs_at == 0
+
+
+def test_what_a_killed_node_left_is_good_up_to_its_last_entry(record):
+    record.write_bytes(record.read_bytes()[:-2])
+    assert (replay(record).inputs, replay(record).differs_at) == (5, None)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}\n", b"[" * 9000, b"PAR1"])
+def test_what_is_no_record_is_refused(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(TapeError, match="is no record of a node; name a file written by --record"):
+        read(tmp_path / "x")
+
+
+def test_a_missing_or_foreign_record_is_told_by_the_command(tmp_path, record, capsys):
+    assert main(["replay", str(tmp_path / "none")]) == 2
+    assert "name a file written by --record" in capsys.readouterr().err
+    record.write_bytes(b'{"record": 99}\n')
+    assert main(["replay", str(record)]) == 2
+    assert "another version" in capsys.readouterr().err
+
+
+def test_damage_in_the_middle_is_told(record):
+    head, _, rest = record.read_bytes().partition(b"\n")
+    record.write_bytes(head + b"\n" + rest[:9] + b"\xff" + rest[10:])
+    with pytest.raises(TapeError, match="damaged in the middle"):
+        replay(record)
+
+
+def test_a_full_disk_ends_the_record_and_says_so(tmp_path):
+    stack = PLAN.stack()
+    tape = Tape(tmp_path / "record", PLAN.to_json(), stack.codec)
+    told: list[str] = []
+    tape.trouble = told.append
+    tape.write(Input.START, b"", stack.start())
+    tape.flush()
+    tape._file.close()
+    tape._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115  # The tape closes it.
+    tape.write(Input.FLUSH, b"", stack.flush())
+    tape.write(Input.EXPIRE, b"consensus", stack.expire("consensus"))
+    tape.close()
+    assert told == ["the record ends here: No space left on device; free some space"]
+    assert replay(tmp_path / "record").inputs == 1

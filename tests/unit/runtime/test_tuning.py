@@ -1,0 +1,44 @@
+"""Timers and windows for real nodes."""
+
+import dataclasses
+import importlib
+
+import pytest
+
+from roundelay.group.engines import MODULES, STATIC_ONLY, engine_factory
+from roundelay.runtime.settings import settings
+from roundelay.runtime.tuning import ALARMS, engine_options, membership_config, window
+
+ENGINES = [engine for engine in MODULES if engine not in STATIC_ONLY]
+
+
+def told(engine: str, **more):
+    peers = {node: f"127.0.0.1:{port}" for port, node in enumerate("abc", 1)}
+    return settings({"group": "g", "node": "a", "peers": peers, "engine": engine, **more})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_silence_is_noticed_after_the_timeout_whatever_the_engine(engine):
+    options = engine_options(told(engine, timeout_s=0.5), 1400, 1000)
+    config = importlib.import_module(MODULES[engine]).Config
+    names = [f.name for f in dataclasses.fields(config)]
+    alarm = next(name for name in ALARMS if name in names)
+    assert float(options[alarm]) == pytest.approx(0.5)
+    engine_factory(engine, options)
+
+
+def test_what_the_user_says_wins():
+    chosen = {"token_loss_s": 2.0}
+    assert engine_options(told("totem", options=chosen), 1400, 1000)["token_loss_s"] == "2.0"
+
+
+def test_a_crash_is_noticed_and_repaired_within_a_second():
+    config = membership_config(0.4)
+    assert 0.4 + config.consensus_s < 0.9
+    assert config.consensus_s >= 1.2 * config.ring_loss_s - 1e-9
+
+
+def test_the_window_fits_the_receive_buffer():
+    assert window(60_000, 130) == (10, 30)
+    assert window(60_000, 6) == (1, 5)
+    assert window(1400, 10_000) == (50, 150)

@@ -1,0 +1,66 @@
+"""Sockets that never block."""
+
+import pytest
+
+from roundelay.transport.address import Address, AddressError
+from roundelay.transport.udp import MulticastListener, UdpSocket, datagrams_that_fit
+
+ANY = Address("127.0.0.1", 0)
+
+
+@pytest.fixture
+def sockets():
+    pair = UdpSocket(ANY), UdpSocket(ANY)
+    yield pair
+    for sock in pair:
+        sock.close()
+
+
+def test_a_datagram_goes_from_one_to_the_other(sockets):
+    a, b = sockets
+    a.send(b"hello", (b.address,))
+    assert b.recv(100) == b"hello"
+    with pytest.raises(BlockingIOError):
+        b.recv(100)
+
+
+def test_what_cannot_be_sent_is_counted_and_nothing_else(sockets):
+    a, b = sockets
+    a.send(b"x" * 70_000, (b.address,))
+    assert a.lost_sends == 1
+
+
+def test_a_port_that_is_taken_is_told():
+    first = UdpSocket(ANY)
+    taken = Address("127.0.0.1", first.address[1])
+    with pytest.raises(AddressError, match="is taken by another process; stop that one"):
+        UdpSocket(taken)
+    first.close()
+    UdpSocket(taken).close()
+
+
+def test_an_address_of_another_machine_is_told():
+    with pytest.raises(AddressError, match="is not an address of this machine"):
+        UdpSocket(Address("192.0.2.1", 0))
+
+
+def test_multicast_reaches_every_listener():
+    sender = UdpSocket(ANY)
+    sender.send_multicast_from()
+    group = Address("239.77.12.5", sender.address[1])
+    listeners = [MulticastListener(group, sender.address, sender.family) for _ in range(2)]
+    sender.send(b"to all", (listeners[0].address,))
+    assert [listener.recv(100) for listener in listeners] == [b"to all", b"to all"]
+    sender.close()
+    for listener in listeners:
+        listener.close()
+
+
+def test_what_is_no_multicast_address_is_told(sockets):
+    with pytest.raises(AddressError, match="cannot listen to multicast"):
+        MulticastListener(Address("127.0.0.1", 9), sockets[0].address, sockets[0].family)
+
+
+def test_large_datagrams_fill_a_receive_buffer_sooner():
+    assert datagrams_that_fit(416 * 1024, 60_000) == 6
+    assert datagrams_that_fit(416 * 1024, 1400) == 184
