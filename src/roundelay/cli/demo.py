@@ -4,10 +4,12 @@ With `--simulated` two groups in the simulator instead, one of which does it wro
 """
 
 import argparse
+import shutil
 import time
 from pathlib import Path
 
 from roundelay.cli.errors import UserError
+from roundelay.cli.progress import Progress
 from roundelay.group.engines import MODULES, STATIC_ONLY
 
 NODES = ("a", "b", "c", "d", "e")
@@ -82,4 +84,34 @@ def _play(output: Path, engine: str) -> Path:
 
 
 def _judge(trace: Path, output: Path, master: str) -> int:
-    raise UserError(f"the trace is in {trace}; not yet judged")
+    """Ingest, check and measure on Spark, and write the report."""
+    from roundelay.check.text import table
+    from roundelay.cli.measure import described
+
+    try:
+        from roundelay.pipeline.errors import PipelineError
+        from roundelay.pipeline.trial import trial
+        from roundelay.report import write_report
+    except ImportError as e:
+        raise UserError(f"this needs {e.name}: pip install 'roundelay[spark,report]'") from None
+    print("\n2. Their traces, put together, ingested, checked and measured on Spark.\n", flush=True)
+    home = output / "table"
+    shutil.rmtree(home, ignore_errors=True)
+    progress = Progress("on Spark")
+    try:
+        done = trial([trace], home, master, progress.update)
+        progress.close()
+        report = write_report(output, output / "report.html").path
+    except PipelineError as e:
+        raise UserError(str(e)) from None
+    for one in done.reports:
+        print(table(one.report, one.manifest))
+    print("\n".join(described(done.lines)))
+    print(f"\ntrace:   {trace} (roundelay check {trace}; roundelay draw {trace} -o run.svg)")
+    print(f"table:   {home}")
+    print(f"report:  {report} (open it in a browser)")
+    if not done.ok:
+        print("\nA promise was broken, which must not be: please report this, with the trace.")
+        return 1
+    print("\nEvery promise held.")
+    return 0
