@@ -284,6 +284,8 @@ PASSING = View(ViewId(11, "a"), ("a", "b"), transitional=True, previous=VIEW.id)
 class Queue:
     """The group layer: packets that wait."""
 
+    traced = True
+
     def __init__(self) -> None:
         self.packets: list[Packet] = []
 

@@ -103,6 +103,8 @@ class Boot:
     wall_us: int = 0
     """The wall clock at this start, in microseconds: larger than at any start before. Only for
     numbers that must not repeat when storage cannot be trusted."""
+    traced: bool = True
+    """Whether anybody reads the records of packets; see `Outlet.traced`."""
 
 
 class Codec(Protocol[M]):
@@ -120,17 +122,6 @@ class Codec(Protocol[M]):
         ...
 
 
-class Accept(Protocol):
-    """Queues a message and returns its number, or raises. Nothing happens until `flush`."""
-
-    def __call__(
-        self,
-        payload: bytes,
-        service: Service = Service.AGREED,
-        destinations: tuple[NodeId, ...] | None = None,
-    ) -> int: ...
-
-
 class Core(Protocol[M]):
     """A stack: what a driver runs. Each input returns its effects, in the order to run them."""
 
@@ -146,15 +137,6 @@ class Core(Protocol[M]):
         destinations: tuple[NodeId, ...] | None = None,
     ) -> list[Effect[M]]:
         """Accept a message of the application, or raise `QueueFullError` and change nothing."""
-        ...
-
-    @property
-    def accept(self) -> "Accept":
-        """The first half of `submit`, for drivers that take in many messages at a time."""
-        ...
-
-    def flush(self) -> list[Effect[M]]:
-        """The second half: let go of what was accepted."""
         ...
 
     def receive(self, origin: Origin, message: M) -> list[Effect[M]]: ...
@@ -176,6 +158,12 @@ class Outlet(Protocol):
     @property
     def waiting(self) -> int:
         """How many packets `pull` would give now."""
+        ...
+
+    @property
+    def traced(self) -> bool:
+        """Whether anybody reads `Record`s. Without, an engine may leave out those that it makes
+        for every packet; it need not."""
         ...
 
     def pull(self) -> Packet | None:

@@ -21,6 +21,7 @@ class Delivery:
     def __init__(self, boot: Boot, config: GroupConfig | None = None) -> None:
         config = config or GroupConfig()
         self.packer = Packer(boot.node, boot.incarnation, config)
+        self.packer.traced = boot.traced
         self.index = 0
         """Messages delivered in the present view."""
         self._node = boot.node

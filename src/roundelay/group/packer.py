@@ -59,6 +59,8 @@ class Packer:
                 f"it must be more than {PIECE_OVERHEAD_BYTES}"
             )
         self._piece_bytes = self._config.packet_bytes - PIECE_OVERHEAD_BYTES
+        self.traced = True
+        """What engines are told of it."""
         self.selective = False
         """Whether messages may have destinations."""
         self.next = 0

@@ -48,6 +48,8 @@ class Stack:
         self.membership = Membership(boot, founders, self.engine, config)
         self._codec = StackCodec(self.engine.codec)
         self.accept = self.delivery.packer.put
+        """The first half of `submit`, for drivers that take in many messages at a time: queues a
+        message and returns its number, or raises. Nothing happens until `flush`."""
 
     @property
     def codec(self) -> Codec[Any]:
@@ -66,6 +68,7 @@ class Stack:
         return [*accepted, *self._finish(self.membership.submit())]
 
     def flush(self) -> list[Effect[Any]]:
+        """The second half: let go of what was accepted."""
         return [*self.delivery.accepted(), *self._finish(self.membership.submit())]
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:

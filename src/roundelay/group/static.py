@@ -31,6 +31,8 @@ class StaticStack:
         self.engine = engine(boot.node, self.delivery.packer)
         self.delivery.serve(self.engine)
         self.accept = self.delivery.packer.put
+        """The first half of `submit`, for drivers that take in many messages at a time: queues a
+        message and returns its number, or raises. Nothing happens until `flush`."""
         self._incarnation = boot.incarnation
 
     @property
@@ -53,6 +55,7 @@ class StaticStack:
         return [*accepted, *self.delivery.finish(self.engine.submit())]
 
     def flush(self) -> list[Effect[Any]]:
+        """The second half: let go of what was accepted."""
         return [*self.delivery.accepted(), *self.delivery.finish(self.engine.submit())]
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:

@@ -252,7 +252,8 @@ class Membership:
         if late or origin.view == self.ring or node == self.node:
             return  # Late, or an early frame of the ring being formed.
         if self.phase is Phase.OPERATIONAL:
-            heeded = node not in self._expulsions.paused
+            # Not before all of us have installed: who has not still holds it for gone.
+            heeded = self.recovery is None and node not in self._expulsions.paused
         else:
             unknown = node not in self.proposal.procs
             heeded = self.phase is Phase.GATHER and unknown and not self.commit_wait
@@ -322,7 +323,8 @@ class Membership:
         if node in members:
             return m.ring_seq < self.ring.seq  # Of the formation of this very ring.
         # An outsider that is still giving one of us up, or that we leave alone for now.
-        return not set(m.fails).isdisjoint(members) or node in self._expulsions.paused
+        alone = self.recovery is not None or node in self._expulsions.paused
+        return alone or not set(m.fails).isdisjoint(members)
 
     def _note_deaf(self, node: NodeId, m: Join, *, operational: bool) -> None:
         """Somebody is given up whom others hear: it, or we, do not receive."""
@@ -657,7 +659,7 @@ class Membership:
             elif kind is Suspect:
                 suspicions.append(effect)  # type: ignore[arg-type]
         if not suspicions:
-            self._out += effects
+            self._out = self._out + effects if self._out else effects
             return
         self._out += [effect for effect in effects if type(effect) is not Suspect]
         if self.phase is Phase.OPERATIONAL:

@@ -130,6 +130,8 @@ class Ring(Generic[P]):
         self.have: dict[int, P] = {}
         """Packets held, by sequence number: everything above `discarded` that came."""
         self.discarded = 0
+        self.limit = 2 * config.buffer_packets
+        """No honest member sends past this while we lack what is below."""
         self.aru = 0
         self.high_seq = 0
         self.safe_line = 0
@@ -157,11 +159,6 @@ class Ring(Generic[P]):
                 seq += 1
             self.aru = seq
         return True
-
-    @property
-    def limit(self) -> int:
-        """No honest member sends past this while we lack what is below."""
-        return self.discarded + 2 * self.config.buffer_packets
 
     def accepts(self, token: Token) -> bool:
         """Whether this is the token, and not a copy of one that was here."""
@@ -229,6 +226,7 @@ class Ring(Generic[P]):
         for seq in range(self.discarded + 1, upto + 1):
             del self.have[seq]
         self.discarded = max(self.discarded, upto)
+        self.limit = self.discarded + 2 * self.config.buffer_packets
 
     def _allowed(self, token: Token) -> int:
         """§8: how many packets this visit may send, retransmissions included."""

@@ -15,6 +15,7 @@ no token on the wire; at a view change what was safe at one member alone counts 
 what some member had delivered does.
 """
 
+import struct
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, assert_never
 
@@ -32,8 +33,10 @@ from roundelay.core.effects import (
 from roundelay.core.ids import NodeId, Packet, Service, View
 from roundelay.core.value import value
 from roundelay.membership.ring import Ring, RingConfig, Token
-from roundelay.wire.packet import read_packet, write_packet
+from roundelay.wire.packet import decode_packet, encode_packet
 from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
+
+_SEQ = struct.Struct(">Q")
 
 LOSS = "token_loss"
 RETRANSMIT = "token_retransmit"
@@ -108,10 +111,7 @@ class TotemCodec:
             case TokenPass():
                 return 1, message.token.encode()
             case Data():
-                w = Writer()
-                w.u64(message.seq)
-                write_packet(w, message.packet)
-                return 2, w.done()
+                return 2, _SEQ.pack(message.seq) + encode_packet(message.packet)
             case HoldCancel():
                 return 3, b""
             case _:
@@ -120,17 +120,15 @@ class TotemCodec:
     def decode(self, tag: int, data: bytes, start: int) -> Message:
         if tag == 1:
             return TokenPass(Token.decode(data, start))
-        r = Reader(data, start)
-        message: Message
-        match tag:
-            case 2:
-                message = Data(r.u64(I64_MAX), read_packet(r))
-            case 3:
-                message = HoldCancel()
-            case _:
-                raise WireError(Reason.MALFORMED, f"tag {tag}")
-        r.done()
-        return message
+        if tag == 2:
+            packet = decode_packet(data, start + _SEQ.size)
+            (seq,) = _SEQ.unpack_from(data, start)
+            if seq > I64_MAX:
+                raise WireError(Reason.MALFORMED, f"packet {seq} of a view")
+            return Data(seq, packet)
+        if tag != 3 or len(data) != start:
+            raise WireError(Reason.MALFORMED, f"tag {tag}, {len(data) - start} bytes")
+        return HoldCancel()
 
 
 class TotemEngine:
@@ -166,6 +164,7 @@ class TotemEngine:
         self.claimed = 0
         """Up to here this node has claimed that all have everything."""
         self._cancelled = False
+        self._traced = self._outlet.traced
         self._successor = view.members[self.ring.successor]
         self._acquire = Record(Kind.TOKEN, view=view.id, tag="acquire")
         self._release_row = Record(Kind.TOKEN, view=view.id, tag="release")
@@ -220,7 +219,8 @@ class TotemEngine:
     def _on_data(self, m: Data) -> None:
         if m.packet.span.node not in self.view.members:
             return
-        self._emit(Record(Kind.RECEIVE, m.packet, self.view.id))
+        if self._traced:
+            self._emit(Record(Kind.RECEIVE, m.packet, self.view.id))
         if m.seq > self.ring.high_seq:
             self.last_sender = m.packet.span.node
         if not self.ring.store(m.seq, m.packet) or self.frozen:
@@ -291,15 +291,16 @@ class TotemEngine:
 
     def _originate(self, fresh: Sequence[tuple[int, Packet]]) -> None:
         for seq, packet in fresh:
-            self._emit(Record(Kind.ORIGINATE, packet, self.view.id))
-            self._emit(Record(Kind.ORDER, packet.span, self.view.id, (seq, 0), level=1))
+            if self._traced:
+                self._emit(Record(Kind.ORIGINATE, packet, self.view.id))
+                self._emit(Record(Kind.ORDER, packet.span, self.view.id, (seq, 0), level=1))
             if self.ring.size > 1:
                 self._emit(Send(Data(seq, packet), self.view.id))
             self.last_sender = self.node
 
     def _send_token(self, token: Token) -> None:
-        passed = Send(TokenPass(token), self.view.id, self._successor)
-        self._out += (passed, self._arm_retransmit)
+        self._emit(Send(TokenPass(token), self.view.id, self._successor))
+        self._emit(self._arm_retransmit)
 
     def _visit_alone(self) -> None:
         """A ring of one: each packet is ordered, safe and delivered as it comes."""
@@ -328,9 +329,10 @@ class TotemEngine:
         line = min(self.ring.safe_line, self.delivered)
         if line == self.claimed:
             return
-        for seq in range(self.claimed + 1, line + 1):
-            span = self.ring.have[seq].span
-            self._emit(Record(Kind.STABLE, span, self.view.id, level=1))
+        if self._traced:
+            for seq in range(self.claimed + 1, line + 1):
+                span = self.ring.have[seq].span
+                self._emit(Record(Kind.STABLE, span, self.view.id, level=1))
         self.claimed = line
         self.ring.discard(line)
 
@@ -346,13 +348,13 @@ class TotemEngine:
     def seal(self, summaries: Mapping[NodeId, bytes]) -> Sequence[Item]:
         lowest = min(_summary(summary)[0] for summary in summaries.values())
         return [
-            Item((seq,), _encode(self.ring.have[seq]))
+            Item((seq,), encode_packet(self.ring.have[seq]))
             for seq in sorted(self.ring.have)
             if seq > lowest
         ]
 
     def absorb(self, item: Item) -> list[Record]:
-        packet = read_packet(Reader(item.body))
+        packet = decode_packet(item.body, 0)
         if len(item.key) != 1 or packet.span.node not in self.view.members:
             raise WireError(Reason.MALFORMED, "not an item of this ring")
         self.ring.store(item.key[0], packet)
@@ -396,12 +398,6 @@ def _summary(summary: bytes) -> tuple[int, int]:
     """aru and the last number delivered, as `freeze` wrote them."""
     r = Reader(summary)
     return r.u64(), r.u64()
-
-
-def _encode(packet: Packet) -> bytes:
-    w = Writer()
-    write_packet(w, packet)
-    return w.done()
 
 
 engine = TotemEngine

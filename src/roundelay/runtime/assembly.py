@@ -58,6 +58,7 @@ async def make_node(settings: Settings, port: Port) -> Node:
                 storage.incarnation,
                 storage.stored,
                 time.time_ns() // 1000,
+                traced=settings.trace is not None,
             ),
             tuple(sorted(settings.peers)),
             settings.engine,

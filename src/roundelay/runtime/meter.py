@@ -65,7 +65,7 @@ class Meter:
         self.messages_delivered = 0
         self.bytes_delivered = 0
         self.packets_own = 0
-        """Packets that this node originated."""
+        """Packets of this node that were delivered here."""
         self.packets_received = 0
         """Copies of packets that arrived, repeated ones included."""
         self.views = 0

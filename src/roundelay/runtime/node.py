@@ -54,6 +54,8 @@ SMALL_FRAME_BYTES = 600
 """Tokens, acknowledgments and requests: what keeps a group going and fills no memory."""
 DRAIN_TURNS = 8
 """Turns of reading before expired timers have theirs, even if there is more to read."""
+PATIENCE = 4
+"""How many times its limit may wait for an application that itself waits for the group."""
 HOUSEKEEPING_S = 1.0
 REPEATS_SHARE = 0.1
 """Of packets that came more than once, before the log tells of it ..."""
@@ -235,9 +237,13 @@ class Node:
 
     def receive(self, data: bytes) -> None:
         frame = self.endpoint.receive(data)
-        if isinstance(frame, Reason):
+        if type(frame) is Frame:
+            self._receive(data, frame)
+        else:
+            assert isinstance(frame, Reason)
             self._refused(frame)
-            return
+
+    def _receive(self, data: bytes, frame: Frame[Any]) -> None:
         origin = frame.origin
         if origin.node == self.name:
             self._name_taken()
@@ -246,16 +252,25 @@ class Node:
             return
         if self.inbox.bytes > self._backlog_bytes and self._refuses(frame):
             return
-        self.meter.frames_received += 1
+        message, meter = frame.message, self.meter
+        meter.frames_received += 1
+        if hasattr(message, "packet"):
+            meter.packets_received += 1
         if self._tracing is not None:
             self._tracing.arrive(frame, self.endpoint)
-        self._step(Input.RECEIVE, data, partial(self.stack.receive, origin, frame.message))
+        try:
+            effects = self.stack.receive(origin, message)
+            if self._tape is not None:
+                self._tape.write(Input.RECEIVE, data, effects)
+            self._run(effects)
+        except Exception as e:
+            self._fail(e)
 
     def receive_stale(self, data: bytes) -> None:
         # A Join tells of a time gone by; whoever sent it will repeat it.
         frame = self.endpoint.receive(data)
         if isinstance(frame, Frame) and not isinstance(frame.message, Join):
-            self.receive(data)
+            self._receive(data, frame)
 
     def slept(self, duration_s: float) -> None:
         self.meter.pauses += 1
@@ -276,7 +291,10 @@ class Node:
     def _refuses(self, frame: Frame[Any]) -> bool:
         """Whether a frame brings what there is no room for: then it counts as lost on its way. The
         engine's own flow control makes the group wait, and go on with every packet that fits."""
-        if frame.tag >= FIRST_TAG or frame.size <= SMALL_FRAME_BYTES or not self.crowded():
+        if frame.tag >= FIRST_TAG or frame.size <= SMALL_FRAME_BYTES:
+            return False
+        # Who waits for the group may be the reader itself, and is let through; not for ever.
+        if not self.crowded() and self.inbox.bytes <= PATIENCE * self._backlog_bytes:
             return False
         self.refused += 1
         self.narrator.full(self.inbox.bytes)
@@ -343,49 +361,63 @@ class Node:
             if self._tape is not None:
                 self._tape.write(kind, data, effects)
             self._run(effects)
-        except StateError as e:
-            self.close(FailedError(str(e)))
         except Exception as e:
-            log.exception("%s/%s stops: a bug in its core", self.group, self.name)
-            self.close(
-                FailedError(f"this node stopped on a bug ({e!r}); please report it with its log")
-            )
+            self._fail(e)
+
+    def _fail(self, error: Exception) -> None:
+        """Storage failed, or there is a bug in the core: this node cannot go on."""
+        if isinstance(error, StateError):
+            self.close(FailedError(str(error)))
+            return
+        log.error("%s/%s stops: a bug in its core", self.group, self.name, exc_info=error)
+        self.close(
+            FailedError(f"this node stopped on a bug ({error!r}); please report it with its log")
+        )
 
     def _run(self, effects: list[Effect[Any]]) -> None:
         tracing = self._tracing
         for effect in effects:
-            match effect:
-                case Record():
-                    if tracing is not None:
-                        tracing.recorder.record(effect)
-                    self._count(effect)
-                case Send():
-                    self._send(effect)
-                case Deliver():
-                    if tracing is not None:
-                        tracing.recorder.deliver(effect)
-                        tracing.settle()
-                    self._deliver(effect)
-                case SetTimer():
-                    self._timers.set(effect.timer, effect.delay_s)
-                case CancelTimer():
-                    self._timers.cancel(effect.timer)
-                case Receipt():
-                    self._receipt(effect)
-                case Install():
-                    if tracing is not None:
-                        tracing.recorder.install(effect.view)
-                        tracing.settle()
-                    self._install(effect.view)
-                case Persist():
-                    self._storage.save(effect.state)
-                case Suspect():
-                    if tracing is not None:
-                        tracing.recorder.suspect(effect.members, effect.reason)
-                    self.meter.suspicions += 1
-                    self.narrator.suspect(effect)
-                case _:
-                    assert_never(effect)
+            # By type, the most frequent first: every packet has some.
+            if type(effect) is Deliver:
+                if tracing is not None:
+                    tracing.recorder.deliver(effect)
+                    tracing.settle()
+                self._deliver(effect)
+            elif type(effect) is SetTimer:
+                self._timers.set(effect.timer, effect.delay_s)
+            elif type(effect) is Send:
+                self._send(effect)
+            elif type(effect) is Record:
+                if tracing is not None:
+                    tracing.recorder.record(effect)
+                if effect.kind is Kind.TOKEN and effect.tag == "acquire":
+                    self.meter.token(self._loop.time())
+            elif type(effect) is Receipt:
+                self._receipt(effect)
+            else:
+                self._run_rare(effect)
+
+    def _run_rare(self, effect: Effect[Any]) -> None:
+        tracing = self._tracing
+        match effect:
+            case CancelTimer():
+                self._timers.cancel(effect.timer)
+            case Install():
+                if tracing is not None:
+                    tracing.recorder.install(effect.view)
+                    tracing.settle()
+                self._install(effect.view)
+            case Persist():
+                self._storage.save(effect.state)
+            case Suspect():
+                if tracing is not None:
+                    tracing.recorder.suspect(effect.members, effect.reason)
+                self.meter.suspicions += 1
+                self.narrator.suspect(effect)
+            case Record() | SetTimer() | Send() | Deliver() | Receipt():
+                raise AssertionError("run by type")
+            case _:
+                assert_never(effect)
 
     def _send(self, effect: Send[Any]) -> None:
         tag, data = self.endpoint.encode(effect.message, effect.view)
@@ -397,6 +429,8 @@ class Node:
 
     def _deliver(self, effect: Deliver) -> None:
         self.meter.packets_delivered += 1
+        if effect.packet.span.node == self.name:
+            self.meter.packets_own += 1
         if effect.payloads:
             assert self.view is not None, "a delivery before the first view"
             batch = Batch(effect, self.view)
@@ -424,12 +458,3 @@ class Node:
         self.meter.landed(self._landed, self._loop.time())
         if self._senders:
             self._wake_senders()
-
-    def _count(self, record: Record) -> None:
-        kind = record.kind
-        if kind is Kind.RECEIVE:
-            self.meter.packets_received += 1
-        elif kind is Kind.ORIGINATE:
-            self.meter.packets_own += 1
-        elif kind is Kind.TOKEN and record.tag == "acquire":
-            self.meter.token(self._loop.time())

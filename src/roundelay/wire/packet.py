@@ -11,11 +11,46 @@ MEMBERS_MAX = 1024
 
 
 _SERVICES = tuple(Service)
+_U8 = struct.Struct(">B")
 _HEAD = struct.Struct(">IQHBB")
 _PLAIN = struct.Struct(">IQHBBI")
 """Incarnation, first, count, service, whether destinations follow; and the size of the body, which
 comes at once if they do not."""
 _FIRST_MAX = I64_MAX - U16_MAX
+
+
+def encode_packet(packet: Packet) -> bytes:
+    """The packet alone."""
+    node, incarnation, first, count = packet.span
+    if packet.destinations is not None:
+        w = Writer()
+        write_packet(w, packet)
+        return w.done()
+    body = packet.body
+    name = node.encode()
+    head = _PLAIN.pack(incarnation, first, count, packet.service, 0, len(body))
+    return b"".join((_U8.pack(len(name)), name, head, body))
+
+
+def decode_packet(data: bytes, start: int) -> Packet:
+    """The packet that is all of `data[start:]`, or WireError."""
+    at = start + 1
+    size = data[start] if start < len(data) else 0
+    try:
+        node = data[at : at + size].decode()
+        fields = _PLAIN.unpack_from(data, at + size)
+    except (struct.error, UnicodeDecodeError):
+        fields = None
+    if fields is not None and size and size <= NODE_NAME_BYTES_MAX:
+        incarnation, first, count, service, selective, length = fields
+        at += size + _PLAIN.size
+        whole = len(data) - at == length and length <= FRAME_BYTES_MAX
+        if whole and not selective and first <= _FIRST_MAX and service < len(_SERVICES):
+            return Packet(Span(node, incarnation, first, count), _SERVICES[service], data[at:])
+    r = Reader(data, start)  # It has destinations, or makes no sense: the reader knows which.
+    packet = read_packet(r)
+    r.done()
+    return packet
 
 
 def write_packet(w: Writer, packet: Packet) -> None:

@@ -16,6 +16,8 @@ REST = View(ViewId(11, "a"), ("a", "b"), transitional=True)
 class Queue:
     """Packets that wait, as the group layer would hold them."""
 
+    traced = True
+
     def __init__(self) -> None:
         self.packets: list[Packet] = []
 

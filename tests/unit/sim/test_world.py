@@ -90,6 +90,9 @@ class Echo:
         self.log.append(f"{origin.node} {message.decode()}")
         return []
 
+    def leave(self) -> list[Effect[bytes]]:
+        return [Send(b"bye")]
+
     def expire(self, timer: str) -> list[Effect[bytes]]:
         self.log.append(timer)
         return [SetTimer("tick", 0.010)] if timer == "tick" else []
@@ -251,6 +254,16 @@ def test_a_crashed_node_is_silent_and_its_next_life_reads_its_storage():
     made.restart("b", "lost")
     assert made.hosts["b"].storage == b"1"
     assert made.hosts["b"].incarnation == 2
+
+
+def test_a_node_that_leaves_says_so_and_is_gone():
+    made, rows = world()
+    made.leave("b")
+    made.leave("b")  # Gone already: nothing happens.
+    made.run(MS)
+    assert log(made, "a") == ["b bye"]
+    assert not made.hosts["b"].alive
+    assert [row.proc for row in kinds(rows, "crash")] == [1]
 
 
 def test_torn_storage_is_a_part_of_what_was_written():

@@ -1,0 +1,145 @@
+"""The processes of a run: started, listened to, and ended whatever happens."""
+
+import contextlib
+import json
+import os
+import queue
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from roundelay.bench.ring.jobs import Job
+
+HOST = "127.0.0.1"
+EXIT_S = 10.0
+"""What a process that was told to leave has for it."""
+
+
+class RunError(Exception):
+    """A run came to nothing; the message says why, in a sentence."""
+
+
+class SplitError(RunError):
+    """A node lost sight of others that were running all the time."""
+
+
+def addresses(names: Iterable[str], kind: socket.SocketKind = socket.SOCK_DGRAM) -> dict[str, str]:
+    """A free port of this machine for each."""
+    with contextlib.ExitStack() as stack:
+        found = {}
+        for name in names:
+            probe = stack.enter_context(socket.socket(socket.AF_INET, kind))
+            probe.bind((HOST, 0))
+            found[name] = f"{HOST}:{probe.getsockname()[1]}"
+        return found
+
+
+class Cluster:
+    """Processes that play a part each; a context manager, at whose end none of them is left."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._said: queue.Queue[tuple[str, dict[str, Any] | None]] = queue.Queue()
+        """By whom and what; None at its end."""
+        self._scratch = tempfile.TemporaryDirectory(prefix="roundelay-bench-")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for name in list(self._processes):
+            self.kill(name)
+        self._scratch.cleanup()
+
+    @property
+    def directory(self) -> Path:
+        """For what the nodes write; it is gone at the end."""
+        return Path(self._scratch.name)
+
+    def start(self, job: Job) -> None:
+        """A process for this node, in the place of an earlier one of its name."""
+        errors = (self.directory / f"{job.node}.log").open("w")
+        with errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", self._module, job.to_json()],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**os.environ, "PYTHONHASHSEED": "0"},  # See `Ledger`.
+            )
+        self._processes[job.node] = process
+        threading.Thread(target=self._listen, args=(job.node, process), daemon=True).start()
+
+    def tell(self, **words: Any) -> None:
+        """To every process."""
+        for process in self._processes.values():
+            assert process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):  # `expect` tells of its end.
+                process.stdin.write(json.dumps(words) + "\n")
+                process.stdin.flush()
+
+    def expect(self, word: str, names: Iterable[str], limit_s: float) -> dict[str, Any]:
+        """What each of these says next of that word; what they say besides is not listened to."""
+        missing = dict.fromkeys(names)
+        heard: dict[str, Any] = {}
+        while missing:
+            name, words = self.hear(limit_s)
+            if word in words and name in missing:
+                heard[name] = words[word]
+                del missing[name]
+        return heard
+
+    def hear(self, limit_s: float) -> tuple[str, dict[str, Any]]:
+        """The next thing that any of them says; RunError if one has ended instead, or if there is
+        nothing for so long."""
+        try:
+            name, words = self._said.get(timeout=limit_s)
+        except queue.Empty:
+            raise RunError(f"no node had anything to say for {limit_s:.0f} seconds") from None
+        if words is None:
+            raise RunError(f"node {name} ended early: {self._last_words(name)}")
+        if "split" in words:
+            raise SplitError(f"node {name} lost sight of others that run: a false suspicion")
+        if "failure" in words:
+            raise RunError(f"node {name} failed: {words['failure']}")
+        return name, words
+
+    def kill(self, name: str) -> float:
+        """`kill -9`; returns when that was."""
+        process = self._processes.pop(name)
+        at = time.monotonic()
+        process.kill()
+        process.communicate()
+        return at
+
+    def leave(self) -> None:
+        """Let every process end in an orderly way."""
+        self.tell(leave=True)
+        for process in self._processes.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(EXIT_S)
+
+    def _listen(self, name: str, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            self._said.put((name, json.loads(line)))
+        if self._processes.get(name) is process:  # Else it was killed on purpose.
+            self._said.put((name, None))
+
+    def _last_words(self, name: str) -> str:
+        lines = (self.directory / f"{name}.log").read_text().strip().splitlines()
+        return lines[-1] if lines else "it left no message"

@@ -1,0 +1,76 @@
+"""What is measured, and what a node is told to do for it."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Self, TypeAlias
+
+Task: TypeAlias = Literal["load", "pace", "idle", "stay"]
+"""Full speed; a slow pace, with times taken; nothing; nothing but tell of views."""
+
+Senders: TypeAlias = Literal["all", "one"]
+Service: TypeAlias = Literal["agreed", "safe"]
+Reading: TypeAlias = Literal["batches", "messages"]
+"""`group.batches()`, or `async for` over single messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One combination of settings whose throughput is measured."""
+
+    size: int = 100
+    """Of a message, in bytes."""
+    nodes: int = 3
+    senders: Senders = "all"
+    service: Service = "agreed"
+    datagram: int = 60_000
+    reading: Reading = "batches"
+    trace: bool = False
+    timeout_s: float | None = None
+    """The token timeout, where it is not the default."""
+
+    def __str__(self) -> str:
+        words = [f"{self.nodes} nodes", f"{self.size} B", f"datagrams of {self.datagram}"]
+        if self.senders == "one":
+            words.append("one sender")
+        if self.service == "safe":
+            words.append("safe")
+        words.append("async for" if self.reading == "messages" else "batches")
+        if self.trace:
+            words.append("trace")
+        if self.timeout_s is not None:
+            words.append(f"timeout {self.timeout_s:g} s")
+        return ", ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A node's part in a run."""
+
+    task: Task
+    node: str
+    addresses: Mapping[str, str]
+    senders: tuple[str, ...] = ()
+    cell: Cell = field(default_factory=Cell)
+    seconds: float = 1.0
+    """How long senders send, or how long a node idles."""
+    warm_s: float = 0.0
+    """How much of that passes before anything is counted."""
+    rate: float = 100.0
+    """Messages per second at a slow pace."""
+    directory: str = ""
+    """For state, traces and profiles; empty for none."""
+    beat_s: float = 0.0
+    """How often a node at full speed tells how it is doing; 0 for never."""
+    profile: bool = False
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        fields = json.loads(text)
+        fields["cell"] = Cell(**fields["cell"])
+        fields["senders"] = tuple(fields["senders"])
+        return cls(**fields)

@@ -1,0 +1,272 @@
+"""A node of ours in a run, as a process: `python -m roundelay.bench.ring.member JOB`."""
+
+import asyncio
+import cProfile
+import itertools
+import resource
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from roundelay import Batch, Group, QueueFullError, View, join
+from roundelay.bench.ring.jobs import Job
+from roundelay.bench.ring.talk import Orders, say
+from roundelay.bench.ring.workload import END, Ledger, pool
+
+GROUP = "bench"
+FORMING_S = 30.0
+QUEUE_BYTES = 4 * 1024 * 1024
+"""Less than the default, so that a run is over soon after its senders are done."""
+TURN_BYTES = 65_536
+"""A sender lets others have their turn after so much."""
+
+_TIME = struct.Struct(">d")
+
+
+class SplitError(Exception):
+    """This node was left by others, or left them, though all of them run."""
+
+
+class Member:
+    """One node and what it measures."""
+
+    def __init__(self, job: Job, group: Group, orders: Orders) -> None:
+        self._job = job
+        self._group = group
+        self._orders = orders
+        self._ledger = Ledger(job.senders)
+        self._mark = (0.0, 0)
+        """When counting began, and what was delivered by then."""
+        self._whole = False
+        """Whether the view of all nodes was seen."""
+        self._sent = 0
+        self._latencies: list[float] = []
+
+    async def run(self) -> dict[str, Any]:
+        match self._job.task:
+            case "load":
+                return await self._load()
+            case "pace":
+                return await self._pace()
+            case "idle":
+                return await self._idle()
+            case "stay":
+                return await self._stay()
+
+    async def _started(self) -> float:
+        """Wait until all nodes are there and the leader names the time to begin; that is it."""
+        await self._group.wait_for(timeout_s=FORMING_S)
+        say(ready=True)
+        start: float = await asyncio.to_thread(self._orders.wait, "start")
+        await asyncio.sleep(start - time.monotonic())
+        return start
+
+    # At full speed
+
+    async def _load(self) -> dict[str, Any]:
+        job = self._job
+        start = await self._started()
+        before = time.process_time()
+        asyncio.get_running_loop().call_at(start + job.warm_s, self._set_mark)
+        read = self._read_batches if job.cell.reading == "batches" else self._read_messages
+        beats = asyncio.create_task(self._beat()) if job.beat_s else None
+        async with asyncio.TaskGroup() as tasks:
+            if job.node in job.senders:
+                tasks.create_task(self._send(start + job.seconds))
+            tasks.create_task(read())
+        end = time.monotonic()
+        if beats is not None:
+            beats.cancel()
+        since, already = self._mark
+        return {
+            "msgs_per_s": (self._ledger.count - already) / (end - since),
+            "cpu_s": time.process_time() - before,
+            **self._proof(),
+        }
+
+    def _set_mark(self) -> None:
+        self._mark = (time.monotonic(), self._ledger.count)
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(self._job.beat_s)
+            say(beat={"messages": self._ledger.count, "peak_mb": _peak_mb()})
+
+    async def _send(self, until: float) -> None:
+        """As much as the queue takes; where it is full, wait."""
+        group, size = self._group, self._job.cell.size
+        safe = self._job.cell.service == "safe"
+        messages = itertools.cycle(pool(self._job.node, size))
+        turn = max(1, TURN_BYTES // size)
+        while time.monotonic() < until:
+            try:
+                for payload in itertools.islice(messages, turn):
+                    group.send_nowait(payload, safe=safe)
+            except QueueFullError:
+                await group.send(payload, safe=safe)
+            else:
+                await asyncio.sleep(0)
+        self._sent = (await group.send(END, safe=safe)).number + 1
+
+    async def _read_batches(self) -> None:
+        ledger = self._ledger
+        async for batch in self._group.batches():
+            if isinstance(batch, View):
+                self._on_view(batch)
+                continue
+            ledger.add(batch.sender, batch.number, batch.payloads)
+            if ledger.complete:
+                return
+
+    async def _read_messages(self) -> None:
+        """One by one; each must be the next of its batch, and each batch must be whole."""
+        ledger = self._ledger
+        batch: Batch | None = None
+        size = due = 0
+        async for event in self._group:
+            if isinstance(event, View):
+                self._on_view(event)
+                continue
+            if event.batch is not batch:
+                assert due == size, "a batch was cut short"
+                batch = event.batch
+                size, due = len(batch), 0
+                ledger.add(batch.sender, batch.number, batch.payloads)
+            assert event.offset == due, "a message out of its place in the batch"
+            due += 1
+            if due == size and ledger.complete:
+                return
+
+    def _on_view(self, view: View) -> None:
+        """Nobody fails in these runs: once all were in the view, all should stay. What happened on
+        the other side of a split cannot be verified."""
+        whole = len(view.members) == len(self._job.addresses)
+        if self._whole and not whole:
+            raise SplitError
+        self._whole = self._whole or whole
+
+    # At a slow pace
+
+    async def _pace(self) -> dict[str, Any]:
+        job = self._job
+        start = await self._started()
+        async with asyncio.TaskGroup() as tasks:
+            if job.node in job.senders:
+                tasks.create_task(self._send_slowly(start))
+            tasks.create_task(self._time_messages(start + job.warm_s))
+        return {"latencies_s": self._latencies, **self._proof()}
+
+    async def _send_slowly(self, start: float) -> None:
+        """Each message begins with the time at which it was handed over."""
+        job = self._job
+        filler = bytes(max(0, job.cell.size - _TIME.size))
+        safe = job.cell.service == "safe"
+        for i in range(round(job.seconds * job.rate)):
+            await asyncio.sleep(start + i / job.rate - time.monotonic())
+            self._group.send_nowait(_TIME.pack(time.monotonic()) + filler, safe=safe)
+        self._sent = self._group.send_nowait(END, safe=safe) + 1
+
+    async def _time_messages(self, since: float) -> None:
+        ended = 0
+        async for event in self._group:
+            if isinstance(event, View):
+                self._on_view(event)
+                continue
+            now = time.monotonic()
+            self._ledger.order(event.sender, event.number)
+            if event.payload == END:
+                ended += 1
+                if ended == len(self._job.senders):
+                    return
+            elif (sent := _TIME.unpack_from(event.payload)[0]) >= since:
+                self._latencies.append(now - sent)
+
+    # Idle
+
+    async def _idle(self) -> dict[str, Any]:
+        self._group.ignore()
+        await self._started()
+        await asyncio.sleep(self._job.warm_s)
+        before = time.process_time()
+        await asyncio.sleep(self._job.seconds)
+        cpu_s = time.process_time() - before
+        return {"cpu_share": cpu_s / self._job.seconds, **self._proof()}
+
+    # Views
+
+    async def _stay(self) -> dict[str, Any]:
+        reader = asyncio.create_task(self._tell_views())
+        sender = asyncio.create_task(self._send_slowly(time.monotonic()))
+        await asyncio.to_thread(self._orders.wait, "leave")
+        for task in (reader, sender):
+            task.cancel()
+        return self._proof()
+
+    async def _tell_views(self) -> None:
+        async for event in self._group.batches():
+            if isinstance(event, View) and not event.transitional:
+                say(view=list(event.members), at_s=time.monotonic())
+
+    def _proof(self) -> dict[str, Any]:
+        """What the leader compares, and what may explain a bad figure."""
+        counters = self._group.status()["counters"]
+        return {
+            "digest": self._ledger.digest,
+            "counts": self._ledger.counts(),
+            "sent": self._sent,
+            "suspicions": counters["suspicions"],
+            "stalls": counters["stalls"],
+            "packets": counters["packets_delivered"],
+            "frames_sent": counters["frames_sent"],
+            "peak_mb": _peak_mb(),
+        }
+
+
+def _peak_mb() -> float:
+    """The most memory that this process ever had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+async def main(job: Job) -> None:
+    orders = Orders()
+    more: dict[str, Any] = {"datagram_bytes": job.cell.datagram, "queue_bytes": QUEUE_BYTES}
+    if job.cell.timeout_s is not None:
+        more["timeout_s"] = job.cell.timeout_s
+    if job.directory:
+        more["state"] = Path(job.directory) / f"state-{job.node}"
+    if job.cell.trace:
+        more["trace"] = Path(job.directory) / f"trace-{job.node}"
+    say(joining=time.monotonic())
+    async with join(GROUP, node=job.node, peers=job.addresses, **more) as group:
+        # Time on the processor: waiting is not work.
+        profiler = cProfile.Profile(time.thread_time, builtins=False) if job.profile else None
+        try:
+            if profiler is not None:
+                profiler.enable()
+            result = await Member(job, group, orders).run()
+        finally:
+            if profiler is not None:
+                profiler.disable()
+                profiler.dump_stats(Path(job.directory) / f"{job.node}.prof")
+        say(result=result)
+        if job.task != "stay":
+            await asyncio.to_thread(orders.wait, "leave")
+
+
+def _first(error: BaseException) -> BaseException:
+    """What made a group of tasks fail."""
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(main(Job.from_json(sys.argv[1])))
+    except Exception as e:
+        cause = _first(e)
+        if isinstance(cause, SplitError):
+            say(split=True)
+        else:
+            say(failure=f"{type(cause).__name__}: {cause}")
+        raise

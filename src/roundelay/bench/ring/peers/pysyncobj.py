@@ -1,0 +1,75 @@
+"""PySyncObj, a Raft in Python: `python -m roundelay.bench.ring.peers.pysyncobj JOB`.
+
+A replicated method gets the messages, one by one, in the order of Raft's log. The node is driven
+from the one thread that sends, without callbacks, which is its fastest way; entries travel in
+batches at full speed and at once where times are taken, as its documentation advises for either.
+"""
+
+import sys
+
+from pysyncobj import SyncObj, SyncObjConf, replicated
+
+from roundelay.bench.ring.jobs import Job
+from roundelay.bench.ring.peers.member import Member
+from roundelay.bench.ring.talk import say
+
+WINDOW_BYTES = 4 * 1024 * 1024
+"""What a sender has under way at most ..."""
+WINDOW_MESSAGES = 20_000
+"""... and how many, well below the limit of its queue."""
+NEVER = 1_000_000_000
+"""A run is short: its log need not be compacted."""
+QUIET_S = (10.0, 20.0)
+"""Raft's election timeouts, once there is a leader."""
+
+
+class Log(SyncObj):  # type: ignore[misc]
+    """A log that all nodes append to; a `Peer`."""
+
+    def __init__(self, job: Job) -> None:
+        self._conf = SyncObjConf(
+            autoTick=False,
+            commandsQueueSize=2 * WINDOW_MESSAGES,
+            appendEntriesUseBatch=job.task == "load",
+            logCompactionMinEntries=NEVER,
+            logCompactionMinTime=NEVER,
+        )
+        others = [address for node, address in job.addresses.items() if node != job.node]
+        super().__init__(job.addresses[job.node], others, self._conf)
+        self._node = job.node
+        self._room = min(WINDOW_MESSAGES, max(1, WINDOW_BYTES // job.cell.size))
+        self._delivered: list[tuple[str, bytes]] = []
+
+    def formed(self) -> bool:
+        if self._getLeader() is None or not self.isReady():
+            return False
+        # A leader under full load may be silent for long; another election would lose messages.
+        self._conf.raftMinTimeout, self._conf.raftMaxTimeout = QUIET_S
+        return True
+
+    def send(self, payload: bytes) -> bool:
+        if not self._room:
+            return False
+        self._room -= 1
+        self.append(self._node, payload)
+        return True
+
+    def take(self, wait_s: float) -> list[tuple[str, bytes]]:
+        self.doTick(wait_s)
+        delivered, self._delivered = self._delivered, []
+        return delivered
+
+    @replicated  # type: ignore[untyped-decorator]
+    def append(self, sender: str, payload: bytes) -> None:
+        self._delivered.append((sender, payload))
+        if sender == self._node:
+            self._room += 1
+
+
+if __name__ == "__main__":
+    try:
+        job = Job.from_json(sys.argv[1])
+        Member(job, Log(job)).run()
+    except Exception as e:
+        say(failure=f"{type(e).__name__}: {e}")
+        raise

@@ -1,0 +1,56 @@
+"""Does a group under full load stay whole, and its memory bounded?"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from roundelay.bench.ring import runs
+from roundelay.bench.ring.jobs import Cell
+
+GROWTH_MAX = 1.2
+"""What a node may need more at the end than after a third of the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Soak:
+    """One long run."""
+
+    nodes: int
+    seconds: float
+    messages: int
+    msgs_per_s: float
+    suspicions: int
+    early_mb: float
+    """The largest node after a third of the time ..."""
+    peak_mb: float
+    """... and at the end."""
+
+    @property
+    def growth(self) -> float:
+        return self.peak_mb / self.early_mb
+
+    @property
+    def sound(self) -> bool:
+        return not self.suspicions and self.growth <= GROWTH_MAX
+
+
+def soak(cell: Cell, seconds: float, report: Callable[[int, int], None]) -> Soak:
+    """All nodes send as fast as they can for so long; the order is verified at the end."""
+    beats: dict[str, list[float]] = {name: [] for name in runs.names(cell.nodes)}
+    due = max(1, round(seconds / runs.BEAT_S))
+
+    def beat(node: str, words: dict[str, Any]) -> None:
+        beats[node].append(words["peak_mb"])
+        report(min(due, len(beats[node])), due)
+
+    load = runs.soak(cell, seconds, beat)
+    early = [sizes[len(sizes) // 3] for sizes in beats.values() if sizes]
+    return Soak(
+        cell.nodes,
+        seconds,
+        load.messages,
+        load.msgs_per_s,
+        load.suspicions,
+        early_mb=max(early, default=load.peak_mb),
+        peak_mb=load.peak_mb,
+    )

@@ -1,0 +1,56 @@
+"""Who can be measured: our nodes, and the peers that are installed."""
+
+import ctypes
+import importlib.util
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+LIBRARY = "libcpg.so.4"
+"""Corosync's, for closed process groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One way to order messages between processes."""
+
+    name: str
+    module: str
+    """Plays the part of a node, as a process."""
+    ports: socket.SocketKind
+    missing: Callable[[], str | None]
+    """What to do to have it here; None if it is."""
+
+
+def _pysyncobj() -> str | None:
+    if importlib.util.find_spec("pysyncobj") is None:
+        return "PySyncObj is not installed: pip install 'roundelay[bench]'"
+    return None
+
+
+def _corosync() -> str | None:
+    if not sys.platform.startswith("linux") or os.geteuid() != 0:
+        return "several corosyncs on one machine take root, on Linux"
+    try:
+        ctypes.CDLL(LIBRARY)
+    except OSError:
+        return "corosync's library libcpg is not installed: apt install corosync libcpg4"
+    for program in ("corosync", "unshare", "nsenter", "setpriv", "ip"):
+        if shutil.which(program) is None:
+            return f"there is no {program} here: apt install corosync util-linux iproute2"
+    return None
+
+
+OURS = System("roundelay", "roundelay.bench.ring.member", socket.SOCK_DGRAM, lambda: None)
+
+PEERS = {
+    "pysyncobj": System(
+        "pysyncobj", "roundelay.bench.ring.peers.pysyncobj", socket.SOCK_STREAM, _pysyncobj
+    ),
+    "corosync": System(
+        "corosync", "roundelay.bench.ring.peers.corosync", socket.SOCK_DGRAM, _corosync
+    ),
+}

@@ -1,0 +1,1 @@
+"""What `roundelay bench` measures with real processes, a module each."""

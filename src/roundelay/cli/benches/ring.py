@@ -1,0 +1,303 @@
+"""`roundelay bench ring`: real nodes on this machine, next to peers in the same run."""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from roundelay.cli.errors import UserError
+from roundelay.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from roundelay.bench.ring.figures import Idle, Latency, Recoveries, Throughput
+    from roundelay.bench.ring.jobs import Cell
+    from roundelay.bench.ring.systems import System
+
+T = TypeVar("T")
+
+PARTS = ("throughput", "latency", "idle", "recovery")
+PACE_PER_S = 100.0
+TIMEOUT_S = 0.1
+"""The short token timeout that recovery is measured with too."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--full", action="store_true", help="the whole table, not a few cells")
+    parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=", ".join(PARTS))
+    parser.add_argument(
+        "--peer",
+        nargs="+",
+        metavar="NAME",
+        help="peers in the same run: pysyncobj, corosync, none; by default those that are here",
+    )
+    cells = parser.add_argument_group(
+        "cells", "any of these measures every combination of what is given"
+    )
+    cells.add_argument("--size", nargs="+", type=int, metavar="B", help="bytes in a message")
+    cells.add_argument("--nodes", nargs="+", type=int, metavar="N")
+    cells.add_argument("--senders", nargs="+", choices=("all", "one"))
+    cells.add_argument("--service", nargs="+", choices=("agreed", "safe"))
+    cells.add_argument("--datagram", nargs="+", type=int, metavar="B", help="bytes in a datagram")
+    cells.add_argument("--reading", nargs="+", choices=("batches", "messages"))
+    cells.add_argument("--trace", nargs="+", choices=("off", "on"))
+    cells.add_argument(
+        "--timeout", nargs="+", type=float, metavar="S", dest="timeout_s", help="of the token"
+    )
+    parser.add_argument("--seconds", type=float, default=1.0, help="that a run sends")
+    parser.add_argument("--rounds", type=int, default=2, help="runs of each, alternating")
+    parser.add_argument(
+        "--profile", action="store_true", help="only where the time of one node goes, first cell"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.seconds < 0.1 or args.rounds < 1:
+        raise UserError("--seconds must be at least 0.1 and --rounds at least 1")
+    cells = _cells(args)
+    return guarded(lambda: _profile(cells[0], args) if args.profile else _measure(cells, args))
+
+
+def guarded(measure: Callable[[], int]) -> int:
+    """Runs that come to nothing, or to no good, end in a sentence."""
+    from roundelay.bench.ring.cluster import RunError, SplitError
+    from roundelay.bench.ring.runs import OrderError
+
+    try:
+        return measure()
+    except SplitError as e:
+        advice = "if nothing else kept this machine busy, please report this"
+        print(f"roundelay bench: {e}; {advice}", file=sys.stderr)
+        return 1
+    except OrderError as e:
+        print(f"roundelay bench: {e}, which must not happen; please report this", file=sys.stderr)
+        return 1
+    except RunError as e:
+        raise UserError(f"{e}; run it again, or with fewer nodes") from None
+
+
+def _measure(cells: "Sequence[Cell]", args: argparse.Namespace) -> int:
+    from roundelay.bench.ring import figures
+    from roundelay.bench.ring.jobs import Cell
+    from roundelay.bench.ring.systems import OURS
+
+    parts = args.only or PARTS
+    peers = _peers(args)
+    out = Printer(args.json)
+    out.line(f"{_machine()}; {args.rounds} rounds, medians; the order is verified in every run")
+    groups = list(
+        dict.fromkeys(Cell(nodes=c.nodes, senders="one", timeout_s=c.timeout_s) for c in cells)
+    )
+    document: dict[str, Any] = {"machine": _machine()}
+    if "throughput" in parts:
+        document["throughput"] = _shown(
+            "ordering",
+            lambda report: figures.throughput(cells, peers, args.seconds, args.rounds, report),
+            out.throughput,
+        )
+    if "latency" in parts:
+        document["latency"] = _shown(
+            "taking the time",
+            lambda report: [
+                found
+                for cell in groups
+                for found in figures.latency(
+                    [OURS, *peers], cell, PACE_PER_S, 2 * args.seconds, args.rounds, report
+                )
+            ],
+            out.latency,
+        )
+    if "idle" in parts:
+        document["idle"] = _shown(
+            "doing nothing",
+            lambda _: [figures.idle(cell, 3 * args.seconds) for cell in groups],
+            out.idle,
+        )
+    if "recovery" in parts:
+        document["recovery"] = _shown(
+            "crashing nodes",
+            lambda _: [
+                figures.recovery(
+                    dataclasses.replace(cell, timeout_s=t), cell.nodes if args.full else 2
+                )
+                for cell in groups
+                for t in dict.fromkeys((cell.timeout_s, TIMEOUT_S))
+            ],
+            out.recovery,
+        )
+    if args.json:
+        print(json.dumps({**_headline(document, peers), **document}, indent=2))
+    if any(entry["splits"] for entry in document.get("throughput", ())):
+        print(
+            "roundelay bench: nodes lost sight of others that were running; if nothing else kept "
+            "this machine busy, please report this",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+def _shown(
+    label: str,
+    measure: "Callable[[Callable[[int, int], None]], list[T]]",
+    show: "Callable[[list[T]], None]",
+) -> list[dict[str, Any]]:
+    """Measure with progress, print, and return what goes into the document."""
+    progress = Progress(label)
+    found = measure(progress.update)
+    progress.close()
+    show(found)
+    return [dataclasses.asdict(f) for f in found]  # type: ignore[call-overload]
+
+
+def _headline(document: dict[str, Any], peers: "Sequence[System]") -> dict[str, Any]:
+    """The first cell's figures, and those of the first peer."""
+    head: dict[str, Any] = {}
+    cells = document.get("throughput", [])
+    times = {entry["system"]: entry for entry in reversed(document.get("latency", []))}
+    if cells:
+        head["msgs_per_s"] = cells[0]["msgs_per_s"]
+    if "roundelay" in times:
+        head |= {key: times["roundelay"][key] for key in ("p50_ms", "p99_ms")}
+    for peer in peers[:1]:
+        theirs: dict[str, Any] = {"name": peer.name}
+        if cells and peer.name in cells[0]["peers"]:
+            rival = cells[0]["peers"][peer.name]
+            theirs["msgs_per_s"] = rival["msgs_per_s"]
+            head["ratio"] = rival["ratio"]
+        if peer.name in times:
+            theirs |= {key: times[peer.name][key] for key in ("p50_ms", "p99_ms")}
+        head["peer"] = theirs
+    return head
+
+
+def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
+    from roundelay.bench.ring.figures import QUICK, full
+    from roundelay.bench.ring.jobs import Cell
+    from roundelay.bench.ring.runs import NAMES
+
+    given = {
+        field.name: getattr(args, field.name)
+        for field in dataclasses.fields(Cell)
+        if getattr(args, field.name) is not None
+    }
+    for nodes in given.get("nodes", ()):
+        if not 2 <= nodes <= len(NAMES):
+            raise UserError(f"--nodes {nodes}: a ring has 2 to {len(NAMES)} nodes here")
+    for size in given.get("size", ()):
+        if not 8 <= size <= 1_000_000:
+            raise UserError(f"--size {size}: messages have 8 to 1000000 bytes here")
+    for timeout_s in given.get("timeout_s", ()):
+        if not 0.02 <= timeout_s <= 60:
+            raise UserError(f"--timeout {timeout_s:g}: a timeout has 0.02 to 60 seconds")
+    for datagram in given.get("datagram", ()):
+        if not 576 <= datagram <= 65_000:
+            raise UserError(f"--datagram {datagram}: datagrams have 576 to 65000 bytes")
+    if not given:
+        return full() if args.full else QUICK
+    if "trace" in given:
+        given["trace"] = [word == "on" for word in given["trace"]]
+    return [
+        Cell(**dict(zip(given, values, strict=True)))
+        for values in itertools.product(*given.values())
+    ]
+
+
+def _peers(args: argparse.Namespace) -> "list[System]":
+    """Those asked for, or those that are here."""
+    from roundelay.bench.ring.systems import PEERS
+
+    for name in args.peer or ():
+        if name not in PEERS and name != "none":
+            raise UserError(f"no peer is called {name!r}; there are: {', '.join(PEERS)}, none")
+    chosen = [peer for name, peer in PEERS.items() if args.peer is None or name in args.peer]
+    found = []
+    for peer in chosen:
+        missing = peer.missing()
+        if missing is None:
+            found.append(peer)
+        elif args.peer is not None:
+            raise UserError(missing)
+        else:
+            print(f"without {peer.name}: {missing}", file=sys.stderr)
+    return found
+
+
+def _machine() -> str:
+    return f"{os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+class Printer:
+    """Tables for people; nothing where a document is wanted."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def line(self, text: str) -> None:
+        if not self._quiet:
+            print(text, flush=True)
+
+    def throughput(self, found: "Sequence[Throughput]") -> None:
+        self.line("ordered messages per second, delivered at every node")
+        width = max(len(str(f.cell)) for f in found)
+        for f in found:
+            text = (
+                f"  {f.cell!s:<{width}}  {f.msgs_per_s:>9,.0f}"
+                f"  ({f.lowest:,.0f} to {f.highest:,.0f}; {f.cpu_us_per_msg:.2f} us CPU each)"
+            )
+            for name, rival in f.peers.items():
+                text += f"  {rival.ratio:.1f}x {name}'s {rival.msgs_per_s:,.0f}"
+            if f.suspicions:
+                text += f"  {f.suspicions} false suspicions"
+            if f.splits:
+                text += f"  split in {f.splits} rounds"
+            self.line(text)
+
+    def latency(self, found: "Sequence[Latency]") -> None:
+        self.line("submit to delivery, over all nodes, 100 messages of 100 B a second")
+        for f in found:
+            self.line(
+                f"  {f.system:<12}{f.nodes} nodes  p50 {f.p50_ms:.2f} ms  p99 {f.p99_ms:.2f} ms"
+            )
+
+    def idle(self, found: "Sequence[Idle]") -> None:
+        self.line("a node with nothing to do, share of a core")
+        for f in found:
+            self.line(f"  {f.nodes} nodes  {f.cpu_share:.1%}, at most {f.highest:.1%}")
+
+    def recovery(self, found: "Sequence[Recoveries]") -> None:
+        self.line("kill -9 until the last survivor has the new view; join until all have it again")
+        for f in found:
+            timeout = "default" if f.timeout_s is None else f"{f.timeout_s * 1e3:.0f} ms"
+            self.line(
+                f"  {f.nodes} nodes, timeout {timeout:<8} new view {f.crash_s:.2f} s"
+                f" (at most {f.crash_s_max:.2f}), rejoin {f.rejoin_s:.2f} s"
+                f" (at most {f.rejoin_s_max:.2f}; with the start of Python {f.restart_s:.2f})"
+            )
+
+
+def _profile(cell: "Cell", args: argparse.Namespace) -> int:
+    from roundelay.bench.ring import profile, runs
+    from roundelay.bench.ring.systems import OURS
+
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "profile"
+        load = runs.load(OURS, cell, args.seconds, profile=file)
+        found = profile.read(file)
+    if args.json:
+        print(json.dumps({"profile": dataclasses.asdict(found)}, indent=2))
+        return 0
+    print(f"{cell}: where the time of one node goes, as a profiler sees it")
+    print(f"({load.messages:,} messages; calls look dearer here than they are)")
+    for title, shares in (("layers", found.layers), ("functions", found.functions)):
+        print(title)
+        for s in shares:
+            print(f"  {s.share:>6.1%}  {s.calls:>9,} calls  {s.name}")
+    return 0
