@@ -7,6 +7,7 @@ are what they are called, and that the rules side by side differ where they must
 import csv
 import json
 from itertools import pairwise
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from roundelay.cli import main
 from roundelay.core.effects import Kind
 from roundelay.core.ids import NodeId, Service
 from roundelay.experiments import totem
+from roundelay.experiments.catalogue import Result
 from roundelay.experiments.claims import Claim, Outcome, judge, near, table
 from roundelay.experiments.meter import Meter
 from roundelay.experiments.totem_runs import (
@@ -23,13 +25,14 @@ from roundelay.experiments.totem_runs import (
     QUICK_HOP,
     SLOW_HOP,
     WARM_UP_NS,
+    Cell,
     Latency,
     LiteralEngine,
-    Reformation,
     S,
     a_world,
     poisson,
     reformations,
+    run,
     saturated,
     token_losses,
 )
@@ -227,17 +230,43 @@ def test_the_table_is_aligned():
 @pytest.fixture
 def quick(monkeypatch):
     """Instead of every run a figure, near what it would give."""
-    rates = dict.fromkeys(totem.RATES, 900.0) | {"one, as printed": 700.0, "small": 940.0}
-    monkeypatch.setattr(totem, "RATES", {n: lambda *_, r=r, **__: r for n, r in rates.items()})
-    means = {n: Latency(30 if "safe" in n else 9, 7, 14) for n in totem.LATENCIES}
-    monkeypatch.setattr(totem, "LATENCIES", {n: lambda *_, r=r, **__: r for n, r in means.items()})
-    monkeypatch.setattr(totem, "token_losses", lambda *_, **__: [15.0, 17.0])
-    formed = [Reformation(138, 45, 25), Reformation(142, 47, 25)]
-    monkeypatch.setattr(totem, "reformations", lambda *_, **__: formed)
+
+    def run(cell: Cell, seed: int) -> dict[str, float]:
+        if cell.workload == "saturated":
+            slow = cell.flow == "printed" and cell.senders == 1
+            return {"rate_per_s": 700.0 if slow else 940.0 if cell.size_bytes == 100 else 900.0}
+        if cell.workload == "poisson":
+            latency_ms = 30.0 if cell.service == "safe" else 9.0
+            return {"latency_ms": latency_ms, "wait_ms": 7.0, "rotation_ms": 14.0}
+        if cell.workload == "token loss":
+            return {"loss_ms": 16.0}
+        return {"total_ms": 140.0, "forming_ms": 46.0, "hops": 25.0}
+
+    monkeypatch.setattr(totem, "run", run)
+
+
+def test_a_cell_is_the_run_that_it_names():
+    """And with the same seed: what a sweep measures is what this page is about."""
+    assert run(Cell("saturated", 0.7, 1, senders=1, flow="printed"), 2) == {
+        "rate_per_s": saturated(2, 1, senders=NODES[:1], engine=LiteralEngine, costs=QUICK_HOP)
+    }
+    latency = poisson(1, 1, rate=625, service=Service.SAFE)
+    measures = run(Cell("poisson", 1.5, 1, rate_per_s=625, service="safe"), 1)
+    assert Latency(**measures) == latency
+    assert run(Cell("token loss", 1.5, losses=2), 4) == {"loss_ms": fmean(token_losses(4, 2))}
+    formed = reformations(0, 2)
+    measures = run(Cell("new ring", 1.5, losses=2), 0)
+    assert measures["total_ms"] == fmean(r.total_ms for r in formed)
+
+
+def test_a_run_that_is_missing_is_named():
+    results = [Result(cell, seed, {}) for cell, seed in totem.cells(totem.QUICK)]
+    with pytest.raises(ValueError, match=r"no run of .*saturated"):
+        totem.findings_of([r for r in results if r.cell.workload != "saturated"])
 
 
 def test_the_command_prints_every_claim_and_writes_a_table(quick, tmp_path, capsys):
-    assert main(["claims", "totem", "-o", str(tmp_path / "out")]) == 0
+    assert main(["claims", "totem", "--jobs", "1", "-o", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
     assert "all senders / one sender" in out
     assert "cannot be derived" in out
@@ -247,7 +276,7 @@ def test_the_command_prints_every_claim_and_writes_a_table(quick, tmp_path, caps
 
 
 def test_json_is_one_document(quick, capsys):
-    assert main(["claims", "totem", "--json", "--seeds", "1"]) == 0
+    assert main(["claims", "totem", "--jobs", "1", "--json", "--seeds", "1"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["protocol"], document["seeds"]) == ("totem", 1)
     fields = {"claim", "parameters", "paper", "ours", "spread", "verdict"}

@@ -4,6 +4,8 @@ A failing seed prints its number; `roundelay sim swarm --protocol P --show --fir
 scenario.
 """
 
+import re
+
 import pytest
 
 from roundelay.sim.coverage import catalogue
@@ -12,19 +14,36 @@ from roundelay.sim.swarm import run
 
 CHUNK = 10
 
-SEEDS = {("totem", False): 200, ("fifo", False): 100, ("totem", True): 30, ("fifo", True): 20}
+SEEDS = {
+    ("totem", False): range(200),
+    ("fifo", False): range(100),
+    ("dtp", False): range(30),
+    ("cm", False): range(20, 50),
+    ("pinwheel", False): range(30),
+    ("totem", True): range(30),
+    ("fifo", True): range(20),
+    ("dtp", True): range(10),
+    ("cm", True): range(10),
+    ("pinwheel", True): range(20),
+}
 """By protocol, and whether the group is static."""
 
 COVERING: dict[tuple[str, bool], tuple[int, ...]] = {
     ("totem", False): (48, 72, 79, 134, 197),
     ("fifo", False): (8, 21, 34, 61, 83, 87),
+    ("dtp", False): (47, 59, 62, 69, 76, 79),
+    ("cm", False): (18, 26, 27, 35, 46, 74),
+    ("pinwheel", False): (0, 3, 8, 23, 49),
     ("totem", True): (18, 27, 29),
     ("fifo", True): (21, 22, 24),
+    ("dtp", True): (16, 37),
+    ("cm", True): (39,),
+    ("pinwheel", True): (3, 19),
 }
 """Seeds that reach the whole catalogue together. A change of what is drawn, or of a protocol, may
 call for others: a campaign with `--json` names the first seed that reached each goal."""
 
-CHUNKS = [(*key, first) for key, seeds in SEEDS.items() for first in range(0, seeds, CHUNK)]
+CHUNKS = [(*key, first) for key, seeds in SEEDS.items() for first in seeds[::CHUNK]]
 
 
 @pytest.mark.parametrize(("protocol", "static", "first"), CHUNKS)
@@ -63,8 +82,23 @@ def test_the_swarm_is_broad():
         assert needed in text, needed
 
 
+@pytest.mark.parametrize("protocol", ["dtp", "cm", "pinwheel"])
+def test_the_swarm_draws_every_resilience_and_policy_settings(protocol):
+    texts = [scenario(seed, protocol) for seed in range(60)]
+    drawn = set()
+    for text in texts:
+        names, resilience = re.findall(r"^nodes (.+)$|resilience=(\d+)", text, re.MULTILINE)[::-1]
+        size, given = len(names[0].split()), int(resilience[1])
+        drawn.add({size - 1: "all", size // 2: "half", 0: "none"}[given])
+    assert drawn == {"none", "half", "all"}
+    text = "".join(texts)
+    assert ("window_packets=" in text and "batch_packets=" in text) is (protocol == "pinwheel")
+    for needed in ("silence_s=", "attempts=", "lose ACK", "lose MSG", "lose REQ"):
+        assert needed in text
+
+
 def test_every_mishap_is_something_that_happens():
     """Each kind of mishap, drawn alone, ends in commands that a story accepts."""
-    for protocol in ("totem", "fifo"):
+    for protocol in ("totem", "fifo", "dtp"):
         text = "".join(scenario(seed, protocol) for seed in range(60))
         assert text.count("\nat ") > 10 * len(MISHAPS)

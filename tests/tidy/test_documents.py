@@ -5,8 +5,11 @@ from pathlib import Path
 
 from roundelay.check import PROPERTIES
 from roundelay.core.effects import Kind
-from roundelay.sim.coverage import goal_name, links, sentence, totem, traffic, views
-from roundelay.sim.seeds import MISHAPS
+from roundelay.runtime import errors
+from roundelay.runtime.chaos import Relay
+from roundelay.runtime.settings import SETTINGS
+from roundelay.sim.coverage import dtp, goal_name, links, sentence, totem, traffic, views
+from roundelay.sim.seeds import DTP_MISHAPS, MISHAPS
 from roundelay.sim.story import Story
 from roundelay.trace.schema import Row
 
@@ -46,6 +49,9 @@ CATALOGUE = {
     "`totem`, in views": totem.IN_VIEWS,
     "`fifo`": links.ALWAYS,
     "`fifo`, in views": links.IN_VIEWS,
+    "`dtp`, `cm`, `pinwheel`": dtp.ALWAYS,
+    "`pinwheel`": dtp.PINWHEEL,
+    "`dtp`, `cm`, `pinwheel`, in views": dtp.IN_VIEWS,
 }
 
 
@@ -60,8 +66,34 @@ def test_the_coverage_catalogue_is_documented_as_it_is():
 
 
 def test_every_mishap_of_the_swarm_is_documented():
-    rows = "".join(f"| `{kind}` | {draw.__doc__} |\n" for kind, draw in MISHAPS.items())
-    assert f"| mishap | is |\n|---|---|\n{rows}\n" in (DOCS / "swarm.md").read_text()
+    text = (DOCS / "swarm.md").read_text()
+    tables = {
+        "mishap": MISHAPS,
+        "mishap of `dtp`, `cm`, `pinwheel` only": DTP_MISHAPS,
+    }
+    for title, mishaps in tables.items():
+        rows = "".join(f"| `{kind}` | {draw.__doc__} |\n" for kind, draw in mishaps.items())
+        assert f"| {title} | is |\n|---|---|\n{rows}\n" in text
+
+
+def test_every_setting_and_exception_is_documented():
+    text = (DOCS / "api.md").read_text()
+    settings = text[text.index("## Settings") : text.index("## Exceptions")]
+    assert named(settings) == set(SETTINGS)
+    tree = text[text.index("```\nRoundelayError") + 4 :].partition("```")[0]
+    assert errors.__doc__ is not None
+    drawn = [line.removeprefix("    ") for line in errors.__doc__.splitlines()]
+    assert tree in "\n".join(drawn)
+    raised = {n for n, e in vars(errors).items() if isinstance(e, type)}
+    assert set(re.findall(r"\w+Error(?=\s)", tree)) - {"ValueError"} == raised
+
+
+def test_every_command_of_the_relay_is_documented():
+    listed = named((DOCS / "running.md").read_text())
+    assert Relay.command.__doc__ is not None
+    said = Relay.command.__doc__.partition("\n\n")[2]
+    verbs = {part.split()[0] for part in said.split("|")}
+    assert verbs <= {words.split()[0] for words in listed}
 
 
 def test_the_walks_name_things_that_exist():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from roundelay.check.model import Model, read_model
+from roundelay.check.model import read_model
 from roundelay.check.profiles import Entry, Profile, Standing, place, profile
 from roundelay.check.property import PROPERTIES
 from roundelay.check.verdict import Validity, Verdict
@@ -86,11 +86,34 @@ def check(
 
     ValueError, for the user, if a property or protocol has no such name.
     """
-    held = _resolve(profile, manifest)
+    held = resolve(profile, manifest)
     with _no_collection():
         model = read_model(rows, manifest, layer=held.layer)
-        judge = _Judge(model, held, progress)
-        return Report(held, tuple(judge.verdicts(_serious(problems, manifest))))
+
+        def judged(name: str) -> Verdict:
+            return PROPERTIES[name].judge(model)
+
+        return conclude(
+            held, manifest, judged, total=model.total, problems=problems, progress=progress
+        )
+
+
+def conclude(
+    held: Profile,
+    manifest: Manifest | None,
+    judged: Callable[[str], Verdict],
+    *,
+    total: bool,
+    problems: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Report:
+    """What follows from the verdicts on single properties, whoever judged them.
+
+    `judged` is asked for one property after the other, for none whose verdict would not count.
+    `total` says whether the trace has a total order of its events.
+    """
+    judge = _Judge(held, manifest, judged, total, progress)
+    return Report(held, tuple(judge.verdicts(_serious(problems, manifest))))
 
 
 @contextmanager
@@ -119,7 +142,8 @@ def profile_of(manifest: Manifest | None) -> Profile:
     )
 
 
-def _resolve(given: Profile | Sequence[str] | None, manifest: Manifest | None) -> Profile:
+def resolve(given: Profile | Sequence[str] | None, manifest: Manifest | None) -> Profile:
+    """The profile that is meant; ValueError, for the user, if there is no such."""
     if given is None:
         given = profile_of(manifest)
     elif not isinstance(given, Profile):
@@ -147,9 +171,18 @@ def _serious(problems: Sequence[str], manifest: Manifest | None) -> str:
 class _Judge:
     """Runs the properties of a profile in the order in which they depend on each other."""
 
-    def __init__(self, model: Model, held: Profile, progress: Progress | None) -> None:
-        self._model = model
+    def __init__(
+        self,
+        held: Profile,
+        manifest: Manifest | None,
+        judged: Callable[[str], Verdict],
+        total: bool,
+        progress: Progress | None,
+    ) -> None:
         self._held = held
+        self._manifest = manifest
+        self._judged = judged
+        self._total = total
         self._names = [entry.property for entry in held.entries]
         self._found: dict[str, Verdict] = {}
         self._progress = progress
@@ -165,7 +198,7 @@ class _Judge:
             for name in self._held.envelope:
                 self._run(name)
             self._judge_promises()
-        return [_uncounted(self._model, self._found[name]) for name in self._names]
+        return [_uncounted(self._manifest, self._found[name]) for name in self._names]
 
     def _malformed(self) -> str:
         for verdict in self._found.values():
@@ -186,7 +219,7 @@ class _Judge:
                 reason = f"{broken.property} does not hold: {broken.reason}"
                 self._found[name] = Verdict(name, Validity.OUTSIDE, reason=reason)
                 continue
-            if name in self._held.simulated and not self._model.total:
+            if name in self._held.simulated and not self._total:
                 self._found[name] = Verdict(name, Validity.VACUOUS, reason=NO_TOTAL_ORDER)
                 continue
             verdict = self._run(name)
@@ -196,7 +229,7 @@ class _Judge:
 
     def _run(self, name: str) -> Verdict:
         try:
-            verdict = PROPERTIES[name].judge(self._model)
+            verdict = self._judged(name)
         except Exception as e:  # A check that fails has shown nothing, whatever the failure.
             verdict = _inconclusive(name, f"the check itself failed: {type(e).__name__}: {e}")
         self._found[name] = verdict
@@ -209,12 +242,12 @@ def _inconclusive(name: str, reason: str) -> Verdict:
     return Verdict(name, Validity.INCONCLUSIVE, reason=reason)
 
 
-def _uncounted(model: Model, verdict: Verdict) -> Verdict:
+def _uncounted(manifest: Manifest | None, verdict: Verdict) -> Verdict:
     """Nothing is fine in a trace whose end may be missing."""
     if verdict.validity is not Validity.OK:
         return verdict
-    if model.manifest is None:
+    if manifest is None:
         return replace(verdict, validity=Validity.INCONCLUSIVE, reason=NO_MANIFEST)
-    if model.manifest.rows is None:
+    if manifest.rows is None:
         return replace(verdict, validity=Validity.INCONCLUSIVE, reason=NO_COUNTS)
     return verdict

@@ -77,10 +77,11 @@ _TRACE = _held("T1 T2 T3 T4 D1 D2 D11", "L7")
 """What every run is held to."""
 
 _TOKEN_RING = _held(
-    "O3f O3i O4 O5 O6 O10 S1 S1d S6 K1 K2 K4 L1 L4",
+    "O3f O3i O4 O5 O6 O10 S1 S1d S4 S6 K1 K2 K4 L1 L4",
     "D6 D8 O1 O1r O2 O2r O5p O9 O11 K3",
 )
-"""CM, Pinwheel and DTP: the token's holder numbers what was sent before."""
+"""CM, Pinwheel and DTP: the token's holder numbers what was sent before. Safe messages are safe
+whatever F is; with F = n - 1 all are treated like that."""
 
 _ALONE: dict[str, _Standings] = {
     "totem": _held(
@@ -108,6 +109,9 @@ _VIEWS = _held("M1 M2 M3 M4 M5 M6 M7 M8 D3 D4e D5 D6 D7 L2 L3", optional="M10")
 
 _IN_VIEWS: dict[str, _Standings] = {
     "totem": _held("O8 S2", assumed="E6"),
+    "dtp": _held("S2"),
+    "cm": _held("S2"),
+    "pinwheel": _held("S2"),
     "fifo": _held("S2"),
     "atop": _held("D4t", "O8"),
     "allack": _held("D4t", "O8"),
@@ -148,11 +152,8 @@ def profile(
             # Sides of a partition may order one message differently: who moves on together agrees.
             held = {name: s for name, s in held.items() if name not in ("O5", "O5p", "O3f")}
             held |= _held("O5w")
-    if protocol in _WITH_RESILIENCE:
-        if nodes is not None and resilience == nodes - 1:
-            held |= _held("S4")
-        if not views and (resilience or not safe):
-            held |= _held("", "D8u")
+    if protocol in _WITH_RESILIENCE and not views and (resilience or not safe):
+        held |= _held("", "D8u")
     if protocol == "fc":
         held |= _held("D8u") if safe else _held("N4")
     envelope = _ENVELOPES.get(protocol, ()) if not safe and not views else ()
@@ -180,8 +181,9 @@ def _known(what: str, given: str, names: tuple[str, ...]) -> None:
 def _one_order_everywhere(protocol: str, safe: bool, resilience: int, nodes: int | None) -> bool:
     """Whether no two processes ever deliver two messages in different order, partitions included.
 
-    Engines that decide order when they send have this. Those that decide later have it if whatever
-    is delivered without full evidence is delivered by the primary component alone.
+    Engines that decide order when they send have this. Those that decide later have it if nobody
+    delivers what another side may take back: DTP and its kin if F is at least half of the group,
+    the others if what is not certain is delivered by the primary component alone.
     """
     if protocol in _WITH_RESILIENCE:
         return nodes is not None and resilience >= nodes // 2

@@ -11,17 +11,16 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from statistics import fmean
 
-Report = Callable[[int, int], None]
-"""Hears how many runs are done, and of how many."""
+from roundelay.experiments.figures import Figure
 
 ABOUT = 0.25
 """A figure is `about` the paper's if it is within this share of it."""
 NEARLY = 0.10
 """The same for what the paper calls nearly equal."""
 
-MODULES = {"totem": "roundelay.experiments.totem"}
-"""By protocol, where its paper's claims are: a module with `measure`, and with `QUICK` and
-`FULL`, each of which has a number of `seeds`."""
+MODULES = {"totem": "roundelay.experiments.totem", "dtp": "roundelay.experiments.dtp"}
+"""By protocol, where its paper's claims are: a module with `measure`, which gives `Findings`, and
+with `QUICK` and `FULL`, each of which has a number of `seeds`."""
 
 
 class Outcome(StrEnum):
@@ -48,10 +47,20 @@ class Claim:
     unit: str = ""
     reason: str = ""
     """Why it does not come out, or cannot; or what one must know if it does."""
+    figure: str = ""
+    """Name of the figure it is about, if it is about one."""
 
     def __post_init__(self) -> None:
         if self.verdict is not Outcome.COMES_OUT and not self.reason:
             raise ValueError(f"{self.claim}: why?")
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What comes of a paper."""
+
+    claims: list[Claim]
+    figures: tuple[Figure, ...] = ()
 
 
 def judge(
@@ -102,12 +111,34 @@ def to_csv(claims: Sequence[Claim]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(
-        ("claim", "parameters", "paper", "ours", "unit", "min", "max", "verdict", "reason")
+        (
+            "claim",
+            "parameters",
+            "paper",
+            "ours",
+            "unit",
+            "min",
+            "max",
+            "verdict",
+            "reason",
+            "figure",
+        )
     )
     for c in claims:
         low, high = c.spread or (None, None)
         writer.writerow(
-            (c.claim, c.parameters, c.paper, c.ours, c.unit, low, high, c.verdict, c.reason)
+            (
+                c.claim,
+                c.parameters,
+                c.paper,
+                c.ours,
+                c.unit,
+                low,
+                high,
+                c.verdict,
+                c.reason,
+                c.figure,
+            )
         )
     return out.getvalue()
 

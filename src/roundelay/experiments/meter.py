@@ -29,12 +29,13 @@ class Meter:
         self._end = end_ns
         self._first_visit = 0
         self._last_visit = 0
-        self._submitted = [0] * nodes
+        self.submissions = [0] * nodes
+        """By node: messages handed over, counted or not."""
 
     def submitted(self, node: int, time_ns: int) -> None:
         """The application of that node hands over its next message."""
-        number = self._submitted[node]
-        self._submitted[node] = number + 1
+        number = self.submissions[node]
+        self.submissions[node] = number + 1
         if self._measures(time_ns):
             self.flying[node, number] = [time_ns, self.nodes]
 

@@ -5,34 +5,19 @@ that it shows which verdicts hang on that assumption. Ratios come first. The pap
 long it measured nor how often.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from statistics import fmean
+from typing import Any
 
-from roundelay.core.ids import Service
-from roundelay.experiments.claims import NEARLY, Claim, Outcome, Report, judge, near
-from roundelay.experiments.totem_runs import (
-    NODES,
-    QUICK_HOP,
-    SLOW_HOP,
-    Latency,
-    LiteralEngine,
-    Reformation,
-    poisson,
-    reformations,
-    saturated,
-    token_losses,
-)
-from roundelay.sim.host import Costs
+from roundelay.experiments.catalogue import Measures, Result
+from roundelay.experiments.cells import Report, spread
+from roundelay.experiments.claims import NEARLY, Claim, Findings, Outcome, judge, near
+from roundelay.experiments.totem_runs import HOPS, SMALL_BYTES, Cell, Latency, Workload, run
 
 TOKEN_LOSS_MS = 100.0
-SMALL_BYTES = 100
 LOADS = (400, 625)
 """Messages a second; the second is half of what the Ethernet could carry."""
-
-HOPS: Mapping[str, Costs] = {"hop 1.5 ms": SLOW_HOP, "hop 0.7 ms": QUICK_HOP}
-"""The two readings, by how much processor a token hop takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +33,19 @@ class Lengths:
 QUICK = Lengths(seeds=3, saturated_s=3, poisson_s=6, losses=8)
 FULL = Lengths(seeds=5, saturated_s=20, poisson_s=60, losses=50)
 
-RATES: Mapping[str, Callable[..., float]] = {
-    "all": saturated,
-    "one": partial(saturated, senders=NODES[:1]),
-    "all, as printed": partial(saturated, engine=LiteralEngine),
-    "one, as printed": partial(saturated, engine=LiteralEngine, senders=NODES[:1]),
-    "small": partial(saturated, size=SMALL_BYTES),
+RATES: Mapping[str, Mapping[str, Any]] = {
+    "all": {},
+    "one": {"senders": 1},
+    "all, as printed": {"flow": "printed"},
+    "one, as printed": {"senders": 1, "flow": "printed"},
+    "small": {"size_bytes": SMALL_BYTES},
 }
-"""Runs in which senders are always ready."""
+"""Runs in which senders are always ready: what sets them apart."""
 
-LATENCIES: Mapping[str, Callable[..., Latency]] = {
-    "agreed 400": partial(poisson, rate=400, service=Service.AGREED),
-    "agreed 625": partial(poisson, rate=625, service=Service.AGREED),
-    "safe 400": partial(poisson, rate=400, service=Service.SAFE),
-    "safe 625": partial(poisson, rate=625, service=Service.SAFE),
+LATENCIES: Mapping[str, Mapping[str, Any]] = {
+    f"{service} {load}": {"rate_per_s": float(load), "service": service}
+    for service in ("agreed", "safe")
+    for load in LOADS
 }
 """Runs with Poisson arrivals."""
 
@@ -74,55 +58,78 @@ class Results:
     latencies: dict[str, list[Latency]]
     losses: list[float]
     """Means over the tokens lost."""
-    reformations: list[Reformation]
+    reformations: list[Measures]
     """Means over those of a seed."""
 
 
-def measure(*, full: bool, seeds: int, report: Report) -> list[Claim]:
+def measure(*, full: bool, seeds: int, report: Report, jobs: int = 1) -> Findings:
     """Run everything and judge every claim."""
-    results = run(replace(FULL if full else QUICK, seeds=seeds), report)
-    hops = results.items()
-    return [
-        *(claim(r, hop) for claim in (all_and_one, all_and_one_as_printed) for hop, r in hops),
-        *(
-            claim(r, hop, load)
-            for claim in (waiting, agreed, safe)
-            for load in LOADS
-            for hop, r in hops
-        ),
-        *(claim(r, hop) for claim in TIMES for hop, r in hops),
-        prior_systems(),
+    todo = cells(replace(FULL if full else QUICK, seeds=seeds))
+    return findings_of(spread(_result, todo, jobs=jobs, report=report, cost=_cost))
+
+
+def _result(task: tuple[Cell, int]) -> Result:
+    return Result(*task, run(*task))
+
+
+def _cost(task: tuple[Cell, int]) -> float:
+    return task[0].cost
+
+
+def cells(lengths: Lengths) -> list[tuple[Cell, int]]:
+    """Every run with every seed."""
+    of_one_seed = [
+        cell
+        for hop_ms in HOPS
+        for cell in (
+            *(Cell("saturated", hop_ms, lengths.saturated_s, **f) for f in RATES.values()),
+            *(Cell("poisson", hop_ms, lengths.poisson_s, **f) for f in LATENCIES.values()),
+            Cell("token loss", hop_ms, losses=lengths.losses),
+            Cell("new ring", hop_ms, losses=lengths.losses),
+        )
     ]
+    return [(cell, seed) for seed in range(lengths.seeds) for cell in of_one_seed]
 
 
-def run(lengths: Lengths, report: Report) -> dict[str, Results]:
-    """Every run with every seed, by reading."""
-    results = {
-        hop: Results({name: [] for name in RATES}, {name: [] for name in LATENCIES}, [], [])
-        for hop in HOPS
-    }
-    total = lengths.seeds * len(HOPS) * (len(RATES) + len(LATENCIES) + 2)
-    done = 0
+def findings_of(results: Sequence[Result]) -> Findings:
+    """Judge every claim. ValueError if a run that one of them needs is not there."""
+    hops = [(f"hop {hop_ms:g} ms", _results(results, hop_ms)) for hop_ms in HOPS]
+    return Findings(
+        [
+            *(claim(r, hop) for claim in (all_and_one, all_and_one_as_printed) for hop, r in hops),
+            *(
+                claim(r, hop, load)
+                for claim in (waiting, agreed, safe)
+                for load in LOADS
+                for hop, r in hops
+            ),
+            *(claim(r, hop) for claim in TIMES for hop, r in hops),
+            prior_systems(),
+        ]
+    )
 
-    def step() -> None:
-        nonlocal done
-        done += 1
-        report(done, total)
 
-    for seed in range(lengths.seeds):
-        for hop, costs in HOPS.items():
-            r = results[hop]
-            for name, rate in RATES.items():
-                r.rates[name].append(rate(seed, lengths.saturated_s, costs=costs))
-                step()
-            for name, latency in LATENCIES.items():
-                r.latencies[name].append(latency(seed, lengths.poisson_s, costs=costs))
-                step()
-            r.losses.append(fmean(token_losses(seed, lengths.losses, costs=costs)))
-            step()
-            r.reformations.append(_mean(reformations(seed, lengths.losses, costs=costs)))
-            step()
-    return results
+def _results(results: Sequence[Result], hop_ms: float) -> Results:
+    """Those of one reading, each list in order of the seeds."""
+
+    def pick(workload: Workload, **fields: Any) -> list[Measures]:
+        wanted = _identity(Cell(workload, hop_ms, seconds=1, losses=1, **fields))
+        found = [r for r in results if _identity(r.cell) == wanted]
+        if not found:
+            raise ValueError(f"there is no run of {wanted}")
+        return [r.measures for r in sorted(found, key=lambda r: r.seed)]
+
+    return Results(
+        {n: [m["rate_per_s"] for m in pick("saturated", **f)] for n, f in RATES.items()},
+        {n: [Latency(**m) for m in pick("poisson", **f)] for n, f in LATENCIES.items()},
+        [m["loss_ms"] for m in pick("token loss")],
+        pick("new ring"),
+    )
+
+
+def _identity(cell: Cell) -> Cell:
+    """A cell but for its length."""
+    return replace(cell, seconds=1, losses=1)
 
 
 # Claims
@@ -265,12 +272,12 @@ def token_loss(r: Results, hop: str) -> Claim:
 def reconfiguration(r: Results, hop: str) -> Claim:
     """§9: a new ring takes 40 ms more than the Token Loss timeout of 100 ms."""
     runs = r.reformations
-    hops, forming = fmean(run.hops for run in runs), fmean(run.forming_ms for run in runs)
+    hops, forming = fmean(m["hops"] for m in runs), fmean(m["forming_ms"] for m in runs)
     return judge(
         "reconfiguration - Token Loss timeout",
         f"token destroyed, all alive, 100 ms, {hop}",
         "40 ms",
-        [run.total_ms - TOKEN_LOSS_MS for run in runs],
+        [m["total_ms"] - TOKEN_LOSS_MS for m in runs],
         near(40),
         unit="ms",
         note=f"{hops:.0f} token hops and {forming:.0f} ms from the first timeout, which comes up to"
@@ -297,11 +304,3 @@ TIMES = (throughput, throughput_small, agreed_low, agreed_high, token_loss, reco
 def _ratios(over: list[float], under: list[float]) -> list[float]:
     """Seed by seed."""
     return [a / b for a, b in zip(over, under, strict=True)]
-
-
-def _mean(formed: list[Reformation]) -> Reformation:
-    return Reformation(
-        fmean(r.total_ms for r in formed),
-        fmean(r.forming_ms for r in formed),
-        round(fmean(r.hops for r in formed)),
-    )

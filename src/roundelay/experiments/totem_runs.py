@@ -23,18 +23,21 @@ token waits for its next visit.
 
 Chance is in the arrival of messages, in the moments at which tokens are lost, and, where everybody
 is always ready, in the moment at which each sender begins.
+
+`Cell` and `run` at the end put all of these runs behind one name.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from random import Random
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 from roundelay.core.contract import Boot, Core, EngineFactory
 from roundelay.core.effects import Effect, Kind
 from roundelay.core.ids import NodeId, Packet, Service, Span, View, ViewId
+from roundelay.experiments.catalogue import Measures
 from roundelay.experiments.meter import Meter
 from roundelay.group.body import pack
 from roundelay.group.packer import GroupConfig
@@ -338,3 +341,78 @@ def _both(first: Append, second: Append | None) -> Append:
         second(row)
 
     return append
+
+
+# Cells
+
+HOPS: Mapping[float, Costs] = {1.5: SLOW_HOP, 0.7: QUICK_HOP}
+"""The two readings, by the milliseconds of processor that a token hop takes."""
+
+Workload = Literal["saturated", "poisson", "token loss", "new ring"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run but for its seed."""
+
+    workload: Workload
+    hop_ms: float
+    """What a token hop costs: a key of `HOPS`."""
+    seconds: int = 0
+    """How long `saturated` and `poisson` are measured, in virtual time."""
+    losses: int = 0
+    """Tokens that are lost, one after the other, in the two others."""
+    senders: int = len(NODES)
+    """Of `saturated`."""
+    size_bytes: int = 1024
+    """Of its messages."""
+    flow: Literal["corrected", "printed"] = "corrected"
+    """Its rule of flow control."""
+    rate_per_s: float = 400.0
+    """Messages over all nodes, in the three others."""
+    service: Literal["agreed", "safe"] = "agreed"
+    """Of `poisson`."""
+
+    def __post_init__(self) -> None:
+        if self.hop_ms not in HOPS:
+            raise ValueError(f"hop_ms is {' or '.join(map(str, HOPS))}, not {self.hop_ms}")
+        if not 1 <= self.senders <= len(NODES):
+            raise ValueError(f"senders are 1 to {len(NODES)}, not {self.senders}")
+        if (self.seconds if self.workload in ("saturated", "poisson") else self.losses) < 1:
+            raise ValueError(f"{self.workload} needs a length: seconds or losses, at least 1")
+
+    @property
+    def cost(self) -> float:
+        """Virtual seconds: the token never rests. Where all are always ready there are messages
+        besides, as many as the wire can carry."""
+        busy = 2.5 if self.workload == "saturated" else 1.0
+        return 1.0 + busy * self.seconds + self.losses
+
+
+def run(cell: Cell, seed: int) -> Measures:
+    """What comes of a cell, by name; of lost tokens, means over them."""
+    costs = HOPS[cell.hop_ms]
+    if cell.workload == "saturated":
+        rate = saturated(
+            seed,
+            cell.seconds,
+            size=cell.size_bytes,
+            senders=NODES[: cell.senders],
+            engine=LiteralEngine if cell.flow == "printed" else TotemEngine,
+            costs=costs,
+        )
+        return {"rate_per_s": rate}
+    if cell.workload == "poisson":
+        service = Service.SAFE if cell.service == "safe" else Service.AGREED
+        return asdict(
+            poisson(seed, cell.seconds, rate=cell.rate_per_s, service=service, costs=costs)
+        )
+    if cell.workload == "token loss":
+        times = token_losses(seed, cell.losses, rate=cell.rate_per_s, costs=costs)
+        return {"loss_ms": fmean(times)}
+    formed = reformations(seed, cell.losses, rate=cell.rate_per_s, costs=costs)
+    return {
+        "total_ms": fmean(r.total_ms for r in formed),
+        "forming_ms": fmean(r.forming_ms for r in formed),
+        "hops": fmean(r.hops for r in formed),
+    }

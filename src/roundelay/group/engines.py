@@ -4,14 +4,17 @@ import dataclasses
 import importlib
 from collections.abc import Mapping
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from roundelay.core.contract import EngineFactory
 
 C = TypeVar("C")
 
 MODULES = {
+    "cm": "roundelay.protocols.dtp.cm",
+    "dtp": "roundelay.protocols.dtp.dtp",
     "fifo": "roundelay.protocols.fifo",
+    "pinwheel": "roundelay.protocols.dtp.pinwheel",
     "template": "roundelay.protocols.template",
     "totem": "roundelay.protocols.totem",
 }
@@ -24,10 +27,15 @@ STATIC_ONLY = frozenset({"template"})
 
 def engine_factory(name: str, options: Mapping[str, str] | None = None) -> EngineFactory:
     """The engine of that name, configured by `options`: text, as files and flags give it."""
+    config = engine_config(name, options)
+    return partial(importlib.import_module(MODULES[name]).engine, config=config)
+
+
+def engine_config(name: str, options: Mapping[str, str] | None = None) -> Any:
+    """The configuration of that engine, of a type that only it knows."""
     if name not in MODULES:
         raise ValueError(f"no engine is called {name!r}; there are: {', '.join(MODULES)}")
-    module = importlib.import_module(MODULES[name])
-    return partial(module.engine, config=configure(name, module.Config, options or {}))
+    return configure(name, importlib.import_module(MODULES[name]).Config, options or {})
 
 
 def configure(name: str, config: type[C], options: Mapping[str, str]) -> C:

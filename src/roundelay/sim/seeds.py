@@ -24,6 +24,8 @@ class Plan:
 
     random: Random
     nodes: list[str]
+    carriers: tuple[str, ...]
+    """The message types that tell packets and their order."""
     rotation_ns: int
     """About how long a frame takes to go round all nodes."""
     events: list[tuple[int, str]] = field(default_factory=list)
@@ -35,6 +37,10 @@ class Plan:
     def restart(self, time_ns: int, node: str) -> None:
         storage = self.random.choice(("kept", "kept", "kept", "lost", "torn"))
         self.at(time_ns, f"restart {node} storage={storage}")
+
+    def carrier(self) -> str:
+        """A message type to be lost."""
+        return self.random.choice(self.carriers) if len(self.carriers) > 1 else self.carriers[0]
 
     def service(self) -> str:
         return self.random.choice(("", " safe"))
@@ -50,24 +56,30 @@ def scenario(seed: int, protocol: str, *, static: bool = False, rules: str = "sa
     nodes = [chr(ord("a") + i) for i in range(random.randint(1 if not static else 2, 6))]
     length_ms = random.randint(300, 2500)
     network, latency_ns = _network(random)
+    family = protocol in DTP_FAMILY
     lines = [
         f"seed {seed}",
-        " ".join(["engine", protocol, *_options(random, protocol, static, rules)]),
-        f"group packet_bytes={random.choice((100, 400, 1200, 1200))}",
+        " ".join(["engine", protocol, *_options(random, protocol, len(nodes), static, rules)]),
+        f"group packet_bytes={random.choice((400 if family else 100, 400, 1200, 1200))}",
         network,
         f"nodes {' '.join(nodes)}",
         *_rates(random),
-        *_load(random, len(nodes), length_ms),
+        *_load(random, len(nodes), length_ms, 60 if family else 150),
     ]
-    plan = Plan(random, nodes, latency_ns * len(nodes))
-    lines += [] if static else _events(plan, length_ms)
+    carriers = ("MSG", "ACK") if family else ("DATA",)
+    plan = Plan(random, nodes, carriers, latency_ns * len(nodes))
+    lines += [] if static else _events(plan, MISHAPS | (DTP_MISHAPS if family else {}), length_ms)
     # The last messages come after the faults: they are owed to everybody who is left.
     last = f"load messages={random.randint(1, 12)} rate={random.randint(5, 100)}/s safe=50%"
     lines += [f"run {length_ms}ms", "heal", last, f"end after={BOUND_MS}ms"]
     return "\n".join(lines) + "\n----\n"
 
 
-def _options(random: Random, protocol: str, static: bool, rules: str) -> list[str]:
+DTP_FAMILY = ("dtp", "cm", "pinwheel")
+"""One packet, or what waits, for each transfer of a token: it is given less to do."""
+
+
+def _options(random: Random, protocol: str, nodes: int, static: bool, rules: str) -> list[str]:
     """The words after the engine's name: how the group runs, and settings that are not default."""
     drawn: dict[str, float | None] = {}
     if protocol == "totem":
@@ -79,19 +91,28 @@ def _options(random: Random, protocol: str, static: bool, rules: str) -> list[st
     elif protocol == "fifo":
         drawn["window_packets"] = random.choice((None, None, 16, 3))
         drawn["stall_s"] = random.choice((None, 0.3, 0.15))
+    elif protocol in DTP_FAMILY:
+        drawn["resilience"] = random.choice((0, nodes // 2, nodes - 1))
+        drawn["silence_s"], drawn["ack_repeat_s"], drawn["watch_s"] = random.choice(
+            ((None, None, None), (0.02, 0.05, 0.5), (0.005, 0.03, 0.25))
+        )
+        drawn["attempts"] = random.choice((None, 3))
+        if protocol == "pinwheel":
+            drawn["window_packets"] = random.choice((None, 2, 8))
+            drawn["batch_packets"] = random.choice((None, 2))
     words = [f"{name}={setting}" for name, setting in drawn.items() if setting is not None]
     return ["static"] * static + [f"rules={rules}"] * (rules != "safe") + words
 
 
-def _load(random: Random, nodes: int, length_ms: int) -> list[str]:
+def _load(random: Random, nodes: int, length_ms: int, most: int) -> list[str]:
     """Messages over the whole run or all at once, and sometimes large ones."""
-    messages = random.randint(1, 150)
+    messages = random.randint(1, most)
     over_all = max(1, messages * 1000 // (nodes * length_ms))
     rate = random.choice((over_all, over_all, random.randint(5, 300)))
     size = random.choice((4, 40, 300, 2000))
     lines = [f"load messages={messages} rate={rate}/s size={size} safe={random.choice(SAFE)}%"]
     if random.random() < 0.3:
-        large = random.randint(1, 6)
+        large = random.randint(1, most // 25)
         lines.append(f"load messages={large} rate={random.randint(1, 10)}/s size=9000")
     return lines
 
@@ -134,10 +155,10 @@ def _rates(random: Random) -> list[str]:
 # What is done to nodes and links
 
 
-def _events(plan: Plan, length_ms: int) -> list[str]:
+def _events(plan: Plan, mishaps: dict[str, Draw], length_ms: int) -> list[str]:
     """Mishaps of some kinds, and when they happen."""
     random = plan.random
-    kinds = [kind for kind in MISHAPS if random.random() < 0.35]
+    kinds = [kind for kind in mishaps if random.random() < 0.35]
     if len(plan.nodes) == 1:
         kinds = ["crash"]
     if not kinds:
@@ -145,7 +166,7 @@ def _events(plan: Plan, length_ms: int) -> list[str]:
     for _ in range(random.randint(2, 9)):
         at = random.randint(0, length_ms) * MS
         later = at + random.choice((1, 5, 30, 120, 400, 1000)) * MS
-        MISHAPS[random.choice(kinds)](plan, at, later)
+        mishaps[random.choice(kinds)](plan, at, later)
     end = length_ms * MS
     return [f"at {show_ns(at)} {what}" for at, what in sorted(plan.events) if 0 < at <= end]
 
@@ -166,7 +187,7 @@ def _last_words(plan: Plan, at: int, later: int) -> None:
     before = at - plan.random.choice((2 * plan.rotation_ns, 3 * MS))
     # All of it is lost, or even what others repeat, or one copy for each: of the first packet.
     lose = plan.random.choice((f"from={node}", "", f"from={node} times={len(lost)}"))
-    plan.at(before, f"lose DATA to={','.join(lost)} {lose}")
+    plan.at(before, f"lose {plan.carrier()} to={','.join(lost)} {lose}")
     plan.at(before, f"submit {node} last")
     plan.at(before, f"submit {node} words safe")
     plan.at(at - plan.rotation_ns, f"submit {others[0]} behind{plan.service()}")
@@ -182,7 +203,7 @@ def _ambush(plan: Plan, at: int, later: int) -> None:
         start = at + again * 500 * MS
         node, other = plan.random.sample(plan.nodes, 2)
         rest = ",".join(peer for peer in plan.nodes if peer != node)
-        plan.at(start - 6 * plan.rotation_ns, f"lose DATA from={node} to={rest}")
+        plan.at(start - 6 * plan.rotation_ns, f"lose {plan.carrier()} from={node} to={rest}")
         plan.at(start - 6 * plan.rotation_ns, f"submit {node} gap")
         plan.at(start - 3 * plan.rotation_ns, f"submit {other} behind{plan.service()}")
         plan.at(start, f"crash {node}")
@@ -235,7 +256,7 @@ def _drift(plan: Plan, at: int, later: int) -> None:
 def _deaf(plan: Plan, at: int, later: int) -> None:
     """A node hears what is sent to it alone, but no packets, and perhaps no Joins."""
     node = plan.random.choice(plan.nodes)
-    plan.at(at, f"lose DATA to={node}")
+    plan.at(at, f"lose {plan.carriers[0]} to={node}")
     if plan.random.random() < 0.5:
         plan.at(at, f"lose JOIN to={node}")
     plan.at(later + 400 * MS, "lose none")
@@ -263,3 +284,33 @@ MISHAPS: dict[str, Draw] = {
     "deaf": _deaf,
     "obstruct": _obstruct,
 }
+
+
+# What is done to those who order after sending
+
+
+def _overtaken(plan: Plan, at: int, later: int) -> None:
+    """A node misses acknowledgments, gets later ones, and is cut off before it can ask."""
+    node, *others = plan.random.sample(plan.nodes, len(plan.nodes))
+    plan.at(at, f"lose ACK to={node} times={plan.random.randint(1, 3)}")
+    plan.at(at, f"lose REQ from={node}")
+    for i in range(3):
+        plan.at(at + 6 * i * plan.rotation_ns, f"submit {plan.random.choice(others)} missed")
+        plan.at(at + 6 * i * plan.rotation_ns, f"submit {node} behind{plan.service()}")
+    plan.at(at + 20 * plan.rotation_ns, f"partition {node} {','.join(sorted(others))}")
+    plan.at(later + 400 * MS, "lose none")
+    plan.at(later + plan.random.choice((400, 700)) * MS, "merge")
+
+
+def _orphaned(plan: Plan, at: int, later: int) -> None:
+    """A node that has the token hands it on, one other hears of it at most, and it crashes."""
+    node, *others = plan.random.sample(plan.nodes, len(plan.nodes))
+    plan.at(at - 100 * MS, f"lose ACK from={node} to={','.join(sorted(others[1:] or others))}")
+    plan.at(at, f"crash {node}")
+    plan.at(at, "lose none")
+    if plan.random.random() < 0.8:
+        plan.restart(later + 400 * MS, node)
+
+
+DTP_MISHAPS: dict[str, Draw] = {"overtaken": _overtaken, "orphaned": _orphaned}
+"""Of DTP, CM and Pinwheel, besides all others."""

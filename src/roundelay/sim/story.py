@@ -11,7 +11,7 @@ from roundelay.check import Standing, Validity, check
 from roundelay.core.contract import Boot, Core
 from roundelay.core.effects import Deliver, Receipt, Suspect
 from roundelay.core.ids import NodeId, Service, View
-from roundelay.group.engines import STATIC_ONLY, configure, engine_factory
+from roundelay.group.engines import STATIC_ONLY, configure, engine_config, engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
@@ -111,6 +111,7 @@ class Story:
             nodes=self.world.nodes,
             protocol=self._engine,
             rules=self._options.get("rules", "safe"),
+            resilience=getattr(engine_config(self._engine, self._options), "resilience", None),
             mode="static" if self._static else "views",
             seed=self.seed,
             revision=__version__,
@@ -391,6 +392,9 @@ class Story:
         self.world.filters.append(
             loser(tag, senders, receivers, int(options.pop("times", "0")), options)
         )
+
+    def _cmd_leave(self, arguments: list[str]) -> None:
+        self.world.leave(self._host(arguments).name)
 
     def _cmd_crash(self, arguments: list[str]) -> None:
         words, options = split(arguments)

@@ -6,6 +6,7 @@ from roundelay.core.ids import NodeId, View, ViewId
 from roundelay.group.stack import Stack
 from roundelay.protocols.totem import TokenPass, TotemEngine
 from roundelay.sim.host import Transmission
+from roundelay.sim.watch_dtp import DtpWatch
 from roundelay.sim.world import World
 
 
@@ -16,6 +17,7 @@ class Watch:
     - Flow control counts right: the token's figures are the sums of what its members remember.
     - All members of a view fix the same last number of the exchange that led to it.
     - A view id has one membership, and a ring number is used once by each node.
+    - What `DtpWatch` says.
     """
 
     def __init__(self) -> None:
@@ -24,12 +26,17 @@ class Watch:
         self._install_seqs: dict[ViewId, int] = {}
         self._members: dict[ViewId, tuple[NodeId, ...]] = {}
         self._installed: set[tuple[NodeId, ViewId]] = set()
+        self._dtp = DtpWatch()
 
     def __call__(self, world: World, node: NodeId, verb: str, what: Any) -> None:
         if verb == "installs":
             self._on_install(world, node, what)
         elif verb == "sends" and what.tag == "TOKEN":
             self._on_token(world, node, what)
+        elif verb == "sends" and what.tag == "ACK":
+            self._dtp.on_ack(world, node, what.frame.origin.view, what.frame.message)
+        elif verb == "delivers":
+            self._dtp.on_delivery(world, node, what)
 
     def _on_install(self, world: World, node: NodeId, view: View) -> None:
         members = self._members.setdefault(view.id, view.members)

@@ -93,16 +93,16 @@ def arrow_schema() -> Any:
 
 def decode(path: Path, batch_rows: int, found: Findings) -> Iterator[list[Row]]:
     """The rows of a file in batches; raises UnreadableError where it ends before its end."""
-    _check_ends(path)
+    check_ends(path)
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            _check_columns(file.schema_arrow, found)
+            check_columns(file.schema_arrow, found)
             found.sha256 = (file.metadata.metadata or {}).get(SHA256_KEY, b"").decode()
             first = 0
             names = [name for name in file.schema_arrow.names if name in COLUMNS or name == "run"]
             for batch in file.iter_batches(batch_rows, columns=names):
                 batch.validate(full=True)  # A page header has no checksum.
-                rows = _from_batch(batch, first, found)
+                rows = rows_of(batch, first, found)
                 first += batch.num_rows
                 found.row_count += len(rows)
                 yield rows
@@ -112,7 +112,7 @@ def decode(path: Path, batch_rows: int, found: Findings) -> Iterator[list[Row]]:
         ) from None
 
 
-def _check_ends(path: Path) -> None:
+def check_ends(path: Path) -> None:
     """Tell a file that was cut from one that never was Parquet: pyarrow's words do not help."""
     try:
         with path.open("rb") as file:
@@ -135,7 +135,7 @@ def _check_ends(path: Path) -> None:
         )
 
 
-def _check_columns(schema: Any, found: Findings) -> None:
+def check_columns(schema: Any, found: Findings) -> None:
     version = (schema.metadata or {}).get(SCHEMA_KEY, b"1")
     if not version.isdigit():
         raise UnreadableError("names no number as the version of its schema; copy it again")
@@ -151,7 +151,7 @@ def _check_columns(schema: Any, found: Findings) -> None:
     found.unknown.update(dict.fromkeys(n for n in schema.names if n not in COLUMNS and n != "run"))
 
 
-def _from_batch(batch: Any, first: int, found: Findings) -> list[Row]:
+def rows_of(batch: Any, first: int, found: Findings) -> list[Row]:
     """Rows of a batch, converted column by column."""
     count = batch.num_rows
     present = dict(zip(batch.schema.names, batch.columns, strict=True))

@@ -8,7 +8,7 @@ and its first line are the catalogue. A goal that no seed of a campaign reaches 
 
 from collections.abc import Callable, Mapping
 
-from roundelay.sim.coverage import links, totem, traffic, views
+from roundelay.sim.coverage import dtp, links, totem, traffic, views
 from roundelay.sim.coverage.evidence import Evidence
 
 __all__ = ["Detector", "Evidence", "catalogue", "goal_name", "reached", "sentence"]
@@ -19,6 +19,9 @@ Detector = Callable[[Evidence], bool]
 _OWN: Mapping[str, tuple[tuple[Detector, ...], tuple[Detector, ...]]] = {
     "totem": (totem.ALWAYS, totem.IN_VIEWS),
     "fifo": (links.ALWAYS, links.IN_VIEWS),
+    "dtp": (dtp.ALWAYS, dtp.IN_VIEWS),
+    "cm": (dtp.ALWAYS, dtp.IN_VIEWS),
+    "pinwheel": (dtp.ALWAYS + dtp.PINWHEEL, dtp.IN_VIEWS),
 }
 """By engine: goals of its own, and those that it has where views come and go."""
 

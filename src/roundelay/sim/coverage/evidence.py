@@ -70,6 +70,8 @@ class Evidence:
         """By node and the view it wanted to leave: whose messages it was bound to deliver."""
         self.window = 0
         """The engine's window, in packets; 0 if it has none."""
+        self.resilience = 0
+        """F of the engine, if it has one."""
         self._entered: dict[Life, View] = {}
 
     def __call__(self, world: World, node: NodeId, verb: str, what: Any) -> None:
@@ -88,7 +90,9 @@ class Evidence:
 
     def _send(self, world: World, life: Life, core: Any, frame: Transmission) -> None:
         if not self.frames:
-            self.window = getattr(getattr(core.engine, "config", None), "window_packets", 0)
+            config = getattr(core.engine, "config", None)
+            self.window = getattr(config, "window_packets", 0)
+            self.resilience = getattr(config, "resilience", 0)
         self.frames[packet_key(*life, frame.packet)] = Sent(frame, core.delivery.packer.waiting)
         if frame.tag == "JOIN" and isinstance(core, Stack):
             old = frame.frame.origin.view

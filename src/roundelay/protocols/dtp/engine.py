@@ -1,0 +1,435 @@
+"""The engine: what a member does when something is to be sent, arrives, or takes too long.
+
+Everything that decides the order is here; `ledger` keeps the books, `token` the token. After every
+input `_advance` does whatever has become possible, always in this order: deliver what may be
+delivered, forget what is stable, send, and use the token.
+
+Services. `fifo`, `causal` and `agreed` packets are delivered once F + 1 members are known to hold
+them. A `safe` packet is delivered once all are, whatever F is, and what is ordered after it waits
+behind it.
+
+In views, and with F at least half of the members, a packet is not delivered either before its
+sender is known to hold it. Who holds it knows its number: so nobody can have delivered what its
+sender, on another side of a partition, takes back and sends again. See `ending`.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from math import ceil
+from typing import TypeAlias, assert_never
+
+from roundelay.core.contract import Conclusion, Item, Origin, Outlet
+from roundelay.core.effects import (
+    CancelTimer,
+    Deliver,
+    Effect,
+    Kind,
+    Record,
+    Send,
+    SetTimer,
+    Suspect,
+)
+from roundelay.core.ids import NodeId, Service, View
+from roundelay.protocols.dtp import ending
+from roundelay.protocols.dtp.ledger import Ledger, LiteralLedger
+from roundelay.protocols.dtp.messages import NOBODY, Ack, DtpCodec, Message, Msg, Req
+from roundelay.protocols.dtp.policy import Config, PinwheelConfig, Policy
+from roundelay.protocols.dtp.token import Grip, LiteralToken, Token
+
+MSG = "repeat_msg"
+ACK = "repeat_ack"
+REQ = "repeat_req"
+SILENCE = "silence"
+WATCH = "watch"
+
+Out: TypeAlias = list[Effect[Message]]
+
+
+class DtpEngine:
+    """One member of a group whose token holder orders; which of the three, its policy says."""
+
+    codec = DtpCodec()
+    selective = False
+
+    def __init__(self, node: NodeId, outlet: Outlet, config: Config, *, policy: Policy) -> None:
+        self.node = node
+        self.config = config
+        self.policy = policy
+        self.literal = config.rules == "paper"
+        self._outlet = outlet
+        self._out: Out = []
+        several = config if isinstance(config, PinwheelConfig) else None
+        self._window = several.window_packets if several else 1
+        self._batch = several.batch_packets if several else 1
+        self._patience = {
+            MSG: ceil(config.watch_s / config.msg_repeat_s),
+            ACK: config.attempts,
+            REQ: ceil(config.watch_s / config.req_repeat_s),
+        }
+        """Repetitions before somebody is suspected."""
+        # Effects that come again and again.
+        self._arm_msg = SetTimer(MSG, config.msg_repeat_s)
+        self._arm_ack = SetTimer(ACK, config.ack_repeat_s)
+        self._arm_silence = SetTimer(SILENCE, config.silence_s)
+
+    def start(self, view: View) -> Out:
+        size, me = len(view.members), view.members.index(self.node)
+        room = self.config.buffer_packets
+        self.view = view
+        self.frozen = False
+        self.size = size
+        self.ledger = LiteralLedger(size, me, room) if self.literal else Ledger(size, me, room)
+        self.token = LiteralToken(me) if self.literal else Token(me)
+        self.delivered = 0
+        self.resilience = min(self.config.resilience, size - 1)
+        self.sender_first = bool(view.id.seq) and self.resilience >= size // 2 > 0
+        """Whether a sender must be known to hold its packet. A static group, which is view 0, has
+        no other side to be on."""
+        self.outstanding = 0
+        """Own packets without a number."""
+        self.claimed = 0
+        """Up to here this node has said that everything is stable."""
+        self.silence = False
+        """Whether the silence period of this holding has begun."""
+        self.silent = False
+        """Whether it is over."""
+        self.asking = False
+        """Whether something is missing and was asked for."""
+        self._repeats = {MSG: 0, ACK: 0, REQ: 0}
+        """Repetitions in a row without an effect."""
+        self._index = {member: i for i, member in enumerate(view.members)}
+        self._next_in_ring = (me + 1) % size
+        self._acquired = Record(Kind.TOKEN, view=view.id, tag="acquire")
+        self._released = Record(Kind.TOKEN, view=view.id, tag="release")
+        self._more = True
+        """Whether packets may wait in the outlet."""
+        self._level = 1 if self.resilience else 2
+        """Of claims: 2 as long as a member delivers what it holds at once, so that what all hold
+        all have delivered."""
+        self._watched = 0
+        self._answers = False
+        """Whether the successor was heard since the token was handed to it."""
+        if self.token.grip is Grip.HOLD:
+            self._out.append(self._acquired)
+        if size > 1:
+            self._out.append(SetTimer(WATCH, self.config.watch_s))
+        self._advance()
+        return self._drain()
+
+    def submit(self) -> Out:
+        self._more = True
+        if self.outstanding >= self._window:
+            return []
+        self._advance()
+        return self._drain()
+
+    def receive(self, origin: Origin, message: Message) -> Out:
+        peer = self._index[origin.node]
+        match message:
+            case Msg():
+                self._on_msg(peer, message)
+            case Ack():
+                self._on_ack(peer, message)
+            case Req():
+                self._on_req(peer, message)
+            case _:
+                assert_never(message)
+        if not self.frozen:
+            if peer == self.token.next:
+                self._answers = True  # Of interest while in TRST.
+            self._advance()
+        out, self._out = self._out, []
+        return out
+
+    def expire(self, timer: str) -> Out:
+        match timer:
+            case "repeat_msg":
+                self._repeat_msgs()
+            case "repeat_ack":
+                self._repeat_ack()
+            case "repeat_req":
+                self._repeat_req()
+            case "silence":
+                self.silent = True
+                self._advance()
+            case "watch":
+                self._look_for_the_token()
+            case _:
+                raise AssertionError(f"unknown timer {timer}")
+        return self._drain()
+
+    # What others say
+
+    def _on_msg(self, peer: int, m: Msg) -> None:
+        if m.sender >= self.size or self.view.members[m.sender] != m.packet.span.node:
+            return  # No member sent it.
+        self._out.append(Record(Kind.RECEIVE, m.packet, self.view.id))
+        ledger = self.ledger
+        if m.sender == ledger.me:
+            return
+        if self.policy.listens:
+            ledger.note(m.sender, m.held)
+        if not ledger.store(m) and peer == m.sender and self.token.grip is Grip.HOLD:
+            # Its sender does not know its number. It may have none yet, or be stable.
+            number = ledger.places.get((m.sender, m.number))
+            if number is not None and not self.frozen:
+                self._send(ledger.copy(number), peer)
+
+    def _on_ack(self, peer: int, m: Ack) -> None:
+        if m.holder >= self.size:
+            return
+        for sender, _ in m.uids:
+            if sender >= self.size:
+                return
+        if m.next != NOBODY and not self.literal and (m.next >= self.size or m.holder != peer):
+            return  # Nobody hands on a token that another has.
+        ledger, token = self.ledger, self.token
+        held, before = ledger.held[ledger.me], token.grip
+        if not ledger.learn(m):
+            return
+        if m.holder != ledger.me:
+            ledger.note(m.holder, m.last)
+        if m.next == NOBODY or self.frozen:
+            return
+        after = token.hear(m, held)
+        if after is not before:
+            if before is Grip.TRST:
+                self._out.append(CancelTimer(ACK))
+            if after is Grip.HOLD:
+                self._out.append(self._acquired)
+
+    def _on_req(self, peer: int, m: Req) -> None:
+        if self.policy.listens:
+            self.ledger.note(peer, m.held)
+        if self.frozen:
+            return
+        token = self.token
+        successor = token.grip is Grip.TRST and token.next == peer
+        if successor or token.grip is Grip.HOLD:
+            for answer in self.ledger.answers(m):
+                self._send(answer, peer)
+        if successor:
+            assert token.sent is not None
+            self._send(token.sent, peer)
+
+    # What can be done now
+
+    def _advance(self) -> None:
+        ledger = self.ledger
+        if ledger.ready < ledger.top:
+            self._extend()
+        if self.delivered < ledger.ready or self.claimed < ledger.low:
+            self._deliver()
+        if self._more and self.outstanding < self._window:
+            self._pump()
+        if ledger.ready < ledger.top:
+            self._ask()
+            return
+        if self.asking:
+            self.asking = False
+            self._out.append(CancelTimer(REQ))
+        if self.token.grip is Grip.HOLD:
+            self._use()
+
+    def _extend(self) -> None:
+        ledger = self.ledger
+        before, own = ledger.ready, ledger.own_ready
+        ledger.extend()
+        if ledger.ready > before:
+            self._repeats[REQ] = 0
+        if ledger.own_ready > own:
+            self._noted_own()
+
+    def _noted_own(self) -> None:
+        """Own packets have got numbers."""
+        ledger = self.ledger
+        self.outstanding = ledger.expected[ledger.me] - 1 - ledger.own_ready
+        self._repeats[MSG] = 0
+        if not self.outstanding:
+            self._out.append(CancelTimer(MSG))
+
+    def _deliver(self) -> None:
+        """Deliver as far as F allows; then claim and forget what all hold."""
+        ledger = self.ledger
+        number = max(self.delivered, self.claimed)  # The literal rules forget what nobody had.
+        limit, low = ledger.ready, ledger.low
+        if self.resilience:
+            limit = min(limit, sorted(ledger.held)[-1 - self.resilience])
+        while number < limit:
+            number += 1
+            uid = ledger.uid(number)
+            packet = ledger.msgs[uid].packet
+            if number > low and (
+                packet.service is Service.SAFE
+                or (self.sender_first and ledger.held[uid[0]] < number)
+            ):
+                break
+            self.delivered = number
+            self._out.append(Deliver(packet, self.view.id, (number, 0)))
+        if self.claimed < low:
+            self._settle(low)
+
+    def _settle(self, low: int) -> None:
+        assert self.literal or self.delivered >= low, "stable and not delivered"
+        out, drop, view = self._out, self.ledger.drop, self.view.id
+        for number in range(self.claimed + 1, low + 1):
+            packet = drop(number)
+            if packet is None:
+                continue  # As above.
+            if packet.service is Service.SAFE:
+                self._level = 1
+            out.append(Record(Kind.STABLE, packet.span, view, None, self._level))
+        self.claimed = low
+
+    def _pump(self) -> None:
+        """Send what waits, as far as the window allows."""
+        ledger, me = self.ledger, self.ledger.me
+        while self.outstanding < self._window:
+            packet = self._outlet.pull()
+            if packet is None:
+                self._more = False
+                return
+            msg = Msg(me, ledger.expected[me], ledger.held[me], packet)
+            self._out.append(Record(Kind.ORIGINATE, packet, self.view.id))
+            if self.size > 1:
+                self._send(msg)
+                if not self.outstanding:
+                    self._repeats[MSG] = 0
+                    self._out.append(self._arm_msg)
+            self.outstanding += 1
+            ledger.store(msg)
+
+    def _use(self) -> None:
+        """The token is here, and nothing is missing."""
+        while self.token.grip is Grip.HOLD and self.ledger.waiting:
+            self._order()
+        if self.token.grip is Grip.HOLD and self.size > 1:
+            self._keep_silence()
+
+    def _order(self) -> None:
+        """Give the oldest packets that wait their numbers, and hand on the token."""
+        ledger = self.ledger
+        uids = tuple(islice(ledger.waiting, self._batch))
+        own = ledger.own_ready
+        ack = ledger.order(uids, self._choose())
+        for number, uid in enumerate(uids, ack.last - len(uids) + 1):
+            span = ledger.msgs[uid].packet.span
+            self._out.append(Record(Kind.ORDER, span, self.view.id, (number, 0), level=1))
+        if ledger.own_ready > own:
+            self._noted_own()
+        self._deliver()
+        self._hand_on(ack)
+        if self._more:
+            self._pump()
+
+    def _keep_silence(self) -> None:
+        """Nothing to order: keep the token for a while, once, then hand it on."""
+        if self.silent:
+            self._hand_on(Ack(self.ledger.me, (), self.ledger.top, self._choose()))
+        elif not self.silence or self.literal:
+            self.silence = True
+            self._out.append(self._arm_silence)
+
+    def _choose(self) -> int:
+        if self.size == 1:
+            return self.ledger.me
+        return self._next_in_ring if self.policy.rotates else self.ledger.least()
+
+    def _hand_on(self, ack: Ack) -> None:
+        if self.size == 1:
+            return
+        if self.silence and not self.silent:
+            self._out.append(CancelTimer(SILENCE))
+        self.silence = self.silent = False
+        self._repeats[ACK] = 0
+        self._answers = False
+        self._out.append(self._released)
+        self._send(self.token.pass_on(ack))
+        self._out.append(self._arm_ack)
+
+    # What takes too long
+
+    def _ask(self) -> None:
+        if not self.asking:
+            self.asking = True
+            self._repeats[REQ] = 0
+            self._send_req()
+
+    def _send_req(self) -> None:
+        self._send(self.ledger.request())
+        self._out.append(SetTimer(REQ, self.config.req_repeat_s))
+
+    def _repeat_req(self) -> None:
+        self._send_req()
+        self._count(REQ, (), "what is missing does not come")
+
+    def _repeat_msgs(self) -> None:
+        ledger = self.ledger
+        for number in range(ledger.own_ready + 1, ledger.expected[ledger.me]):
+            self._send(ledger.msgs[ledger.me, number])
+        self._out.append(self._arm_msg)
+        self._count(MSG, (), "nobody orders what was sent")
+
+    def _repeat_ack(self) -> None:
+        sent = self.token.sent
+        assert sent is not None, "no token was handed on"
+        self._send(sent)
+        self._out.append(self._arm_ack)
+        reason = "it fails to receive" if self._answers else "it does not take the token"
+        self._count(ACK, (self.view.members[sent.next],), reason)
+
+    def _count(self, timer: str, members: tuple[NodeId, ...], reason: str) -> None:
+        """One more repetition; after some, somebody is suspected."""
+        self._repeats[timer] += 1
+        if self._repeats[timer] % self._patience[timer] == 0:
+            self._out.append(Suspect(members, reason))
+
+    def _look_for_the_token(self) -> None:
+        """It is repeated by whoever handed it on, unless that one is gone too."""
+        if self.token.hop == self._watched:
+            self._out.append(Suspect((), "the token is lost"))
+        self._watched = self.token.hop
+        self._out.append(SetTimer(WATCH, self.config.watch_s))
+
+    # The end of a view
+
+    def freeze(self) -> bytes:
+        self.frozen = True
+        self.ledger.extend()
+        return ending.summarize(self.ledger, self.token, self.delivered)
+
+    def seal(self, summaries: Mapping[NodeId, bytes]) -> Sequence[Item]:
+        read = self._read(summaries)
+        for summary in read.values():
+            for member, number in enumerate(summary.held):
+                self.ledger.note(member, number)
+        return ending.items(self.ledger, min(s.held[m] for m, s in read.items()))
+
+    def absorb(self, item: Item) -> list[Record]:
+        packet = ending.absorb(self.ledger, self.view.members, item)
+        return [] if packet is None else [Record(Kind.RECEIVE, packet, self.view.id)]
+
+    def conclude(
+        self,
+        summaries: Mapping[NodeId, bytes],
+        transitional: View,
+        obligations: tuple[NodeId, ...],
+    ) -> Conclusion:
+        self.ledger.extend()
+        obliged = frozenset(self._index[node] for node in obligations)
+        end = ending.End(self.ledger, self.view.id, self._read(summaries), obliged)
+        return end.conclude(self.delivered, sender_first=self.sender_first)
+
+    def _read(self, summaries: Mapping[NodeId, bytes]) -> dict[int, ending.Summary]:
+        return {
+            self._index[node]: ending.read_summary(summary, self.size)
+            for node, summary in summaries.items()
+        }
+
+    def _send(self, message: Message, to: int | None = None) -> None:
+        peer = None if to is None else self.view.members[to]
+        self._out.append(Send(message, self.view.id, peer))
+
+    def _drain(self) -> Out:
+        out, self._out = self._out, []
+        return out

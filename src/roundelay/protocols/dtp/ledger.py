@@ -1,0 +1,186 @@
+"""Who holds what: the packets and acknowledgments that are not stable, and how far each is known
+to hold everything.
+
+A member *holds* a global number if it has the packet and the acknowledgment that orders it, and
+those of every number before. What all are known to hold is stable and is forgotten.
+"""
+
+from collections.abc import Iterator
+
+from roundelay.core.ids import Packet
+from roundelay.protocols.dtp.messages import REQUEST_MAX, Ack, Msg, Req, Uid, show_uid
+
+
+class Ledger:
+    """What one member knows in one view."""
+
+    def __init__(self, members: int, me: int, room: int) -> None:
+        self.me = me
+        self.held = [0] * members
+        """By member: it is known to hold everything up to this number. It never shrinks."""
+        self.low = 0
+        """The least of these: everybody holds everything up to here."""
+        self.expected = [1] * members
+        """By sender: the number of its next packet that is not here, all before being here or
+        stable; own packets count from when they are sent."""
+        self.ready = 0
+        """Everything up to this number is here."""
+        self.top = 0
+        """The largest number that was heard of."""
+        self.msgs: dict[Uid, Msg] = {}
+        """Packets that are not stable, with a number or not."""
+        self.acks: dict[int, Ack] = {}
+        """By number, unless it is stable: an acknowledgment that gave it to a packet."""
+        self.places: dict[Uid, int] = {}
+        """By packet: its number, unless it is stable."""
+        self.waiting: dict[Uid, None] = {}
+        """Packets that wait for a number, as far as is known, in the order of their arrival."""
+        self.own_ready = 0
+        """The last own packet among what is here without gaps."""
+        self._room = room
+
+    def __str__(self) -> str:
+        held = " ".join(map(str, self.held))
+        waiting = " ".join(map(show_uid, self.waiting)) or "nothing"
+        return (
+            f"holds {held}, stable {self.low}, heard of {self.top}, waiting {waiting}, "
+            f"{len(self.msgs)} MSG and {len(self.acks)} ACK kept"
+        )
+
+    def note(self, member: int, number: int) -> None:
+        """A member says that it holds everything up to a number."""
+        before = self.held[member]
+        if before < number <= self.ready + self._room:
+            self.held[member] = number
+            if before == self.low:
+                self.low = min(self.held)
+
+    def store(self, m: Msg) -> bool:
+        """Take in a packet. False if it is a copy, or further ahead than may be."""
+        sender, number = uid = m.sender, m.number
+        due = self.expected[sender]
+        if number < due or uid in self.msgs or number > due + self._room:
+            return False
+        self.msgs[uid] = m
+        if number == due:
+            while uid in self.msgs:
+                if uid not in self.places:
+                    self.waiting[uid] = None
+                uid = sender, uid[1] + 1
+            self.expected[sender] = uid[1]
+        return True
+
+    def learn(self, ack: Ack) -> bool:
+        """Take in an acknowledgment. False if it is further ahead than may be."""
+        last, ready = ack.last, self.ready
+        if last > ready + self._room:
+            return False
+        if last > self.top:
+            self.top = last
+        number = last - len(ack.uids)
+        for uid in ack.uids:
+            number += 1
+            if number > ready and number not in self.acks:
+                self.acks[number] = ack
+                self.places[uid] = number
+                self.waiting.pop(uid, None)
+        return True
+
+    def extend(self) -> None:
+        """See how far everything is here now, and hold it."""
+        self.ready = self._whole()
+        self.note(self.me, self.ready)
+
+    def _whole(self) -> int:
+        number, acks, msgs = self.ready, self.acks, self.msgs
+        while (ack := acks.get(number + 1)) is not None:
+            uid = ack.uids[number - ack.last]
+            if uid not in msgs:
+                break
+            number += 1
+            if uid[0] == self.me:
+                self.own_ready = uid[1]
+        return number
+
+    def order(self, uids: tuple[Uid, ...], next_: int) -> Ack:
+        """Give packets that are here the next numbers; nothing may be missing."""
+        assert self.ready == self.top, "ordering with something missing"
+        ack = Ack(self.me, uids, self.top + len(uids), next_)
+        self.learn(ack)
+        self.extend()
+        return ack
+
+    def uid(self, number: int) -> Uid:
+        """The packet that has a number, of those that are not stable."""
+        ack = self.acks[number]
+        return ack.uids[number - ack.last - 1]
+
+    def known(self, number: int) -> Packet:
+        """The packet with a number that is here and not stable."""
+        return self.msgs[self.uid(number)].packet
+
+    def drop(self, number: int) -> Packet | None:
+        """Forget a stable number, and what it was given to."""
+        ack = self.acks.pop(number)
+        uid = ack.uids[number - ack.last - 1]
+        del self.places[uid]
+        return self.msgs.pop(uid).packet
+
+    def request(self) -> Req:
+        """Ask for what is missing."""
+        msgs: list[Uid] = []
+        acks: list[int] = []
+        for number in range(self.ready + 1, self.top + 1):
+            if number not in self.acks:
+                acks.append(number)
+            elif (uid := self.uid(number)) not in self.msgs:
+                msgs.append(uid)
+            if len(msgs) == REQUEST_MAX or len(acks) == REQUEST_MAX:
+                break
+        return Req(self.held[self.me], tuple(msgs), tuple(acks))
+
+    def answers(self, req: Req) -> Iterator[Msg | Ack]:
+        """What is here of what somebody asks for."""
+        for number in req.acks:
+            if number in self.acks:
+                yield self.copy(number)
+        for uid in req.msgs:
+            if uid in self.msgs:
+                yield self.msgs[uid]
+
+    def copy(self, number: int) -> Ack:
+        """An acknowledgment for somebody who missed it: it tells the order and nothing more."""
+        return Ack(self.acks[number].holder, (self.uid(number),), number)
+
+    def least(self) -> int:
+        """Of all others, one that is known to hold least: the first such after this one."""
+        me, held = self.me, self.held
+        others = held[me + 1 :] + held[:me]
+        return (me + 1 + others.index(min(others))) % len(held)
+
+
+class LiteralLedger(Ledger):
+    """As the paper has it: who hears of a number says that it holds it, with the packet or
+    without; and a copy of an acknowledgment hands on the token as the first one did."""
+
+    def extend(self) -> None:
+        while self.ready < self.low and self.ready + 1 not in self.acks:
+            self.ready += 1  # All are said to hold it, and nobody kept it.
+        self.ready = self._whole()
+        number = max(self.held[self.me], self.ready)
+        while number + 1 in self.acks:
+            number += 1
+        self.note(self.me, number)
+
+    def drop(self, number: int) -> Packet | None:
+        if number not in self.acks:
+            return None
+        uid = self.uid(number)
+        del self.acks[number]
+        self.places.pop(uid, None)
+        msg = self.msgs.pop(uid, None)
+        return None if msg is None else msg.packet
+
+    def copy(self, number: int) -> Ack:
+        ack = self.acks[number]
+        return Ack(ack.holder, (self.uid(number),), number, ack.next, ack.hop)
