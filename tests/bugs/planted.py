@@ -323,8 +323,8 @@ def literal_join_in_commit() -> list[Patch]:
 
 @bug("An outsider's Join is heeded even if it gives us up: the two expel each other for ever.")
 def literal_outsider_join() -> list[Patch]:
-    def left_over(self: Membership, node: str, m: Join) -> bool:
-        return node in self.view.members and m.ring_seq < self.ring.seq
+    def left_over(self: Membership, origin: Origin, m: Join) -> bool:
+        return origin.node in self.view.members and m.ring_seq < self.ring.seq
 
     return [(Membership, "_left_over", left_over)]
 

@@ -18,7 +18,7 @@ SEEDS = {
     ("totem", False): range(200),
     ("fifo", False): range(100),
     ("dtp", False): range(30),
-    ("cm", False): range(20, 50),
+    ("cm", False): range(30),
     ("pinwheel", False): range(30),
     ("totem", True): range(30),
     ("fifo", True): range(20),

@@ -9,10 +9,11 @@ LOSS = "ring_loss"
 RETRANSMIT = "ring_retransmit"
 MERGE = "merge_detect"
 FORGIVE = "forgive"
+SETTLE = "settle"
 PAUSE = "pause "
 """Timer, followed by a node's name: until then we do not merge with that node."""
 
-TIMERS = frozenset({JOIN, CONSENSUS, LOSS, RETRANSMIT, MERGE, FORGIVE})
+TIMERS = frozenset({JOIN, CONSENSUS, LOSS, RETRANSMIT, MERGE, FORGIVE, SETTLE})
 """Names that no engine may use."""
 
 
@@ -31,6 +32,10 @@ class MembershipConfig:
     """Between its retransmissions; at least four must fit into `ring_loss_s`."""
     merge_detect_s: float = 0.200
     """Within this time a ring whose representative has nothing to say shows that it is there."""
+    settle_s: float = 0.030
+    """How long a ring that gave somebody up leaves outsiders alone. Joins of the quarrel that led
+    to it are still under way: who heeds them starts it anew. A round trip, and less than a
+    quarter of `consensus_s`, or those who wait for an answer give us up."""
     repeat_limit: int = 3
     """Failures of one membership before its largest member is given up."""
     pause_s: float = 0.200

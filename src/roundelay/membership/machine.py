@@ -58,6 +58,7 @@ from roundelay.membership.config import (
     MERGE,
     PAUSE,
     RETRANSMIT,
+    SETTLE,
     TIMERS,
     MembershipConfig,
 )
@@ -78,6 +79,7 @@ from roundelay.membership.messages import (
 )
 from roundelay.membership.primary import first_primary, is_primary
 from roundelay.membership.proposal import Proposal
+from roundelay.membership.quarrels import Quarrels
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import Token
 from roundelay.membership.storage import STEP, last_seq, pack
@@ -140,6 +142,7 @@ class Membership:
         self._repeats: tuple[tuple[NodeId, ...], int] = ((), 0)
         self._expulsions = Expulsions(self.config.pause_s, self.config.pause_max_s)
         self._spoke = False
+        self._quarrels = Quarrels(self.config.members_max)
         self._early: list[tuple[Origin, Any]] = []
         self._engine_began = False
         """The view a node starts in is there only to be left: its engine does not run."""
@@ -193,6 +196,9 @@ class Membership:
             self._retransmit()
         elif timer == MERGE:
             self._on_merge_timer()
+        elif timer == SETTLE:
+            self._quarrels.settling = False
+            self._show_up()
         elif timer == FORGIVE:
             self._expulsions.forgive(self.view.members)
         elif timer.startswith(PAUSE):
@@ -252,8 +258,8 @@ class Membership:
         if late or origin.view == self.ring or node == self.node:
             return  # Late, or an early frame of the ring being formed.
         if self.phase is Phase.OPERATIONAL:
-            # Not before all of us have installed: who has not still holds it for gone.
-            heeded = self.recovery is None and node not in self._expulsions.paused
+            quarrel = self._aloof or self._quarrels.with_(origin)
+            heeded = not quarrel and node not in self._expulsions.paused
         else:
             unknown = node not in self.proposal.procs
             heeded = self.phase is Phase.GATHER and unknown and not self.commit_wait
@@ -271,16 +277,16 @@ class Membership:
         self._commit = None
         self._early.clear()
         self.proposal.begin()
-        for timer in (LOSS, RETRANSMIT, MERGE, FORGIVE):
-            self._emit(CancelTimer(timer))
+        self._quarrels.forget()
+        self._out += map(CancelTimer, (LOSS, RETRANSMIT, MERGE, FORGIVE, SETTLE))
         self._emit(Send(self._join(), self.view.id))
         self._emit(SetTimer(JOIN, self.config.join_s))
         self._emit(SetTimer(CONSENSUS, self.config.consensus_s))
         self._check_consensus()
 
     def _join(self) -> Join:
-        procs, fails = self.proposal.procs, self.proposal.fails
-        return Join(tuple(sorted(procs)), tuple(sorted(fails)), self.ring.seq)
+        proposal = self.proposal
+        return Join((*sorted(proposal.procs),), (*sorted(proposal.fails),), self.ring.seq)
 
     def _on_join(self, origin: Origin, m: Join) -> None:
         node = origin.node
@@ -298,7 +304,7 @@ class Membership:
         proposal = self.proposal
         operational = self.phase is Phase.OPERATIONAL
         if operational:
-            if self._left_over(node, m):
+            if self._left_over(origin, m):
                 return
         elif self.commit_wait and node not in proposal.members:
             return
@@ -317,14 +323,22 @@ class Membership:
             if proposal.equals(m):
                 self._agree(node)
 
-    def _left_over(self, node: NodeId, m: Join) -> bool:
+    def _left_over(self, origin: Origin, m: Join) -> bool:
         """Whether a Join that finds us in a view is of a round that does not concern it."""
-        members = self.view.members
+        node, members = origin.node, self.view.members
         if node in members:
             return m.ring_seq < self.ring.seq  # Of the formation of this very ring.
         # An outsider that is still giving one of us up, or that we leave alone for now.
-        alone = self.recovery is not None or node in self._expulsions.paused
-        return alone or not set(m.fails).isdisjoint(members)
+        if not set(m.fails).isdisjoint(members):
+            self._quarrels.note(origin)
+            return True
+        self._quarrels.end(node)
+        return self._aloof or node in self._expulsions.paused
+
+    @property
+    def _aloof(self) -> bool:
+        """Whether no outsider is heeded for now; who has not installed holds them for gone."""
+        return self.recovery is not None or self._quarrels.settling
 
     def _note_deaf(self, node: NodeId, m: Join, *, operational: bool) -> None:
         """Somebody is given up whom others hear: it, or we, do not receive."""
@@ -426,8 +440,7 @@ class Membership:
             self._begin()  # The view lasted no longer than this one input.
         if self.hold is Hold.LIVE:
             self.hold = Hold.FROZEN
-            for timer in sorted(self._engine_timers):
-                self._emit(CancelTimer(timer))
+            self._out += map(CancelTimer, sorted(self._engine_timers))
             self._engine_timers.clear()
         summary = self.engine.freeze() if self._engine_began else b""
         entry = Entry(
@@ -441,8 +454,7 @@ class Membership:
         self.phase = Phase.COMMIT
         self.commit_wait = False
         self._early.clear()
-        for timer in (JOIN, CONSENSUS):
-            self._emit(CancelTimer(timer))
+        self._out += map(CancelTimer, (JOIN, CONSENSUS))
         self._pass_commit(Commit(m.ring, m.token_seq + 1, m.index + 1, entries))
 
     def _pass_commit(self, m: Commit) -> None:
@@ -466,8 +478,7 @@ class Membership:
     def _enter_recovery(self, m: Commit) -> None:
         """Second rotation: everybody's entry is known."""
         recovery = Recovery(self.node, m, self.view.id, self.config.ring)
-        members = self.view.members
-        assert set(recovery.obligations) <= set(members), "a stranger was in our old view"
+        assert set(recovery.obligations) <= set(self.view.members), "a stranger in our old view"
         try:
             items = self.engine.seal(recovery.summaries) if self._engine_began else ()
         except WireError:
@@ -555,8 +566,7 @@ class Membership:
         """The forming ring's token is of no use any more."""
         self.recovery = None
         self._commit = None
-        for timer in (LOSS, RETRANSMIT):
-            self._emit(CancelTimer(timer))
+        self._out += map(CancelTimer, (LOSS, RETRANSMIT))
 
     # Installing
 
@@ -593,6 +603,9 @@ class Membership:
         gone = [node for node in old.members if node in self.proposal.fails]
         for node, pause_s in self._expulsions.settle(gone):
             self._emit(SetTimer(PAUSE + node, pause_s))
+        if self.proposal.fails:
+            self._quarrels.settling = True
+            self._emit(SetTimer(SETTLE, self.config.settle_s))
         self.phase = Phase.OPERATIONAL
         self.proposal.settle(recovery.members)
         self.obligation = ()
@@ -619,11 +632,16 @@ class Membership:
 
     def _on_merge_timer(self) -> None:
         """§6.1 leaves idle rings unheard: the representative of one says that it is there."""
-        if self.view.members[0] == self.node and not self._spoke:
-            self._emit(Send(Merge(), self.view.id))
+        if not self._spoke:
+            self._show_up()
         self._spoke = False
         # Twice in the time: an idle ring is heard within it, whenever it fell silent.
         self._emit(SetTimer(MERGE, self.config.merge_detect_s / 2))
+
+    def _show_up(self) -> None:
+        """Let whoever is near know of this ring; one of us is enough."""
+        if self.view.members[0] == self.node:
+            self._emit(Send(Merge(), self.view.id))
 
     # The engine
 
@@ -632,8 +650,7 @@ class Membership:
         self.hold = Hold.LIVE
         self._engine_began = True
         self._run(self.engine.start(self.view))
-        names = self._engine_timers.intersection(TIMERS)
-        assert not names, f"the engine uses timers of membership: {sorted(names)}"
+        assert self._engine_timers.isdisjoint(TIMERS), "the engine uses timers of membership"
         early, self._early = self._early, []
         for origin, message in early:
             if self.hold is Hold.LIVE and origin.node in self.view.members:

@@ -40,6 +40,7 @@ def membership_config(timeout_s: float) -> MembershipConfig:
         consensus_s=lan.consensus_s * stretch,
         ring_loss_s=lan.ring_loss_s * stretch,
         ring_retransmit_s=lan.ring_retransmit_s * stretch,
+        settle_s=lan.settle_s * stretch,
         merge_detect_s=min(lan.merge_detect_s * stretch, MERGE_DETECT_S_MAX),
     )
 
