@@ -11,7 +11,7 @@ from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.core.effects import Kind
 from roundelay.trace import reader
-from roundelay.trace.manifest import TraceError
+from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.schema import WORLD, Row
 
 WITNESSES = 3
@@ -29,11 +29,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"whose promises count (default: as the trace says): {', '.join(PROTOCOLS)}",
     )
     parser.add_argument("--properties", metavar="NAMES", help="these alone, as D7,O5")
+    parser.add_argument(
+        "--master", metavar="URL", help="check on Spark, there: local[*], spark://HOST:7077 ..."
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
     parser.add_argument("--all", action="store_true", help="a line for every property")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.master is not None:
+        from roundelay.cli import spark_check
+
+        return spark_check.run(args)
     trace = _read(args)
     progress = Progress("checking")
     try:
@@ -71,6 +78,18 @@ def _read(args: argparse.Namespace) -> reader.Trace:
 
 def _profile(args: argparse.Namespace, trace: reader.Trace) -> Profile | Sequence[str]:
     """What the trace is held to, as the arguments or else the manifest say."""
+    held = profile_for(args, trace.manifest)
+    if held is not None:
+        return held
+    views = any(row.kind == Kind.INSTALL for row in trace.rows)
+    nodes = len({row.proc for row in trace.rows} - {WORLD})
+    return profile(args.profile, mode="views" if views else "static", nodes=nodes)
+
+
+def profile_for(
+    args: argparse.Namespace, manifest: Manifest | None
+) -> Profile | Sequence[str] | None:
+    """What a run is held to; None if that depends on its rows, for want of a manifest."""
     if args.profile is not None and args.properties is not None:
         raise UserError("give --profile or --properties, one of the two")
     if args.properties is not None:
@@ -78,18 +97,15 @@ def _profile(args: argparse.Namespace, trace: reader.Trace) -> Profile | Sequenc
         if not names:
             raise UserError("--properties names none; write them as --properties D7,O5")
         return names
-    manifest = trace.manifest
     if args.profile is None:
         try:
             return profile_of(manifest)
         except ValueError as e:
             raise UserError(f"{e} with --profile: {', '.join(PROTOCOLS)}") from None
-    if manifest is not None:
-        mode, nodes = manifest.mode, len(manifest.nodes)
-        return profile(args.profile, manifest.rules, manifest.resilience, mode, nodes)
-    views = any(row.kind == Kind.INSTALL for row in trace.rows)
-    nodes = len({row.proc for row in trace.rows} - {WORLD})
-    return profile(args.profile, mode="views" if views else "static", nodes=nodes)
+    if manifest is None:
+        return None
+    mode, nodes = manifest.mode, len(manifest.nodes)
+    return profile(args.profile, manifest.rules, manifest.resilience, mode, nodes)
 
 
 def _print(report: Report, trace: reader.Trace, args: argparse.Namespace) -> None:
@@ -109,11 +125,17 @@ def _print(report: Report, trace: reader.Trace, args: argparse.Namespace) -> Non
 
 
 def _document(report: Report, trace: reader.Trace) -> dict[str, object]:
+    run_ = "" if trace.manifest is None else trace.manifest.run
+    return document(run_, report, trace.problems)
+
+
+def document(run_: str, report: Report, problems: Sequence[str]) -> dict[str, object]:
+    """A report as JSON has it."""
     return {
-        "run": "" if trace.manifest is None else trace.manifest.run,
+        "run": run_,
         "profile": report.profile.name,
         "ok": report.ok,
-        "problems": trace.problems,
+        "problems": list(problems),
         "verdicts": [
             {
                 "property": verdict.property,

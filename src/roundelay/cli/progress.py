@@ -7,10 +7,13 @@ QUIET_S = 2.0
 """Short work shows nothing."""
 STEP_S = 5.0
 """Between lines where there is no terminal to redraw one on."""
+BAR_CHARS = 20
 
 
 class Progress:
-    """`update(done, total)` as often as you like; `close()` leaves the line clean."""
+    """`update(done, total)` as often as you like; `close()` leaves the line clean.
+
+    What is left is estimated from how long the part that is done took."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -19,15 +22,17 @@ class Progress:
         self._drawn = False
         self._terminal = sys.stderr.isatty()
 
-    def update(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int, detail: str = "") -> None:
         now = time.monotonic()
         elapsed = now - self._start
         step = 0.2 if self._terminal else STEP_S
         if elapsed < QUIET_S or now - self._shown < step or not total:
             return
         self._shown = now
-        left = elapsed * (total - done) / done if done else 0.0
-        line = f"{self._label}: {done * 100 // total}%, {elapsed:.0f} s, about {left:.0f} s to go"
+        left = f"about {elapsed * (total - done) / done:.0f} s to go" if done else "no estimate yet"
+        more = f", {detail}" if detail else ""
+        bar = f" {_bar(done / total)}" if self._terminal else ""
+        line = f"{self._label}:{bar} {done * 100 // total}%, {elapsed:.0f} s, {left}{more}"
         if self._terminal:
             sys.stderr.write(f"\r\x1b[K{line}")
             self._drawn = True
@@ -39,3 +44,8 @@ class Progress:
         if self._drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def _bar(share: float) -> str:
+    full = round(share * BAR_CHARS)
+    return "[" + "#" * full + "." * (BAR_CHARS - full) + "]"

@@ -1,0 +1,276 @@
+"""What it costs Spark to check deliveries: order, duplication, FIFO and virtual synchrony.
+
+The trace is made up: five nodes in one view deliver the same messages, one of them crashes a little
+before the end and lags behind when it does, and the others go on in the next view. It is written as
+`ingest` would have left it, and judged in a session of its own.
+
+Processor time is that of the Java process and its Python workers together, without starting them.
+Memory is the largest resident size of the Java process. DuckDB runs the order check alone, on the
+same files.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from roundelay.core.effects import Kind
+from roundelay.pipeline.arrow import EVENT_FIELDS, to_arrays
+from roundelay.pipeline.certify import certify
+from roundelay.pipeline.facts import BLOCK_KEYS
+from roundelay.pipeline.session import open_session
+from roundelay.pipeline.table import Part, Table
+from roundelay.trace.manifest import Manifest
+from roundelay.trace.schema import REGULAR, TRANSITIONAL, Row
+
+NODES = 5
+RUN = "bench"
+FILE_ROWS = 2_000_000
+GROUP_ROWS = 250_000
+JUDGED = ("O3f", "O3i", "O4", "O5", "O6", "D2", "O1", "D7")
+"""Order, duplication, FIFO, virtual synchrony."""
+
+Report = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one check."""
+
+    rows: int
+    """Delivery rows."""
+    table_mb: float
+    cpu_s: float
+    wall_s: float
+    peak_mb: float
+    shuffle_mb: float
+    shuffle_share: float
+    proved: dict[str, int]
+    """Properties that hold, with their instances."""
+    duckdb_cpu_s: float | None
+    """None if DuckDB is not installed."""
+
+
+def measure(rows: int, directory: Path, master: str, report: Report) -> Cost:
+    """Make a trace of so many delivery rows, check it, remove it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    home = directory / f"bench-{rows}"
+    try:
+        table = write(home, rows, report)
+        with open_session(master, memory="1g", short=True) as spark:
+            spark.range(1).mapInArrow(_warm, "id bigint").collect()
+            gateway: Any = spark.sparkContext._gateway
+            java = gateway.proc.pid
+            before, start = _tree_cpu(java), time.monotonic()
+            proved = certify(spark, table)[RUN].proved
+            wall, cpu = time.monotonic() - start, _tree_cpu(java) - before
+            peak, shuffled = _peak_mb(java), _shuffled(spark)
+        size = sum(file.stat().st_size for file in table.files())
+        return Cost(
+            rows=rows,
+            table_mb=size / 1e6,
+            cpu_s=cpu,
+            wall_s=wall,
+            peak_mb=peak,
+            shuffle_mb=shuffled / 1e6,
+            shuffle_share=shuffled / size,
+            proved={name: proved[name] for name in JUDGED if name in proved},
+            duckdb_cpu_s=duckdb_order(home),
+        )
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _warm(batches: Iterator[Any]) -> Iterator[Any]:
+    """Start the Python workers and let them import what they need."""
+    import roundelay.pipeline.facts  # noqa: F401
+
+    yield from batches
+
+
+# The trace.
+
+
+def write(home: Path, rows: int, report: Report) -> Table:
+    """A table of so many delivery rows, give or take those that the lagging node lacks."""
+    part = home / "part=bench"
+    data = part / "bad=0" / "shard=0"
+    data.mkdir(parents=True)
+    each = rows // NODES
+    done = 0
+    for node in range(NODES):
+        for number, batches in enumerate(_files(node, each)):
+            name = data / f"part-{node}-{number}.parquet"
+            with pq.ParquetWriter(name, _SCHEMA, compression="zstd") as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+                    done += batch.num_rows
+                    report(done, rows)
+    manifest = Manifest(RUN, tuple("abcde"), protocol="totem", mode="views")
+    return Table(home).add(Part(part.name, {}, (manifest.to_json(),), {}, {RUN: rows}))
+
+
+_SCHEMA = pa.schema(
+    [
+        ("run", pa.string()),
+        ("source", pa.string()),
+        ("place", pa.string()),
+        ("reason", pa.string()),
+        *EVENT_FIELDS,
+    ]
+)
+ALL, FEWER = tuple(range(NODES)), tuple(range(NODES - 1))
+FIRST, PASSING, SECOND = (4, 0, REGULAR), (6, 0, TRANSITIONAL), (8, 0, REGULAR)
+
+
+def _files(node: int, each: int) -> Iterator[Iterator[Any]]:
+    """The rows of a node, file by file and batch by batch."""
+    crash = each * 4 // 5
+    stretches = [(FIRST, ALL, 0, crash)]
+    if node == NODES - 1:
+        stretches = [(FIRST, ALL, 0, crash - 1000)]
+    else:
+        stretches += [(PASSING, FEWER, crash, crash + 10), (SECOND, FEWER, crash + 10, each)]
+    lseq = 0
+    for view, members, start, end in stretches:
+        yield iter([_install(node, lseq, view, members)])
+        lseq += 1
+        for first in range(start, end, FILE_ROWS):
+            last = min(end, first + FILE_ROWS)
+            yield _batches(node, lseq - first, view, first, last)
+            lseq += last - first
+    if node == NODES - 1:
+        yield iter([_batch_of([Row(Kind.CRASH, node, 0, lseq, gseq=lseq * NODES + node)])])
+
+
+def _install(node: int, lseq: int, view: tuple[int, int, int], members: tuple[int, ...]) -> Any:
+    seq, rep, kind = view
+    gseq = lseq * NODES + node
+    row = Row(Kind.INSTALL, node, 0, lseq, gseq=gseq, c_seq=seq, c_rep=rep, c_kind=kind)
+    return _batch_of([row._replace(members=members, primary=kind == REGULAR)])
+
+
+def _batch_of(rows: list[Row]) -> Any:
+    words = [pa.array([word] * len(rows), pa.string()) for word in (RUN, "bench", None, None)]
+    return pa.RecordBatch.from_arrays([*words, *to_arrays(rows)], schema=_SCHEMA)
+
+
+def _batches(
+    node: int, shift: int, view: tuple[int, int, int], first: int, last: int
+) -> Iterator[Any]:
+    for start in range(first, last, GROUP_ROWS):
+        yield _deliveries(node, shift, view, np.arange(start, min(last, start + GROUP_ROWS)))
+
+
+def _deliveries(node: int, shift: int, view: tuple[int, int, int], place: Any) -> Any:
+    """Deliveries number `place` of the run: senders take turns of irregular length."""
+    sender = (place // 7) % (NODES - 1)
+    ring = FIRST if view[2] == TRANSITIONAL else view
+    lseq = place + shift
+    known: dict[str, Any] = {
+        "proc": node,
+        "inc": 0,
+        "lseq": lseq,
+        "gseq": lseq * NODES + node,
+        "t_ns": lseq * 10_000 + node,
+        "lam": lseq,
+        "m_src": sender,
+        "m_inc": 0,
+        "m_seq": place,
+        "svc": 2,
+        "k0": ring[0],
+        "k1": ring[1],
+        "k2": place + 1,
+        "k3": 0,
+        "c_seq": view[0],
+        "c_rep": view[1],
+        "c_kind": view[2],
+        "digest": place * 2654435761 % 2**32,
+        "size": 100,
+        "count": 1,
+    }
+    words = {"run": RUN, "source": "bench", "kind": str(Kind.DELIVER), "layer": "to", "tag": ""}
+    arrays = []
+    for name, type_ in zip(_SCHEMA.names, _SCHEMA.types, strict=True):
+        if name in words:
+            arrays.append(pa.array([words[name]] * len(place), type_))
+        elif name in known:
+            arrays.append(pa.array(np.broadcast_to(known[name], len(place)), type_, safe=False))
+        else:
+            arrays.append(pa.nulls(len(place), type_))
+    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+
+# The peer, and the meters.
+
+
+def duckdb_order(home: Path) -> float | None:
+    """Processor seconds of the order check by blocks in DuckDB; None if it is not there."""
+    try:
+        import duckdb
+    except ImportError:
+        return None
+    files = home / "*" / "*" / "*" / "*.parquet"
+    start = time.process_time()
+    with duckdb.connect() as database:
+        database.execute("SET threads = 2")
+        database.execute(
+            f"""
+            SELECT count(*) FROM (
+              SELECT k0, k1, block FROM (
+                SELECT proc, k0, k1, k2 // {BLOCK_KEYS} AS block, count(*) AS messages,
+                       bit_xor(hash(k2, k3, m_src, m_inc, m_seq)) AS print
+                FROM read_parquet('{files}') WHERE kind = 'deliver' GROUP BY ALL)
+              GROUP BY ALL
+              HAVING count(DISTINCT messages) > 1 OR count(DISTINCT print) > 1)
+            """
+        ).fetchall()
+    return time.process_time() - start
+
+
+def _tree_cpu(root: int) -> float:
+    """Processor seconds of a process and all below it, the dead included."""
+    parents: dict[int, int] = {}
+    spent: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # It ended meanwhile.
+        parents[int(entry.name)] = int(fields[1])
+        spent[int(entry.name)] = sum(map(int, fields[11:15]))
+    total = 0
+    for pid, ticks in spent.items():
+        above = pid
+        while above not in (0, root):
+            above = parents.get(above, 0)
+        if above == root:
+            total += ticks
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def _peak_mb(pid: int) -> float:
+    """The largest resident size of a process so far."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1000
+    return 0.0
+
+
+def _shuffled(spark: Any) -> int:
+    """Bytes written to shuffles so far."""
+    context = spark.sparkContext
+    store = context._jsc.sc().statusStore()
+    quantiles = context._gateway.new_array(context._jvm.double, 0)
+    nothing = context._jvm.java.util.ArrayList()
+    stages = store.stageList(nothing, False, False, quantiles, nothing)
+    return sum(stages.apply(i).shuffleWriteBytes() for i in range(stages.size()))

@@ -1,0 +1,79 @@
+"""`roundelay measure DIR`: latencies, load and recovery of the runs in a table."""
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from roundelay.cli.errors import UserError
+from roundelay.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from roundelay.pipeline.measure import Line
+
+RUNS_SHOWN = 5
+"""Runs whose measures are printed; the files have them all."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", metavar="DIR", type=Path, help="a table, as `ingest` makes it")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", type=Path, help="where to write (default: into the table)"
+    )
+    parser.add_argument("--master", metavar="URL", default="local[*]", help="where Spark runs")
+    parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
+
+
+def run(args: argparse.Namespace) -> int:
+    from roundelay.pipeline.errors import PipelineError
+
+    try:
+        return _measure(args)
+    except ImportError as e:
+        raise UserError(f"this needs {e.name}: pip install 'roundelay[spark]'") from None
+    except PipelineError as e:
+        raise UserError(str(e)) from None
+
+
+def _measure(args: argparse.Namespace) -> int:
+    from roundelay.pipeline.measure import measure
+    from roundelay.pipeline.session import open_session
+    from roundelay.pipeline.table import Table
+
+    table = Table.open(args.table)
+    output = args.output or args.table
+    progress = Progress("measuring")
+    with open_session(args.master, short=True) as spark:
+        lines = measure(spark, table, output, progress.update)
+    progress.close()
+    if args.json:
+        print(json.dumps([dataclasses.asdict(line) for line in lines], indent=2))
+        return 0
+    for text in described(lines):
+        print(text)
+    print(f"\nall of it: {output / 'measures.csv'}, {output / 'occupancy.csv'}, and as Parquet")
+    return 0
+
+
+def described(lines: "Sequence[Line]") -> list[str]:
+    """Measures as text, for the first runs."""
+    runs = list(dict.fromkeys(line.run for line in lines))
+    said: list[str] = []
+    for run_ in runs[:RUNS_SHOWN]:
+        said.append(f"{run_}")
+        said.append(
+            f"  {'measure':<22}{'unit':<13}{'count':>9}{'mean':>12}{'p50':>12}{'p90':>12}"
+            f"{'p99':>12}{'max':>12}"
+        )
+        said += [_line(line) for line in lines if line.run == run_]
+    if len(runs) > RUNS_SHOWN:
+        said.append(f"and {len(runs) - RUNS_SHOWN} more runs")
+    return said
+
+
+def _line(line: "Line") -> str:
+    values = (line.mean, line.p50, line.p90, line.p99, line.max)
+    told = "".join(f"{'' if value is None else format(value, ',.3f'):>12}" for value in values)
+    return f"  {line.measure:<22}{line.unit:<13}{line.count:>9,}{told}"

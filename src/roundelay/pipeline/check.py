@@ -1,0 +1,288 @@
+"""The verdicts of the local checker, on tables of any size.
+
+facts         one pass over the table: a few numbers for every batch of rows    `facts`
+writers       is the trace all there                                            `writers`
+certificates  what the numbers prove of deliveries                              `certify`
+slices        everything else, judged in parts by the local properties          `slices`
+conclusions   what counts, given the others                                     `check.judge`
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import functions as F  # noqa: N812
+
+from roundelay.check import Profile, Report, Validity, Verdict
+from roundelay.check.judge import conclude, resolve
+from roundelay.core.effects import Kind
+from roundelay.pipeline import slices, writers
+from roundelay.pipeline.certify import certify
+from roundelay.pipeline.errors import PipelineError
+from roundelay.pipeline.stitch import Stitched
+from roundelay.pipeline.table import Table
+from roundelay.trace.manifest import Manifest
+from roundelay.trace.schema import WORLD, Row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+VERDICTS = "verdicts.parquet"
+"""Beside the table."""
+
+STEPS = 3
+Progress = Callable[[int, int], None]
+Held = Profile | Sequence[str] | None
+"""What runs are held to; None for what the manifest of each says."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """The verdicts on one run."""
+
+    run: str
+    manifest: Manifest | None
+    problems: list[str]
+    report: Report
+
+
+def check(
+    spark: "SparkSession",
+    table: Table,
+    *,
+    held: "Held | Callable[[Manifest | None], Held]" = None,
+    slice_rows: int = slices.SLICE_ROWS,
+    progress: Progress | None = None,
+) -> list[RunReport]:
+    """Judge every run of a table."""
+    tell = progress or (lambda done, total: None)
+    events = table.events(spark)
+    stitched = certify(spark, table)
+    tell(1, STEPS)
+    traits = _traits(events)
+    tell(2, STEPS)
+    cases = [_case(table, run, stitched.get(run, Stitched()), traits, held) for run in table.runs]
+    plans = [plan for case in cases if (plan := case.plan()) is not None]
+    judged = _judge(spark, events, plans, slice_rows)
+    tell(3, STEPS)
+    return [case.report(judged) for case in cases]
+
+
+Judged = dict[tuple[str, str], Verdict]
+
+
+def _judge(
+    spark: "SparkSession", events: "DataFrame", plans: Sequence[slices.Plan], slice_rows: int
+) -> Judged:
+    if not plans:
+        return {}
+    found: Judged = {}
+    for row in slices.together(slices.judge(spark, events, plans, slice_rows)).collect():
+        validity, instances = Validity(row["validity"]), row["instances"]
+        if validity in (Validity.OK, Validity.VACUOUS):
+            validity = Validity.OK if instances else Validity.VACUOUS
+        reason = "" if validity is Validity.OK else row["reason"]
+        witness = slices.witness_rows(row["witness"])
+        if validity is Validity.VACUOUS:
+            reason = "its premise never occurred"
+        found[row["run"], row["property"]] = Verdict(
+            row["property"], validity, instances, witness, reason
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    """What kind of rows a run has."""
+
+    layers: tuple[str, ...]
+    processes: tuple[int, ...]
+    claims: bool
+
+
+def _traits(events: "DataFrame") -> dict[str, _Traits]:
+    """One pass, which keeps a few words of every run."""
+    above = F.col("m_src").isNotNull() & (F.col("kind") != Kind.SUBMIT.value)
+    named = F.concat(
+        F.array("proc"),
+        F.coalesce("members", F.array().cast("array<smallint>")),
+        F.coalesce("dst", F.array().cast("array<smallint>")),
+    )
+    few = events.groupBy("run", "proc", "members", "dst").agg(
+        F.collect_set(F.when(above, F.col("layer"))).alias("layers"),
+        F.count_if(F.col("kind") == Kind.STABLE.value).alias("claims"),
+    )
+    found = (
+        few.withColumn("named", named)
+        .groupBy("run")
+        .agg(
+            F.array_distinct(F.flatten(F.collect_list("layers"))).alias("layers"),
+            F.array_distinct(F.flatten(F.collect_set("named"))).alias("named"),
+            F.sum("claims").alias("claims"),
+        )
+    )
+    return {
+        row["run"]: _Traits(
+            tuple(sorted(row["layers"])),
+            tuple(sorted(set(row["named"]) - {WORLD})),
+            row["claims"] > 0,
+        )
+        for row in found.collect()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One run on trial."""
+
+    run: str
+    manifest: Manifest | None
+    profile: Profile
+    problems: list[str]
+    stitched: Stitched
+    traits: _Traits | None
+
+    @property
+    def total(self) -> bool:
+        return not any(log.unplaced for log in self.stitched.logs)
+
+    @property
+    def message_rows(self) -> int:
+        return sum(log.message_rows for log in self.stitched.logs)
+
+    @property
+    def proved(self) -> dict[str, int]:
+        """By property, how often its premise occurred; the deliveries of a table prove nothing
+        where they are of two layers."""
+        one_layer = self.traits is not None and len(set(self.traits.layers) - {"net"}) <= 1
+        return self.stitched.proved if one_layer else {}
+
+    def plan(self) -> slices.Plan | None:
+        """What is still open, if anything."""
+        names = [e.property for e in self.profile.entries if e.property != "T1"]
+        names += [name for name in self.profile.envelope if name not in names]
+        names = [n for n in names if n not in self.proved and n not in self._too_large]
+        if self.traits is None or not names:
+            return None
+        return slices.Plan(
+            self.run,
+            self.manifest,
+            tuple(names),
+            self.profile.layer,
+            self.message_rows,
+            self.total,
+            self.traits.layers,
+            self._processes,
+            self.traits.claims,
+        )
+
+    @property
+    def _processes(self) -> tuple[int, ...]:
+        assert self.traits is not None
+        named = range(len(self.manifest.nodes)) if self.manifest is not None else ()
+        return tuple(sorted({*named, *self.traits.processes}))
+
+    @property
+    def _too_large(self) -> frozenset[str]:
+        """Properties that would need the whole run in one place, if that is too much."""
+        if self.message_rows <= slices.ALL_ROWS_MAX:
+            return frozenset()
+        apart = slices.VIEWS | slices.MESSAGES | slices.PACKETS | slices.LIFE | {"T1"}
+        return frozenset(e.property for e in self.profile.entries) - apart
+
+    def report(self, judged: Judged) -> RunReport:
+        proved = self.proved
+
+        def verdict(name: str) -> Verdict:
+            if name == "T1":
+                return writers.gap_free(self.stitched.logs, self.manifest)
+            if name in proved:
+                if not proved[name]:
+                    return Verdict(name, Validity.VACUOUS, reason="its premise never occurred")
+                return Verdict(name, Validity.OK, proved[name])
+            if (self.run, name) in judged:
+                return judged[self.run, name]
+            if self.traits is None:
+                return Verdict(name, Validity.VACUOUS, reason="its premise never occurred")
+            reason = (
+                f"the run has {self.message_rows:,} rows about messages, and {name} can be judged "
+                f"in one piece only, up to {slices.ALL_ROWS_MAX:,}"
+            )
+            return Verdict(name, Validity.INCONCLUSIVE, reason=reason)
+
+        report = conclude(
+            self.profile, self.manifest, verdict, total=self.total, problems=self.problems
+        )
+        return RunReport(self.run, self.manifest, self.problems, report)
+
+
+def _case(
+    table: Table,
+    run: str,
+    stitched: Stitched,
+    traits: dict[str, _Traits],
+    held: "Held | Callable[[Manifest | None], Held]",
+) -> _Case:
+    manifest = table.manifests.get(run)
+    total = not any(log.unplaced for log in stitched.logs)
+    said = writers.problems(stitched.logs, manifest, total=total)
+    problems = [*table.problems.get(run, ()), *said]
+    if not stitched.logs:
+        problems.append(f"the run {run} holds no rows")
+    try:
+        profile = resolve(held(manifest) if callable(held) else held, manifest)
+    except ValueError as e:
+        raise PipelineError(f"run {run}: {e} with --profile or --properties") from None
+    return _Case(run, manifest, profile, problems, stitched, traits.get(run))
+
+
+def write_verdicts(reports: Sequence[RunReport], path: Path) -> None:
+    """The verdict table: one row for each run and property."""
+    columns: dict[str, list[Any]] = {name: [] for name in VERDICT_COLUMNS.names}
+    for row in _verdict_rows(reports):
+        for name, value in row.items():
+            columns[name].append(value)
+    beside = path.with_suffix(".tmp")
+    pq.write_table(pa.Table.from_pydict(columns, VERDICT_COLUMNS), beside)
+    beside.replace(path)
+
+
+VERDICT_COLUMNS = pa.schema(
+    [
+        ("run", pa.string()),
+        ("ring", pa.string()),
+        ("property", pa.string()),
+        ("standing", pa.string()),
+        ("verdict", pa.string()),
+        ("instances", pa.int64()),
+        ("reason", pa.string()),
+        ("witness", pa.list_(pa.string())),
+    ]
+)
+
+
+def _verdict_rows(reports: Sequence[RunReport]) -> Iterator[dict[str, Any]]:
+    for one in reports:
+        for verdict, entry in zip(one.report.verdicts, one.report.profile.entries, strict=True):
+            yield {
+                "run": one.run,
+                "ring": _ring(verdict.witness, one.manifest),
+                "property": verdict.property,
+                "standing": str(entry.standing),
+                "verdict": str(verdict.validity),
+                "instances": verdict.instances,
+                "reason": verdict.reason,
+                "witness": [f"{r.proc}.{r.inc}.{r.lseq}" for r in verdict.witness],
+            }
+
+
+def _ring(witness: Sequence[Row], manifest: Manifest | None) -> str | None:
+    """The view that a witness is about, as seq.representative."""
+    for row in witness:
+        if row.c_seq is not None:
+            rep = row.c_rep if row.c_rep is not None else 0
+            return f"{row.c_seq}.{rep if manifest is None else manifest.name(rep)}"
+    return None

@@ -1,0 +1,391 @@
+"""Slices: parts of a run so small that a task can hold one, and yet whole enough to judge.
+
+A property that speaks of one message at a time needs, of all the rows about messages, only those of
+that message: any split of a run by messages gives parts whose verdicts together are the verdict
+on the run. Each part is given the run's *skeleton* as well, the few rows that are about no message:
+views, crashes, faults and the end. The functions that judge are those of the local checker, so a
+property means the same thing here and there.
+
+    all     a run that fits into one slice, or what cannot be split
+    m0 ...  messages, by a hash of their identity; rows that cover several are expanded
+    p0 ...  packets: rows as they are, by the first message and the number of them
+    views   the skeleton alone
+    life    the skeleton with the first and last row of every life of a node
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from roundelay.check import PROPERTIES, Validity, Verdict, read_model
+from roundelay.core.effects import Kind
+from roundelay.pipeline.arrow import to_rows
+from roundelay.trace.manifest import Manifest
+from roundelay.trace.schema import COLUMNS, MESSAGE_KINDS, Row
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+SLICE_ROWS = 40_000
+"""Rows about messages in a slice, about. A slice costs a task some fifty megabytes."""
+
+ALL_ROWS_MAX = 1_500_000
+"""The largest run that is judged in one piece where a property cannot be split."""
+
+VIEWS = frozenset({"M1", "M2", "M4", "M5", "M6", "M7", "M8", "M9", "M10", "L2", "L3", "E4"})
+"""About views and crashes alone."""
+
+MESSAGES = frozenset(
+    {
+        *("T3", "T4", "M3", "D1", "D2", "D3", "D4s", "D4e", "D4t", "D5", "D6", "D7", "D8", "D8u"),
+        *("D9", "D10", "O3f", "S1", "S1d", "S2", "S3", "S4", "S6", "K2", "N3", "L1", "L4", "L6"),
+        *("L7", "E3"),
+    }
+)
+"""About one message at a time."""
+
+PACKETS = frozenset({"D11", "E6"})
+"""About one row at a time and the one it goes back to."""
+
+LIFE = frozenset({"T2"})
+
+COMMON = frozenset({"D7", "E3"})
+"""Properties of `MESSAGES` whose premise is in the skeleton: every slice counts the same ones."""
+
+FRAMES = frozenset({"E2"})
+"""Properties that look at frames."""
+
+TWO_LAYERS = frozenset({"L5", "E5"})
+"""Properties that look at the layer below as well."""
+
+SKELETON = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.END, Kind.FAULT, Kind.SUSPECT)
+NET = (Kind.SEND, Kind.ARRIVE, Kind.DROP, Kind.EXPIRE)
+
+VERDICT_DDL = (
+    "run string, slice string, property string, validity string, instances bigint, reason string, "
+    "at bigint, witness string"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be judged of one run, and what its rows are like."""
+
+    run: str
+    manifest: Manifest | None
+    names: tuple[str, ...]
+    """Properties that are open."""
+    layer: str
+    """The layer that its profile speaks of."""
+    message_rows: int
+    total: bool
+    layers: tuple[str, ...]
+    """Of rows about messages."""
+    processes: tuple[int, ...]
+    claims: bool
+    """Whether there is any claim of stability."""
+
+    def slices(self, slice_rows: int) -> dict[str, list[str]]:
+        """The slices to make, with the properties to be judged in each."""
+        names = set(self.names)
+        made: dict[str, list[str]] = {}
+
+        def put(slice_: str, chosen: frozenset[str] | set[str]) -> None:
+            found = [name for name in self.names if name in names and name in chosen]
+            if found:
+                made[slice_] = made.get(slice_, []) + found
+                names.difference_update(found)
+
+        put("life", LIFE)
+        small = self.message_rows <= slice_rows
+        # Without a total order, what happened before what is known from the frames of the run.
+        whole = not self.total and self.message_rows <= ALL_ROWS_MAX
+        if not (small or whole):
+            put("views", VIEWS)
+            put("m", MESSAGES)
+            put("p", PACKETS)
+        put("all", names)
+        return made
+
+
+def judge(
+    spark: "SparkSession",
+    events: "DataFrame",
+    plans: Sequence[Plan],
+    slice_rows: int = SLICE_ROWS,
+) -> "DataFrame":
+    """Verdicts on slices, as `VERDICT_DDL` has them; to be put together by `together`."""
+    orders = [order for plan in plans for order in _orders(plan, slice_rows)]
+    sliced = spark.createDataFrame(
+        orders, "run string, slice string, pieces int, frames boolean, skip array<string>"
+    )
+    sliced = F.broadcast(sliced)
+    rows = events.select("run", *COLUMNS)
+    parts = [
+        _everything(rows, sliced),
+        _lives(rows, sliced),
+        _pieces(expanded(rows), sliced, "m", ("m_src", "m_inc", "m_seq")),
+        _pieces(rows, sliced, "p", ("m_src", "m_inc", "m_seq", "count")),
+        _skeletons(rows, sliced),
+    ]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.unionByName(part)
+    contexts = spark.createDataFrame(
+        [context for plan in plans for context in _contexts(plan, slice_rows)],
+        "run string, slice string, context string",
+    )
+    whole = whole.selectExpr("run", "slice", *_AS_PYTHON_HAS_IT, "cast(null as string) as context")
+    told = contexts.select(
+        "run",
+        "slice",
+        *(F.lit(None).cast(type_).alias(name) for name, type_ in whole.dtypes[2:-1]),
+        "context",
+    )
+    return whole.unionByName(told).groupBy("run", "slice").applyInArrow(_judge, VERDICT_DDL)
+
+
+_LISTS = ("members", "dst")
+_AS_PYTHON_HAS_IT = [
+    f"array_join(cast({name} as array<string>), ',') as {name}" if name in _LISTS else f"`{name}`"
+    for name in COLUMNS
+]
+"""What goes to Python. Lists go as words: Spark takes a time that grows with the square of their
+number to make Arrow of them."""
+
+
+def _orders(plan: Plan, slice_rows: int) -> Iterator[tuple[str, str, int, bool, list[str]]]:
+    for slice_, names in plan.slices(slice_rows).items():
+        frames = slice_ == "all" and (not plan.total or not FRAMES.isdisjoint(names))
+        skip = [] if not TWO_LAYERS.isdisjoint(names) or slice_ == "p" else list(_skipped(plan))
+        yield plan.run, slice_, _piece_count(plan, slice_, slice_rows), frames, skip
+
+
+def _piece_count(plan: Plan, slice_: str, slice_rows: int) -> int:
+    return max(1, -(-plan.message_rows // slice_rows)) if slice_ in ("m", "p") else 1
+
+
+def _skipped(plan: Plan) -> frozenset[str]:
+    """Layers whose rows about messages are not what the run is judged by."""
+    found = set(plan.layers)
+    if plan.layer in found:
+        return frozenset(found - {plan.layer})
+    return frozenset({"net"} if found <= {"vs", "net"} else {"vs", "net"})
+
+
+def _contexts(plan: Plan, slice_rows: int) -> Iterator[tuple[str, str, str]]:
+    """What a slice is told besides its rows; it makes a slice of what has no rows, too."""
+    manifest = None if plan.manifest is None else plan.manifest.to_json()
+    for slice_, names in plan.slices(slice_rows).items():
+        context = json.dumps(
+            {
+                "manifest": manifest,
+                "names": names,
+                "layer": plan.layer,
+                # T2 is about who wrote which rows, and must not see rows that nobody wrote.
+                "processes": () if slice_ == "life" else plan.processes,
+                "total": plan.total,
+                "claims": plan.claims,
+            }
+        )
+        pieces = _piece_count(plan, slice_, slice_rows)
+        for number in range(pieces):
+            yield plan.run, slice_ + (str(number) if slice_ in ("m", "p") else ""), context
+
+
+def _kind_in(kinds: Sequence[Kind]) -> "Column":
+    return F.col("kind").isin([kind.value for kind in kinds])
+
+
+def _of(sliced: "DataFrame", slice_: str) -> "DataFrame":
+    return sliced.where(F.col("slice") == slice_)
+
+
+def _kept() -> "Column":
+    """Rows of the layer that is judged. Views are common to all layers."""
+    return F.col("m_src").isNull() | ~F.array_contains("skip", F.col("layer"))
+
+
+def _everything(rows: "DataFrame", sliced: "DataFrame") -> "DataFrame":
+    wanted = rows.join(_of(sliced, "all"), "run").where(_kept())
+    return wanted.where(F.col("frames") | ~_kind_in(NET)).select("run", "slice", *COLUMNS)
+
+
+def _pieces(
+    rows: "DataFrame", sliced: "DataFrame", slice_: str, identity: Sequence[str]
+) -> "DataFrame":
+    about = rows.where(_kind_in(sorted(MESSAGE_KINDS)) & F.col("m_seq").isNotNull())
+    number = F.pmod(F.xxhash64(*identity), F.col("pieces"))
+    return (
+        about.join(_of(sliced, slice_), "run")
+        .where(_kept())
+        .withColumn("slice", F.concat("slice", number.cast("string")))
+        .select("run", "slice", *COLUMNS)
+    )
+
+
+def _skeletons(rows: "DataFrame", sliced: "DataFrame") -> "DataFrame":
+    """The skeleton of a run, once for every slice but those that have it already."""
+    number = F.explode(F.sequence(F.lit(0), F.col("pieces") - 1))
+    split = F.col("slice").isin("m", "p")
+    copies = (
+        sliced.where(F.col("slice") != "all")
+        .select("run", "slice", number.alias("number"))
+        .withColumn(
+            "slice",
+            F.when(split, F.concat("slice", F.col("number").cast("string"))).otherwise(
+                F.col("slice")
+            ),
+        )
+        .select("run", "slice")
+    )
+    return (
+        rows.where(_kind_in(SKELETON))
+        .join(F.broadcast(copies), "run")
+        .select("run", "slice", *COLUMNS)
+    )
+
+
+def _lives(rows: "DataFrame", sliced: "DataFrame") -> "DataFrame":
+    """The first and last row of every life, unless they are of the skeleton."""
+    whole = F.struct(*COLUMNS)
+    ends = (
+        rows.join(_of(sliced, "life").select("run"), "run")
+        .where(F.col("kind") != Kind.DROP.value)
+        .groupBy("run", "proc", "inc")
+        .agg(F.min_by(whole, "lseq").alias("one"), F.max_by(whole, "lseq").alias("two"))
+        .select("run", F.explode(F.array_distinct(F.array("one", "two"))).alias("row"))
+    )
+    return (
+        ends.select("run", F.lit("life").alias("slice"), "row.*")
+        .where(~_kind_in(SKELETON))
+        .select("run", "slice", *COLUMNS)
+    )
+
+
+def expanded(rows: "DataFrame") -> "DataFrame":
+    """One row per message, as `schema.expand` makes them."""
+    several = F.col("count") > 1
+    offset = F.explode(F.sequence(F.lit(0), F.col("count") - 1))
+    changed = {
+        "m_seq": F.col("m_seq") + F.col("offset"),
+        "k3": F.col("k3") + F.col("offset"),
+        "digest": F.when(~several, F.col("digest")),
+        "size": F.when(~several, F.col("size")),
+        "count": F.lit(1),
+    }
+    more = rows.where(several & F.col("m_seq").isNotNull()).select("*", offset.alias("offset"))
+    single = rows.where(~several | F.col("m_seq").isNull())
+    return more.withColumns(changed).drop("offset").unionByName(single)
+
+
+# What runs in a task.
+
+
+def _judge(key: tuple[Any, ...], table: Any) -> Any:
+    """Judge one slice."""
+    run, slice_ = (part.as_py() for part in key)
+    told = table.column("context").drop_null().to_pylist()
+    if not told:
+        return _verdicts(run, slice_, [])
+    context = json.loads(told[0])
+    rows = to_rows(table.filter(pc.is_null(table.column("context"))))
+    rows.sort(key=lambda row: (row.proc, row.inc, row.lseq, row.m_seq or 0))
+    return _verdicts(run, slice_, judge_rows(rows, context))
+
+
+def judge_rows(rows: list[Row], context: Mapping[str, Any]) -> list[Verdict]:
+    """The verdicts on the rows of a slice."""
+    manifest = context["manifest"] and Manifest.from_json(context["manifest"])
+    present = rows + _roll_call(context)
+    model = read_model(present, manifest, layer=context["layer"])
+    claimed = any(row.kind == Kind.STABLE for row in rows)
+    found = []
+    for name in context["names"]:
+        judged = model
+        if name == "L4" and context["claims"] and not claimed:
+            judged = read_model([*present, _claim(context)], manifest, layer=context["layer"])
+        try:
+            found.append(PROPERTIES[name].judge(judged))
+        except Exception as e:  # A check that fails has shown nothing, whatever the failure.
+            found.append(_failed(name, e))
+    return found
+
+
+def _failed(name: str, error: Exception) -> Verdict:
+    said = f"the check itself failed: {type(error).__name__}: {error}"
+    return Verdict(name, Validity.INCONCLUSIVE, reason=said)
+
+
+def _roll_call(context: Mapping[str, Any]) -> list[Row]:
+    """Rows that say nothing but that their process exists, and whether events have an order."""
+    gseq = -1 if context["total"] else None
+    return [Row(Kind.EXPIRE, proc, 0, -1, gseq=gseq) for proc in context["processes"]]
+
+
+def _claim(context: Mapping[str, Any]) -> Row:
+    """A claim about no message that was ever sent: somebody in this run does claim stability."""
+    gseq = -1 if context["total"] else None
+    proc = context["processes"][0]
+    return Row(Kind.STABLE, proc, 0, -1, gseq=gseq, m_src=-1, m_inc=0, m_seq=-1, level=0)
+
+
+def _verdicts(run: str, slice_: str, verdicts: Sequence[Verdict]) -> Any:
+    """Verdicts as a table of `VERDICT_DDL`."""
+    columns: list[list[Any]] = [[] for _ in range(8)]
+    for v in verdicts:
+        first = v.witness[0] if v.witness else None
+        at = 0 if first is None else (first.t_ns if first.gseq is None else first.gseq)
+        witness = json.dumps([list(row) for row in v.witness]) if v.witness else None
+        values = (run, slice_, v.property, str(v.validity), v.instances, v.reason, at, witness)
+        for column, value in zip(columns, values, strict=True):
+            column.append(value)
+    types = [pa.string()] * 4 + [pa.int64(), pa.string(), pa.int64(), pa.string()]
+    names = ["run", "slice", "property", "validity", "instances", "reason", "at", "witness"]
+    arrays = [pa.array(c, type_) for c, type_ in zip(columns, types, strict=True)]
+    return pa.Table.from_arrays(arrays, names=names)
+
+
+def witness_rows(text: str | None) -> tuple[Row, ...]:
+    """The rows of a witness that a slice wrote down."""
+    rows = []
+    for values in json.loads(text) if text else ():
+        fields = dict(zip(COLUMNS, values, strict=True))
+        for name in ("dst", "members", "prev_c"):
+            if fields[name] is not None:
+                fields[name] = tuple(fields[name])
+        rows.append(Row(**fields))
+    return tuple(rows)
+
+
+def together(judged: "DataFrame") -> "DataFrame":
+    """The verdicts on slices put together: one row for each run and property."""
+    worst = F.struct(
+        F.when(F.col("validity") == "violated", 0)
+        .when(F.col("validity") == "inconclusive", 1)
+        .otherwise(2),
+        F.col("at"),
+        F.col("slice"),
+    )
+    common = F.col("property").isin(sorted(COMMON))
+    first = Window.partitionBy("run", "property").orderBy("worst")
+    return (
+        judged.withColumn("worst", worst)
+        .withColumn("place", F.row_number().over(first))
+        .groupBy("run", "property")
+        .agg(
+            F.when(F.first(common), F.max("instances"))
+            .otherwise(F.sum("instances"))
+            .alias("instances"),
+            *(
+                F.max(F.when(F.col("place") == 1, F.col(name))).alias(name)
+                for name in ("validity", "reason", "witness")
+            ),
+        )
+    )

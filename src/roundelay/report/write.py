@@ -1,0 +1,142 @@
+"""`write_report`: everything that is in a directory, as one page."""
+
+import importlib.util
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from roundelay import __version__
+from roundelay.check.verdict import Validity
+from roundelay.experiments.claims import Outcome
+from roundelay.pipeline.errors import PipelineError
+from roundelay.pipeline.sweep.store import Sweep, read_sweep
+from roundelay.report import evidence, runs
+from roundelay.report.html import element, folded, page, paragraph, scrolled, section, text
+from roundelay.report.plots import Plots
+from roundelay.report.sweeps import SweepSection
+
+TRACES_MAX = 12
+"""Traces that are read where they were not ingested."""
+
+
+@dataclass
+class Written:
+    """What a report is about, and where it is."""
+
+    path: Path
+    files: list[str] = field(default_factory=list)
+    """Beside it."""
+    claims: Counter[Outcome] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+
+
+def write_report(
+    directory: str | Path, out: str | Path, progress: Callable[[int, int], None] | None = None
+) -> Written:
+    """Write a page about a sweep's directory, an ingested table, traces, or a directory that holds
+    any of them; PNG and CSV files go beside it, into `NAME-files`. `progress` hears how many of
+    them are done, and of how many. PipelineError if there is nothing to report, or a library is
+    missing."""
+    if importlib.util.find_spec("plotly") is None:
+        raise PipelineError(
+            "a report needs a plotting library; install it with: pip install 'roundelay[report]'"
+        )
+    directory, out = Path(directory), Path(out)
+    if not directory.is_dir():
+        raise PipelineError(f"there is no directory {directory}; name that of a sweep or a table")
+    found = evidence.find(directory)
+    if not found:
+        raise PipelineError(
+            f"there is neither a sweep nor a table nor a trace in {directory}; make one with: "
+            "roundelay sweep papers/totem --quick"
+        )
+    page_ = _Page(out)
+    tell = progress or (lambda done, total: None)
+    total = len(found.sweeps) + len(found.tables) + 1
+    try:
+        page_.beside.mkdir(parents=True, exist_ok=True)
+        for done, place in enumerate(found.sweeps):
+            tell(done, total)
+            page_.add_sweep(place)
+        tables = [evidence.of_table(place) for place in found.tables]
+        for done, known in enumerate(tables, len(found.sweeps)):
+            tell(done, total)
+            page_.add_runs(f"Runs in {known.place}", known)
+        tell(total - 1, total)
+        if traces := evidence.not_in(tables, found.traces):
+            some = traces[:TRACES_MAX]
+            title = f"Traces, {len(some)} of {len(traces)}"
+            page_.add_runs(title, evidence.of_traces(some, directory.name))
+        out.write_text(page_.html(), encoding="utf-8")
+    except OSError as e:
+        raise PipelineError(
+            f"cannot write {out}: {e.strerror}; choose another place with -o"
+        ) from None
+    return page_.written
+
+
+class _Page:
+    """The page while it is being made."""
+
+    def __init__(self, out: Path) -> None:
+        self.written = Written(out)
+        self.beside = out.with_name(f"{out.stem}-files")
+        self._plots = Plots()
+        self._parts: dict[str, str] = {}
+
+    def add_sweep(self, place: Path) -> None:
+        sweep = read_sweep(place)
+        assert sweep is not None, "there was one a moment ago"
+        part = SweepSection(sweep)
+        files = part.files(self.beside)
+        self.written.files += [name for names in files.values() for name in names]
+        self.written.claims += part.tally
+        self._add(part.title, *part.html(self._plots, files), _manifest(sweep))
+
+    def add_runs(self, title: str, known: evidence.Evidence) -> None:
+        self.written.verdicts += runs.tally(known.runs)
+        self._add(title, *runs.section_of(known, self._plots))
+
+    def html(self) -> str:
+        lead = _lead(self.written)
+        return page("Roundelay report", lead, self._parts, self._plots.data)
+
+    def _add(self, title: str, *content: str) -> None:
+        anchor = f"part{len(self._parts) + 1}"
+        self._parts[f"{anchor}|{title}"] = section(title, anchor, *content)
+
+
+def _manifest(sweep: Sweep) -> str:
+    shown = element("pre", text(json.dumps(sweep.manifest, indent=2)))
+    return folded("Manifest of the sweep", scrolled("Manifest", shown))
+
+
+def _lead(written: Written) -> str:
+    """The summary: how many of what."""
+    tiles = [
+        *(
+            (kind, written.claims[outcome], f"claims {told}")
+            for outcome, kind, told in (
+                (Outcome.COMES_OUT, "good", "come out"),
+                (Outcome.DOES_NOT, "bad", "do not"),
+                (Outcome.UNDERIVABLE, "open", "cannot be derived"),
+            )
+            if written.claims
+        ),
+        *(
+            (runs.CHIPS[validity][0], written.verdicts[validity], f"verdicts {validity}")
+            for validity in Validity
+            if written.verdicts
+        ),
+    ]
+    items = (
+        element("li", f"<b>{count}</b> {text(what)}", class_=kind) for kind, count, what in tiles
+    )
+    summary = element("ul", *items, class_="tiles") if tiles else ""
+    return summary + paragraph(
+        f"Version {__version__}. Figures can be zoomed by dragging; the numbers of each are in the "
+        "table below it.",
+        "quiet",
+    )

@@ -1,0 +1,65 @@
+"""Sweeps and traces to report on, made in a moment."""
+
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from roundelay.experiments import dtp_runs
+from roundelay.pipeline.sweep.plan import Task, read
+from roundelay.pipeline.sweep.store import open_store
+from roundelay.pipeline.sweep.work import Row
+from roundelay.sim.scenario import parse
+from roundelay.sim.story import Story
+from roundelay.trace.manifest import Manifest
+from roundelay.trace.schema import Row as TraceRow
+from roundelay.trace.writer import Writer
+
+TOTEM = {
+    "saturated": {"rate_per_s": 900.0},
+    "poisson": {"latency_ms": 9.0, "wait_ms": 7.0, "rotation_ms": 14.0},
+    "token loss": {"loss_ms": 15.0},
+    "new ring": {"total_ms": 140.0, "forming_ms": 46.0, "hops": 25.0},
+}
+"""Figures near those that come out, by workload."""
+
+PROTOCOLS = ("dtp", "cm", "pinwheel", "totem")
+
+
+def made_sweep(directory: Path, name: str, leave_out: str = "") -> None:
+    """The sweep of a paper, quick, with figures that nobody measured."""
+    with open_store(directory, read(name, quick=True)) as held:
+        rows = [
+            Row(job.name, _measures(task), "", 1.0)
+            for task, job in held.pairs()
+            if getattr(task.cell, "workload", None) != leave_out or not leave_out
+        ]
+        held.add(0, rows)
+        if not leave_out:
+            held.finish()
+
+
+def _measures(task: Task) -> dict[str, float]:
+    cell = task.cell
+    if hasattr(cell, "workload"):
+        factor = 1 + 0.01 * task.seed
+        return {name: value * factor for name, value in TOTEM[cell.workload].items()}
+    base = 1.0 + PROTOCOLS.index(cell.protocol) + cell.nodes / 10 + task.seed / 100
+    return {name: base + number for number, name in enumerate(_dtp_measures())}
+
+
+@cache
+def _dtp_measures() -> list[str]:
+    """What a run gives, by name."""
+    return list(dtp_runs.run(dtp_runs.Cell("dtp", 3, 100.0, 20), 0))
+
+
+def made_trace(directory: Path, scenario: str) -> tuple[list[TraceRow], Manifest]:
+    """The trace of a scenario of the package."""
+    text = (files("roundelay.sim") / "scenarios" / f"{scenario}.txt").read_text()
+    story = Story()
+    for block in parse(text):
+        story.play(block)
+    with Writer(directory, story.manifest(text), format="parquet") as writer:
+        for row in story.rows:
+            writer.append(row)
+    return story.rows, writer.manifest

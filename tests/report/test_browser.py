@@ -1,0 +1,172 @@
+"""Reports in a browser, where Chromium is installed: as people see them, and use them."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.report.made import made_sweep, made_trace
+
+from roundelay.report import write_report
+
+playwright = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
+]
+
+LOOKS = [(width, scheme) for width in (400, 1600) for scheme in ("light", "dark")]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    """A page with everything on it: figures, claims, verdicts, a timeline, diagrams."""
+    home: Path = tmp_path_factory.mktemp("report")
+    made_sweep(home / "dtp", "papers/dtp")
+    made_trace(home / "traces" / "template", "template")
+    made_trace(home / "traces" / "totem", "totem")
+    write_report(home, home / "report.html")
+    return home / "report.html"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page that was opened, and what it said and asked for meanwhile."""
+
+    def __init__(self, browser: Any, path: Path, width: int = 1600, scheme: str = "light") -> None:
+        viewport = {"width": width, "height": 900}
+        self.context = browser.new_context(viewport=viewport, color_scheme=scheme)
+        self.page = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-drawn]")
+
+    @property
+    def outside(self) -> list[str]:
+        """Requests that left the page."""
+        within = ("data:", "blob:")
+        return [url for url in self.asked[1:] if not url.startswith(within)]
+
+    def complaints(self) -> list[str]:
+        found = axe.Axe().run(self.page).response["violations"]
+        return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]
+
+
+@pytest.fixture
+def visit(browser) -> Iterator[Any]:
+    visits: list[Visit] = []
+
+    def open_page(path: Path, *look: Any) -> Visit:
+        visits.append(Visit(browser, path, *look))
+        return visits[-1]
+
+    yield open_page
+    for one in visits:
+        one.context.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_it_is_drawn_quiet_and_accessible(report, visit, width, scheme):
+    seen = visit(report, width, scheme)
+    plots = seen.page.locator(".plot")
+    assert plots.count() == 6
+    for i in range(plots.count()):
+        box = plots.nth(i).locator("svg.main-svg").first.bounding_box()
+        assert box["width"] > 300
+        assert box["height"] > 200
+    assert seen.page.locator(".plot .scatterlayer .trace").count() > 20
+    assert seen.page.locator(".plot .barlayer .point").count() > 5
+    wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert seen.page.evaluate(wider) <= 0, "the page scrolls sideways"
+    ground = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 23, 26)")
+    assert seen.said == []
+    assert seen.outside == []
+    assert seen.complaints() == []
+
+
+def test_colours_follow_the_reader(report, visit):
+    seen = visit(report)
+    line = seen.page.locator(".plot .scatterlayer .js-line").first
+    before = line.evaluate("line => line.style.stroke")
+    seen.page.emulate_media(color_scheme="dark")
+    seen.page.wait_for_function(
+        "before => document.querySelector('.plot .js-line').style.stroke !== before", arg=before
+    )
+
+
+def test_curves_are_hidden_and_shown_with_the_keyboard(report, visit):
+    seen = visit(report)
+    curves = seen.page.locator("#plot1 .scatterlayer .trace")
+    before = curves.count()
+    box = seen.page.locator("#plot1-keys input").first
+    box.focus()
+    seen.page.keyboard.press("Space")
+    seen.page.wait_for_function(
+        "n => document.querySelectorAll('#plot1 .scatterlayer .trace').length === n", arg=before - 1
+    )
+    seen.page.keyboard.press("Space")
+    seen.page.wait_for_function(
+        "n => document.querySelectorAll('#plot1 .scatterlayer .trace').length === n", arg=before
+    )
+
+
+def test_another_measure_is_chosen_with_the_keyboard(report, visit):
+    seen = visit(report)
+    select = seen.page.locator("select[id$='-y']").first
+    axis = seen.page.locator(f"#{select.get_attribute('id').removesuffix('-y')}-axis")
+    before = axis.text_content()
+    select.focus()
+    seen.page.keyboard.press("ArrowDown")
+    assert axis.text_content() != before
+
+
+def test_everything_that_does_something_is_reached_by_tab(report, visit):
+    seen = visit(report)
+    wanted = seen.page.locator("a, button, select, input, summary, .scroll").evaluate_all(
+        "all => all.filter(e => e.checkVisibility()).length"
+    )
+    seen.page.evaluate("() => { window.reached = new Set(); }")
+    for _ in range(wanted + 5):
+        seen.page.keyboard.press("Tab")
+        seen.page.evaluate("() => { window.reached.add(document.activeElement); }")
+    reached = seen.page.evaluate(
+        "() => [...window.reached].filter(e => e !== document.body).length"
+    )
+    assert reached >= wanted
+
+
+def test_faults_are_noticed(report, visit, tmp_path):
+    """What the tests above look for is found where it is."""
+    faulty = tmp_path / "faulty.html"
+    faults = (
+        "<script>console.log('hello')</script>"
+        '<img src="http://127.0.0.1:9/picture.png">'
+        '<p style="color:#aaa;background:#fff">pale</p>'
+    )
+    page = report.read_text().replace("<footer>", f"<footer>{faults}")
+    faulty.write_text(page)
+    guarded = visit(faulty)
+    assert "hello" in guarded.said
+    assert any("Content Security Policy" in line for line in guarded.said)
+    faulty.write_text(re.sub(r"<meta http-equiv[^>]*>", "", page))
+    seen = visit(faulty)
+    assert seen.outside == ["http://127.0.0.1:9/picture.png"]
+    found = " ".join(seen.complaints())
+    assert "image-alt" in found
+    assert "color-contrast" in found
