@@ -10,8 +10,10 @@ from tests.unit.check.trial import corpus
 
 from roundelay.check import PROPERTIES, check
 from roundelay.group.engines import MODULES, STATIC_ONLY
+from roundelay.pipeline import slices
 from roundelay.pipeline.check import check as check_on_spark
 from roundelay.pipeline.ingest import ingest
+from roundelay.trace import mini
 
 from .conftest import write
 
@@ -90,3 +92,41 @@ def test_two_hundred_swarm_traces(spark, tmp_path):
     reports = check_on_spark(spark, table, slice_rows=8000)
     assert not differences(reports, expected)
     assert len(reports) == TRACES
+
+
+BROKEN = {
+    "O1": "p!a p!b p.a=1 p.b=2 q.b=1 q.a=2",
+    "O3i": "p!a q!b p.a=1 q.b=1",
+    "O4": "p!a q!b p.a=2 p.b=1",
+    "O5": "p!a q!b p.a=1 p.b=2 q.b=1 q.a=2",
+    "O5p": "p!a q!b p.a=1 p.b=2 q.b=2 q.a=1",
+    "O6": "p!a q!b r!c p.a=1 p.b=2 p.c=3 q.a=1 q.c=3",
+    "D2": "p!a p!b p.a=1 p.b=2 p.a=3",
+    "none": "p!a q!b p.a=1 p.b=2 q.a=1 q.b=2",
+}
+"""By what is broken: traces with keys."""
+
+
+def test_a_run_too_large_for_one_piece_is_convicted_and_never_acquitted(
+    spark, tmp_path, monkeypatch
+):
+    """What is wrong is looked for where the facts point; what is only not proved stays open."""
+    expected = {}
+    for name, text in BROKEN.items():
+        manifest, rows = mini.parse(text, name)
+        written = write(tmp_path / "in" / name, manifest, rows)
+        expected[name] = verdicts(check(rows, written, profile=list(SUSPECT)))
+    table = ingest(spark, [tmp_path / "in"], tmp_path / "table").table
+    monkeypatch.setattr(slices, "ALL_ROWS_MAX", 0)
+    for one in check_on_spark(spark, table, held=list(SUSPECT), slice_rows=0):
+        for verdict in one.report.verdicts:
+            here, _ = expected[one.run][verdict.property]
+            assert verdict.validity in (here, "inconclusive"), (one.run, verdict)
+            if one.run == verdict.property:
+                assert verdict.validity == "violated", verdict
+                assert verdict.witness
+        if one.run == "none":
+            assert one.report.ok
+
+
+SUSPECT = sorted(slices.SUSPECT)

@@ -29,11 +29,11 @@ SEEDS = {
 """By protocol, and whether the group is static."""
 
 COVERING: dict[tuple[str, bool], tuple[int, ...]] = {
-    ("totem", False): (48, 72, 79, 134, 197),
-    ("fifo", False): (8, 21, 34, 61, 83, 87),
-    ("dtp", False): (47, 59, 62, 69, 76, 79),
-    ("cm", False): (18, 26, 27, 35, 46, 74),
-    ("pinwheel", False): (0, 3, 8, 23, 49),
+    ("totem", False): (42, 81, 113, 157),
+    ("fifo", False): (7, 10, 15, 83),
+    ("dtp", False): (6, 11, 13, 17, 27, 33),
+    ("cm", False): (0, 12, 24, 27, 46, 113),
+    ("pinwheel", False): (0, 12, 22, 49, 105),
     ("totem", True): (18, 27, 29),
     ("fifo", True): (21, 22, 24),
     ("dtp", True): (16, 37),

@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from roundelay.core.effects import Kind
-from roundelay.pipeline.facts import BLOCK_KEYS, gather
+from roundelay.pipeline.facts import gather
+from roundelay.pipeline.slices import block_number
 from roundelay.pipeline.stitch import Edges, Fact, Stitched, conclude_keys, stitch
 from roundelay.pipeline.table import Table
 
@@ -71,13 +72,12 @@ def _edge_rows(events: "DataFrame", runs: dict[str, Stitched]) -> "DataFrame":
     wanted = events.sparkSession.createDataFrame(
         blocks, "run string, k0 bigint, k1 bigint, block bigint"
     )
-    number = F.expr(f"k2 div {BLOCK_KEYS} - if(k2 < 0 and k2 % {BLOCK_KEYS} != 0, 1, 0)")
     offset = F.explode(F.sequence(F.lit(0), F.col("count") - 1)).alias("i")
     message = F.struct("m_src", "m_inc", (F.col("m_seq") + F.col("i")).alias("m_seq"))
     key = F.struct("k0", "k1", "k2", (F.col("k3") + F.col("i")).alias("k3"))
     return (
         events.where(F.col("kind") == Kind.DELIVER.value)
-        .withColumn("block", number)
+        .withColumn("block", block_number())
         .join(F.broadcast(wanted), ["run", "k0", "k1", "block"])
         .select("*", offset)
         .select("run", "proc", _view().alias("view"), message.alias("message"), key.alias("key"))

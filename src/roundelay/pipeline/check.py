@@ -164,7 +164,7 @@ class _Case:
         """What is still open, if anything."""
         names = [e.property for e in self.profile.entries if e.property != "T1"]
         names += [name for name in self.profile.envelope if name not in names]
-        names = [n for n in names if n not in self.proved and n not in self._too_large]
+        names = [name for name in names if name not in self.proved]
         if self.traits is None or not names:
             return None
         return slices.Plan(
@@ -177,6 +177,7 @@ class _Case:
             self.traits.layers,
             self._processes,
             self.traits.claims,
+            tuple(self.stitched.suspects),
         )
 
     @property
@@ -186,12 +187,10 @@ class _Case:
         return tuple(sorted({*named, *self.traits.processes}))
 
     @property
-    def _too_large(self) -> frozenset[str]:
-        """Properties that would need the whole run in one place, if that is too much."""
-        if self.message_rows <= slices.ALL_ROWS_MAX:
-            return frozenset()
-        apart = slices.VIEWS | slices.MESSAGES | slices.PACKETS | slices.LIFE | {"T1"}
-        return frozenset(e.property for e in self.profile.entries) - apart
+    def _parted(self) -> frozenset[str]:
+        """Properties that were judged on suspects alone, which can convict and not acquit."""
+        large = self.message_rows > slices.ALL_ROWS_MAX
+        return slices.SUSPECT if large else frozenset()
 
     def report(self, judged: Judged) -> RunReport:
         proved = self.proved
@@ -203,8 +202,9 @@ class _Case:
                 if not proved[name]:
                     return Verdict(name, Validity.VACUOUS, reason="its premise never occurred")
                 return Verdict(name, Validity.OK, proved[name])
-            if (self.run, name) in judged:
-                return judged[self.run, name]
+            found = judged.get((self.run, name))
+            if found is not None and not (name in self._parted and _innocent(found)):
+                return found
             if self.traits is None:
                 return Verdict(name, Validity.VACUOUS, reason="its premise never occurred")
             reason = (
@@ -217,6 +217,10 @@ class _Case:
             self.profile, self.manifest, verdict, total=self.total, problems=self.problems
         )
         return RunReport(self.run, self.manifest, self.problems, report)
+
+
+def _innocent(verdict: Verdict) -> bool:
+    return verdict.validity is not Validity.VIOLATED
 
 
 def _case(

@@ -6,6 +6,7 @@ concluded from them:
 
     writer   how its rows are numbered
     order    first and last order key, and whether the keys climb in between
+    fall     where keys, or the messages of a sender, do not climb: the keys on both sides
     source   of each sender: first and last message, and whether its numbers climb in between
     stay     of each view: how many messages, their last key, and a fingerprint of them
     block    of each block of keys, in each view: how many messages, and a fingerprint of them with
@@ -39,6 +40,9 @@ BATCH_ROWS = 131_072
 """Rows in a batch: what a task holds of the table at a time."""
 
 TASK_ROWS = 2_000_000
+
+FALLS_MAX = 20
+"""Falls of each kind that are told of one batch: they are to convict, not to be counted."""
 
 BLOCK_KEYS = 2048
 """Numbers in a block of keys."""
@@ -232,6 +236,7 @@ def _order(rows: _Rows, found: _Found) -> None:
     falls[1:] = ~_less([k[:-1] for k in high], [k[1:] for k in low])
     falls &= inside & keyed
     falls[1:] &= keyed[:-1]
+    _falls(rows, found, np.flatnonzero(falls) - 1, np.flatnonzero(falls))
     found.tell(
         "order",
         rows,
@@ -246,8 +251,17 @@ def _order(rows: _Rows, found: _Found) -> None:
     )
 
 
+def _falls(rows: _Rows, found: _Found, one: Ints, next_: Ints) -> None:
+    """v: of two deliveries the keys without k3, in the order of delivery."""
+    one, next_ = one[:FALLS_MAX], next_[:FALLS_MAX]
+    names = ("k0", "k1", "k2")
+    keys = [*(rows[name][one] for name in names), *(rows[name][next_] for name in names)]
+    found.tell("fall", rows, one, *keys)
+
+
 def _sources(rows: _Rows, found: _Found) -> None:
-    """v: sender, last lseq, messages, falls, first m_inc, first m_seq, last m_inc, last m_seq."""
+    """v: sender, last lseq, messages, falls, first m_inc, first m_seq, last m_inc, last m_seq,
+    and of the first and the last the key without k3."""
     by = np.lexsort([rows["m_src"], rows.number])
     sender, inc, seq = rows["m_src"][by], rows["m_inc"][by], rows["m_seq"][by]
     last_seq = seq + rows["count"][by] - 1
@@ -257,6 +271,8 @@ def _sources(rows: _Rows, found: _Found) -> None:
     falls = np.zeros(rows.count, dtype=bool)
     falls[1:] = ~_less([inc[:-1], last_seq[:-1]], [inc[1:], seq[1:]])
     falls &= inside
+    places = np.flatnonzero(falls)
+    _falls(rows, found, by[places - 1], by[places])
     found.tell(
         "source",
         rows,
@@ -269,6 +285,8 @@ def _sources(rows: _Rows, found: _Found) -> None:
         seq[at],
         inc[last],
         last_seq[last],
+        *(rows[name][by[at]] for name in ("k0", "k1", "k2")),
+        *(rows[name][by[last]] for name in ("k0", "k1", "k2")),
     )
 
 

@@ -9,6 +9,8 @@ property means the same thing here and there.
     all     a run that fits into one slice, or what cannot be split
     m0 ...  messages, by a hash of their identity; rows that cover several are expanded
     p0 ...  packets: rows as they are, by the first message and the number of them
+    s       of a run too large for one piece, the messages in suspect blocks of keys: what fewer
+            messages break, all of them break, so this can convict, though not acquit
     views   the skeleton alone
     life    the skeleton with the first and last row of every life of a node
 """
@@ -26,6 +28,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from roundelay.check import PROPERTIES, Validity, Verdict, read_model
 from roundelay.core.effects import Kind
 from roundelay.pipeline.arrow import to_rows
+from roundelay.pipeline.facts import BLOCK_KEYS
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import COLUMNS, MESSAGE_KINDS, Row
 
@@ -54,6 +57,9 @@ PACKETS = frozenset({"D11", "E6"})
 """About one row at a time and the one it goes back to."""
 
 LIFE = frozenset({"T2"})
+
+SUSPECT = frozenset({"O1", "O3i", "O4", "O5", "O5p", "O6"})
+"""Broken by a run if broken by the deliveries of some of its messages."""
 
 COMMON = frozenset({"D7", "E3"})
 """Properties of `MESSAGES` whose premise is in the skeleton: every slice counts the same ones."""
@@ -90,6 +96,15 @@ class Plan:
     processes: tuple[int, ...]
     claims: bool
     """Whether there is any claim of stability."""
+    suspects: tuple[tuple[int, int, int], ...] = ()
+    """Blocks of keys in which something may be wrong."""
+
+    @property
+    def too_large(self) -> frozenset[str]:
+        """Properties that need the whole run in one place, where that is too much."""
+        if self.message_rows <= ALL_ROWS_MAX:
+            return frozenset()
+        return frozenset(self.names) - VIEWS - MESSAGES - PACKETS - LIFE
 
     def slices(self, slice_rows: int) -> dict[str, list[str]]:
         """The slices to make, with the properties to be judged in each."""
@@ -110,7 +125,10 @@ class Plan:
             put("views", VIEWS)
             put("m", MESSAGES)
             put("p", PACKETS)
-        put("all", names)
+        if not self.too_large:
+            put("all", names)
+        elif self.suspects:
+            put("s", SUSPECT)
         return made
 
 
@@ -132,6 +150,7 @@ def judge(
         _lives(rows, sliced),
         _pieces(expanded(rows), sliced, "m", ("m_src", "m_inc", "m_seq")),
         _pieces(rows, sliced, "p", ("m_src", "m_inc", "m_seq", "count")),
+        _suspected(spark, rows, sliced, plans),
         _skeletons(rows, sliced),
     ]
     whole = parts[0]
@@ -228,6 +247,28 @@ def _pieces(
         .withColumn("slice", F.concat("slice", number.cast("string")))
         .select("run", "slice", *COLUMNS)
     )
+
+
+def _suspected(
+    spark: "SparkSession", rows: "DataFrame", sliced: "DataFrame", plans: Sequence[Plan]
+) -> "DataFrame":
+    blocks = [(plan.run, *block) for plan in plans for block in plan.suspects]
+    wanted = spark.createDataFrame(blocks, "run string, k0 bigint, k1 bigint, block bigint")
+    mine = _of(sliced, "s")
+    delivered = expanded(rows.where(_kind_in([Kind.DELIVER])).join(mine, "run").where(_kept()))
+    message = ["run", "m_src", "m_inc", "m_seq"]
+    chosen = (
+        delivered.withColumn("block", block_number())
+        .join(F.broadcast(wanted), ["run", "k0", "k1", "block"])
+        .select(*message)
+        .distinct()
+    )
+    return delivered.join(chosen, message).select("run", "slice", *COLUMNS)
+
+
+def block_number() -> "Column":
+    """The block that a row's key is in, as `facts` counts them."""
+    return F.expr(f"k2 div {BLOCK_KEYS} - if(k2 < 0 and k2 % {BLOCK_KEYS} != 0, 1, 0)")
 
 
 def _skeletons(rows: "DataFrame", sliced: "DataFrame") -> "DataFrame":

@@ -11,8 +11,8 @@ smaller than the first key of the next, and so on. Then, for a run:
     O6        a node that goes further in a view than a block has the whole block
     D7        all that go from one view to the same next one have one fingerprint
 
-What is not proved is open, not broken: facts never say that something is wrong. Instances are
-counted as the local checker counts them.
+What is not proved is open, not broken: facts only say where something may be wrong, in which blocks
+of keys. Instances are counted as the local checker counts them.
 """
 
 from collections import Counter, defaultdict
@@ -32,6 +32,9 @@ Block = tuple[int, int, int]
 """k0, k1, number."""
 Owners = tuple[int, ...]
 """Nodes, sorted."""
+
+SUSPECTS_MAX = 40
+"""Blocks of a run that are looked at to convict it."""
 
 NOWHERE: View = ()
 """The view of rows that name none, and of a static group."""
@@ -63,6 +66,8 @@ class Stitched:
     """Of all other blocks: who has them, and how many messages they hold."""
     places: int | None = None
     """Instances of O6, if only the edges can tell whether it holds; None if it is open."""
+    suspects: list[Block] = field(default_factory=list)
+    """Blocks in which something is wrong, if anywhere: enough of them to convict."""
     lasts: list[tuple[View, int, Key]] = field(default_factory=list)
     """How far each node got in each view that O6 is about."""
 
@@ -87,7 +92,31 @@ def stitch(facts: Iterable[Fact]) -> Stitched:
             _reach(run, installs, stays, by_fact["block"])
     if unique and placed and run.deliveries:
         _moves(run, installs, stays)
+    if not (climbs and unique):
+        run.suspects = _suspects(by_fact)
     return run
+
+
+def _suspects(by_fact: dict[str, list[Fact]]) -> list[Block]:
+    """Blocks from one side of a fall to the other, and blocks that differ between nodes."""
+    falls = [(fact.v[:3], fact.v[3:6]) for fact in by_fact["fall"]]
+    for one, next_ in pairwise(by_fact["order"]):
+        if one.proc == next_.proc and one.v[9:13] >= next_.v[5:9]:
+            falls.append((one.v[9:12], next_.v[5:8]))
+    for one, next_ in pairwise(sorted(by_fact["source"], key=lambda f: (f.proc, f.v[0], f.inc))):
+        if (one.proc, one.v[0]) == (next_.proc, next_.v[0]) and one.v[6:8] >= next_.v[4:6]:
+            falls.append((one.v[11:14], next_.v[8:11]))
+    blocks: dict[Block, None] = {}
+    for sides in falls:
+        low, high = sorted(_block_of(tuple(side)) for side in sides)
+        near = range(low[2], high[2] + 1) if low[:2] == high[:2] else ()
+        if len(near) <= SUSPECTS_MAX:
+            blocks.update(((*low[:2], number), None) for number in near)
+        blocks.update({low: None, high: None})
+    scratch = Stitched()
+    _blocks(scratch, by_fact["block"])
+    blocks.update(dict.fromkeys(scratch.edges))
+    return list(blocks)[:SUSPECTS_MAX]
 
 
 def _logs(facts: list[Fact]) -> Iterator[Log]:
@@ -204,6 +233,7 @@ def conclude_keys(run: Stitched, found: "Edges") -> None:
     if not found.torn_keys:
         run.proved["O3i"] = inner + found.keys
     if "O3f" not in run.proved or "O3i" not in run.proved:
+        run.suspects = run.edges[:SUSPECTS_MAX]
         return
     owners = [*run.classes, *found.owners]
     shared = sum(count for nodes, count in owners if len(nodes) > 1)
@@ -213,7 +243,9 @@ def conclude_keys(run: Stitched, found: "Edges") -> None:
             pairs[pair] += count
     run.proved["O5"] = shared if shared > 1 else 0
     run.proved["O5p"] = sum(count - 1 for count in pairs.values())
-    if run.places is not None and not found.skipped:
+    if found.skipped:
+        run.suspects = run.edges[:SUSPECTS_MAX]
+    elif run.places is not None:
         run.proved["O6"] = run.places
 
 
