@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.process
 
 
-def run(*command: str | Path, cwd: Path) -> str:
+def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     done = subprocess.run(
         [str(word) for word in command],
@@ -24,8 +24,8 @@ def run(*command: str | Path, cwd: Path) -> str:
         timeout=180,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout if code == 0 else done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +55,15 @@ def test_every_command_explains_itself_without_optional_packages(empty, tmp_path
 
 
 def test_the_demo_runs_without_optional_packages(empty, tmp_path):
-    text = run(empty / "roundelay", "demo", "-o", tmp_path / "out", cwd=tmp_path)
+    output = tmp_path / "out"
+    text = run(empty / "roundelay", "demo", "--simulated", "-o", output, cwd=tmp_path)
     assert "violated" in text
     assert list((tmp_path / "out").rglob("*.svg"))
+
+
+def test_a_command_that_needs_more_says_what(empty, tmp_path):
+    text = run(empty / "roundelay", "demo", cwd=tmp_path, code=2)
+    assert text.startswith("roundelay demo: this needs pyspark: pip install")
 
 
 def test_the_wheel_carries_types_and_scenarios(empty):

@@ -4,6 +4,7 @@ With `--simulated` two groups in the simulator instead, one of which does it wro
 """
 
 import argparse
+import importlib.util
 import shutil
 import time
 from pathlib import Path
@@ -35,6 +36,12 @@ def run(args: argparse.Namespace) -> int:
 
         simulated.show(args.output)
         return 0
+    missing = [name for name in ("pyspark", "plotly") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UserError(
+            f"this needs {missing[0]}: pip install 'roundelay[spark,report]'; or look at groups in "
+            "the simulator, with: roundelay demo --simulated"
+        )
     start = time.monotonic()
     trace = _play(args.output, args.engine)
     code = _judge(trace, args.output, args.master)
@@ -87,13 +94,10 @@ def _judge(trace: Path, output: Path, master: str) -> int:
     """Ingest, check and measure on Spark, and write the report."""
     from roundelay.check.text import table
     from roundelay.cli.measure import described
+    from roundelay.pipeline.errors import PipelineError
+    from roundelay.pipeline.trial import trial
+    from roundelay.report import write_report
 
-    try:
-        from roundelay.pipeline.errors import PipelineError
-        from roundelay.pipeline.trial import trial
-        from roundelay.report import write_report
-    except ImportError as e:
-        raise UserError(f"this needs {e.name}: pip install 'roundelay[spark,report]'") from None
     print("\n2. Their traces, put together, ingested, checked and measured on Spark.\n", flush=True)
     home = output / "table"
     shutil.rmtree(home, ignore_errors=True)

@@ -1,0 +1,20 @@
+"""The main job: five real nodes through faults, judged on Spark, and a report to look at."""
+
+import pytest
+
+from roundelay.cli import main
+
+pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(400)]
+
+
+def test_the_demo_judges_real_nodes_and_writes_a_report(tmp_path, capsys):
+    pytest.importorskip("pyspark")
+    assert main(["demo", "-o", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    for what in ("kill -9 of b", "SIGSTOP", "the network parts", "b starts again"):
+        assert what in told
+    assert "Every promise held." in told
+    assert "0 violated" not in told
+    page = (tmp_path / "report.html").read_text()
+    assert "plotly" in page
+    assert list((tmp_path / "table").iterdir())
