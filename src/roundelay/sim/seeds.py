@@ -5,6 +5,7 @@ some lose a fifth of all frames, some crash and never part. What is drawn is a s
 a failure can be read, kept and cut down. `docs/swarm.md` tells how often what is drawn.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -71,8 +72,16 @@ def scenario(seed: int, protocol: str, *, static: bool = False, rules: str = "sa
     lines += [] if static else _events(plan, MISHAPS | (DTP_MISHAPS if family else {}), length_ms)
     # The last messages come after the faults: they are owed to everybody who is left.
     last = f"load messages={random.randint(1, 12)} rate={random.randint(5, 100)}/s safe=50%"
-    lines += [f"run {length_ms}ms", "heal", last, f"end after={BOUND_MS}ms"]
+    lines += [f"run {length_ms}ms", "heal", last]
+    lines.append(f"end after={_quiet_ms(lines, len(nodes), length_ms)}ms")
     return "\n".join(lines) + "\n----\n"
+
+
+def _quiet_ms(lines: list[str], nodes: int, length_ms: int) -> int:
+    """When all is over: a load that takes its time must have come to its end long before."""
+    loads = re.findall(r"^load messages=(\d+) rate=(\d+)", "\n".join(lines), re.MULTILINE)
+    longest_ms = max(1000 * int(count) // (int(rate) * nodes) for count, rate in loads)
+    return BOUND_MS if longest_ms < length_ms + BOUND_MS // 4 else BOUND_MS + 2 * longest_ms
 
 
 DTP_FAMILY = ("dtp", "cm", "pinwheel")
