@@ -67,3 +67,20 @@ def test_a_standalone_cluster_loses_an_executor_in_mid_job(tmp_path):
         expected, found = pool.submit(lose_an_executor, str(tmp_path)).result(LIMIT_S * 2)
     assert found == expected
     assert "violated" in {verdict for verdicts in found.values() for verdict in verdicts}
+
+
+def test_a_session_on_one_machine_leaves_nothing_on_standard_error(tmp_path):
+    """Neither Spark's log nor the last words of its workers."""
+    write_text(tmp_path / "in", FINE, "fine", protocol="template")
+    done = subprocess.run(
+        [sys.executable, "-m", "roundelay", "check", "in", "--master", "local[2]", "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("checking: ")]
+    assert not lines
+    assert done.stdout.startswith("{")

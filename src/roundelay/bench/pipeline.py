@@ -5,17 +5,20 @@ before the end and lags behind when it does, and the others go on in the next vi
 `ingest` would have left it, and judged in a session of its own.
 
 Processor time is that of the Java process and its Python workers together, without starting them.
+Workers end when they have been idle for a while, and nobody is told how long they ran: so everybody
+is asked again and again while the check runs.
 Memory is the largest resident size of the Java process. DuckDB runs the order check alone, on the
 same files.
 """
 
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -68,15 +71,16 @@ def measure(rows: int, directory: Path, master: str, report: Report) -> Cost:
             spark.range(1).mapInArrow(_warm, "id bigint").collect()
             gateway: Any = spark.sparkContext._gateway
             java = gateway.proc.pid
-            before, start = _tree_cpu(java), time.monotonic()
-            proved = certify(spark, table)[RUN].proved
-            wall, cpu = time.monotonic() - start, _tree_cpu(java) - before
+            start = time.monotonic()
+            with Meter(java) as meter:
+                proved = certify(spark, table)[RUN].proved
+            wall = time.monotonic() - start
             peak, shuffled = _peak_mb(java), _shuffled(spark)
         size = sum(file.stat().st_size for file in table.files())
         return Cost(
             rows=rows,
             table_mb=size / 1e6,
-            cpu_s=cpu,
+            cpu_s=meter.cpu_s,
             wall_s=wall,
             peak_mb=peak,
             shuffle_mb=shuffled / 1e6,
@@ -235,10 +239,49 @@ def duckdb_order(home: Path) -> float | None:
     return time.process_time() - start
 
 
-def _tree_cpu(root: int) -> float:
-    """Processor seconds of a process and all below it, the dead included."""
+class Meter:
+    """Processor seconds of a process and all below it, of those that end meanwhile as well."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._before = _ticks_below(root)
+        self._spent: dict[_Process, int] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self.sample()
+
+    def sample(self) -> None:
+        """Ask everybody how long they have run so far."""
+        self._spent |= _ticks_below(self._root)
+
+    def _watch(self) -> None:
+        while not self._over.wait(SAMPLE_S):
+            self.sample()
+
+    @property
+    def cpu_s(self) -> float:
+        spent = sum(ticks - self._before.get(who, 0) for who, ticks in self._spent.items())
+        return spent / os.sysconf("SC_CLK_TCK")
+
+
+SAMPLE_S = 0.25
+
+_Process = tuple[int, int]
+"""Its number and when it began: numbers come back."""
+
+
+def _ticks_below(root: int) -> dict[_Process, int]:
+    """How long a process and all below it have run."""
     parents: dict[int, int] = {}
-    spent: dict[int, int] = {}
+    spent: dict[int, tuple[_Process, int]] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -246,16 +289,17 @@ def _tree_cpu(root: int) -> float:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue  # It ended meanwhile.
-        parents[int(entry.name)] = int(fields[1])
-        spent[int(entry.name)] = sum(map(int, fields[11:15]))
-    total = 0
-    for pid, ticks in spent.items():
+        pid = int(entry.name)
+        parents[pid] = int(fields[1])
+        spent[pid] = (pid, int(fields[19])), int(fields[11]) + int(fields[12])
+    found = {}
+    for pid, (who, ticks) in spent.items():
         above = pid
         while above not in (0, root):
             above = parents.get(above, 0)
         if above == root:
-            total += ticks
-    return total / os.sysconf("SC_CLK_TCK")
+            found[who] = ticks
+    return found
 
 
 def _peak_mb(pid: int) -> float:

@@ -32,6 +32,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from roundelay.core.effects import Kind
+from roundelay.pipeline.session import parallelism
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,19 +69,21 @@ def gather(spark: "SparkSession", files: Sequence[Path]) -> "DataFrame":
     would cost several times what the work on it does.
     """
     works = [work for file in files for work in _works(file)]
-    rows = [(json.dumps(work), number) for number, work in enumerate(works)]
+    full = sum(rows for *_, rows in works) // TASK_ROWS
+    tasks = max(1, min(len(works), max(full, 2 * parallelism(spark))))
+    rows = [(json.dumps(work[:3]), number % tasks) for number, work in enumerate(works)]
     units = spark.createDataFrame(rows, "work string, task int")
-    return units.repartitionById(max(1, len(rows)), "task").mapInArrow(_facts_of_all, DDL)
+    return units.repartitionById(tasks, "task").mapInArrow(_facts_of_all, DDL)
 
 
-def _works(file: Path) -> Iterator[tuple[str, int, int]]:
-    """A file in stretches of row groups: path, first and behind the last."""
+def _works(file: Path) -> Iterator[tuple[str, int, int, int]]:
+    """A file in stretches of row groups: path, first and behind the last, rows."""
     meta = pq.read_metadata(file)
     start = rows = 0
     for group in range(meta.num_row_groups):
         rows += meta.row_group(group).num_rows
         if rows >= TASK_ROWS or group + 1 == meta.num_row_groups:
-            yield str(file), start, group + 1
+            yield str(file), start, group + 1, rows
             start, rows = group + 1, 0
 
 

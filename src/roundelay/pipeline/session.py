@@ -177,7 +177,22 @@ def _classic(master: str, kind: str, memory: str, short: bool) -> "SparkSession"
             .config("spark.driver.extraJavaOptions", options)
             .config("spark.executor.extraJavaOptions", options)
         )
-    return builder.getOrCreate()
+    with _own_stderr():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _own_stderr() -> Iterator[None]:
+    """Java is started with an error output of its own: what its Python workers say when they are
+    stopped is no news for a user."""
+    with (scratch("stderr") / "java.log").open("wb") as log:
+        kept = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 ARROW_ROWS = 65_536
