@@ -23,9 +23,10 @@ def without_java(directory: Path) -> dict[str, str]:
     """An environment whose PATH has everything but Java, and from where nobody can import us."""
     tools = directory / "tools"
     tools.mkdir()
-    for place in os.environ["PATH"].split(os.pathsep):
-        for tool in Path(place).iterdir() if Path(place).is_dir() else ():
-            if tool.name != "java" and not (tools / tool.name).exists():
+    for place in reversed(os.environ["PATH"].split(os.pathsep)):
+        for tool in Path(place).glob("*"):
+            if tool.name != "java" and tool.is_file():
+                (tools / tool.name).unlink(missing_ok=True)
                 (tools / tool.name).symlink_to(tool)
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "JAVA_", "PYTHON"))}
     return clean | {"PATH": str(tools)}
