@@ -125,6 +125,20 @@ def test_destinations_where_the_engine_can():
     play(story)
 
 
+def test_what_is_not_bytes_is_refused_and_the_group_goes_on():
+    async def story() -> None:
+        async with cluster("ab") as (a, b):
+            for payload in ("text", b"fine", "text again"):  # The last one while another waits.
+                if isinstance(payload, bytes):
+                    a.send_nowait(payload)
+                    continue
+                with pytest.raises(roundelay.SendError, match="bytes, not str"):
+                    a.send_nowait(payload)  # type: ignore[arg-type]
+            assert [m.payload for m in await messages(b, 1)] == [b"fine"]
+
+    play(story)
+
+
 def test_a_full_queue_is_told_or_waited_for():
     async def story() -> None:
         where = {**peers("a"), "b": "127.0.0.1:9"}

@@ -59,7 +59,14 @@ class Delivery:
         finished: list[Effect[Any]] = []
         for effect in effects:
             if type(effect) is Deliver:
-                self._deliver(effect, finished)
+                packet = effect.packet
+                span = packet.span
+                own = span.node == self._node and self._own(span)
+                payloads = (own and self.packer.delivered(span)) or self._assembler.take(packet)
+                finished.append(Deliver(packet, effect.view, effect.key, self.index, payloads))
+                if own:
+                    finished.append(Receipt(span, effect.view, self.index))
+                self.index += span.count
                 continue
             finished.append(effect)
             if type(effect) is Install:
@@ -75,15 +82,7 @@ class Delivery:
             self._assembler.forget()
             self.packer.resume()
 
-    def _deliver(self, effect: Deliver, finished: list[Effect[Any]]) -> None:
-        packet = effect.packet
-        node, incarnation, _, count = span = packet.span
-        if node == self._node and incarnation == self._incarnation and count:
-            # Own messages are at hand; only those that went in pieces are put together.
-            payloads = self.packer.delivered(span) or self._assembler.take(packet)
-            finished.append(Deliver(packet, effect.view, effect.key, self.index, payloads))
-            finished.append(Receipt(span, effect.view, self.index))
-        else:
-            payloads = self._assembler.take(packet)
-            finished.append(Deliver(packet, effect.view, effect.key, self.index, payloads))
-        self.index += count
+    def _own(self, span: Span) -> bool:
+        """Whether it has messages of this life of the node. They are at hand; only those that went
+        in pieces are put together."""
+        return span.incarnation == self._incarnation and span.count > 0

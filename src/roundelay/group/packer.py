@@ -96,15 +96,16 @@ class Packer:
         destinations: tuple[NodeId, ...] | None = None,
     ) -> int:
         """Accept a message; returns its number."""
-        number, size, content = self.next, len(payload), self._open
+        number, content = self.next, self._open
         if (
-            size <= self._room
+            type(payload) is bytes
+            and (room := self._room - len(payload)) >= 0
             and service is self._service
             and destinations == self._destinations
             and len(content) < self._slots
         ):
             content.append(payload)
-            self._room -= size + MESSAGE_OVERHEAD_BYTES
+            self._room = room - MESSAGE_OVERHEAD_BYTES
         else:
             self._put_apart(payload, service, destinations)
         self.next = number + 1
@@ -114,6 +115,9 @@ class Packer:
         self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
     ) -> None:
         """Begin a packet with a message, or cut it into pieces; the limits are tested here."""
+        if type(payload) is not bytes:
+            kind = type(payload).__name__
+            raise TypeError(f"a message is of type bytes, not {kind}; encode or copy it first")
         config, size = self._config, len(payload)
         if destinations is not None and not self.selective:
             raise ValueError("this engine delivers to everybody; submit without destinations")

@@ -72,7 +72,10 @@ class Stack:
         return [*self.delivery.accepted(), *self._finish(self.membership.submit())]
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
-        return self._finish(self.membership.receive(origin, message))
+        effects = self.membership.receive(origin, message)
+        if self.membership.waiting:
+            return self._finish(effects)
+        return self.delivery.finish(effects)
 
     def expire(self, timer: str) -> list[Effect[Any]]:
         return self._finish(self.membership.expire(timer))

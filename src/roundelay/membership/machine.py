@@ -148,6 +148,7 @@ class Membership:
         """The view a node starts in is there only to be left: its engine does not run."""
         self._engine_timers: set[str] = set()
         self._out: list[Effect[Any]] = []
+        self._emit = self._out.append
 
     # Inputs
 
@@ -170,22 +171,23 @@ class Membership:
 
     def submit(self) -> list[Effect[Any]]:
         """Packets wait."""
-        if self.hold is Hold.LIVE:
-            self._run(self.engine.submit())
-        return self._drain()
+        return self._pass_on(self.engine.submit()) if self.hold is Hold.LIVE else []
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
         if type(message) in MESSAGES:
             self._on_message(origin, message)
+        elif origin.view == self.view.id and origin.node in self.view.members:
+            if self.hold is not Hold.SEALED:
+                return self._pass_on(self.engine.receive(origin, message))
         else:
-            self._on_engine(origin, message)
+            self._on_other_view(origin, message)
         return self._drain()
 
     def expire(self, timer: str) -> list[Effect[Any]]:
         if timer in self._engine_timers:
             self._engine_timers.discard(timer)
-            self._run(self.engine.expire(timer))
-        elif timer == JOIN:
+            return self._pass_on(self.engine.expire(timer))
+        if timer == JOIN:
             self._emit(Send(self._join(), self.view.id))
             self._emit(SetTimer(JOIN, self.config.join_s))
         elif timer == CONSENSUS:
@@ -238,12 +240,9 @@ class Membership:
             case _:
                 assert_never(m)
 
-    def _on_engine(self, origin: Origin, message: Any) -> None:
-        """A frame of an engine: of this view's, of one that comes, or of somebody else's."""
-        if origin.view == self.view.id and origin.node in self.view.members:
-            if self.hold is not Hold.SEALED:
-                self._run(self.engine.receive(origin, message))
-        elif self.recovery is not None and origin.view == self.ring:
+    def _on_other_view(self, origin: Origin, message: Any) -> None:
+        """A frame of an engine: of a view that comes, or of somebody else's."""
+        if self.recovery is not None and origin.view == self.ring:
             # An already installed peer. What does not fit is lost, as frames may be.
             if len(self._early) < self.config.early_frames_max:
                 self._early.append((origin, message))
@@ -649,15 +648,15 @@ class Membership:
         self.waiting = False
         self.hold = Hold.LIVE
         self._engine_began = True
-        self._run(self.engine.start(self.view))
+        self._out += self._pass_on(self.engine.start(self.view))
         assert self._engine_timers.isdisjoint(TIMERS), "the engine uses timers of membership"
         early, self._early = self._early, []
         for origin, message in early:
             if self.hold is Hold.LIVE and origin.node in self.view.members:
-                self._run(self.engine.receive(origin, message))
+                self._out += self._pass_on(self.engine.receive(origin, message))
 
-    def _run(self, effects: list[Effect[Any]]) -> None:
-        """Pass on what the engine wants, except for suspicions, which are ours."""
+    def _pass_on(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
+        """What the engine wants, except for suspicions, which are ours."""
         live = self.hold is Hold.LIVE
         suspicions: list[Suspect] = []
         for effect in effects:
@@ -676,11 +675,11 @@ class Membership:
             elif kind is Suspect:
                 suspicions.append(effect)  # type: ignore[arg-type]
         if not suspicions:
-            self._out = self._out + effects if self._out else effects
-            return
+            return effects
         self._out += [effect for effect in effects if type(effect) is not Suspect]
         if self.phase is Phase.OPERATIONAL:
             self._accuse(suspicions[0])
+        return self._drain()
 
     def _accuse(self, suspicion: Suspect) -> None:
         """The view cannot go on as it is; whoever is named is given up at once."""
@@ -692,9 +691,7 @@ class Membership:
     def _persist(self) -> None:
         self._emit(Persist(pack(self.ring.seq, self._boot.incarnation)))
 
-    def _emit(self, effect: Effect[Any]) -> None:
-        self._out.append(effect)
-
     def _drain(self) -> list[Effect[Any]]:
-        out, self._out = self._out, []
+        out = self._out.copy()
+        self._out.clear()
         return out

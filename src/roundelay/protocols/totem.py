@@ -17,7 +17,7 @@ what some member had delivered does.
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from roundelay.core.contract import Conclusion, Item, Origin, Outlet
 from roundelay.core.effects import (
@@ -37,6 +37,7 @@ from roundelay.wire.packet import decode_packet, encode_packet
 from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
 
 _SEQ = struct.Struct(">Q")
+_SAFE = Service.SAFE
 
 LOSS = "token_loss"
 RETRANSMIT = "token_retransmit"
@@ -107,15 +108,11 @@ class TotemCodec:
     tags: Mapping[int, str] = {1: "TOKEN", 2: "DATA", 3: "HOLDCANCEL"}
 
     def encode(self, message: Message) -> tuple[int, bytes]:
-        match message:
-            case TokenPass():
-                return 1, message.token.encode()
-            case Data():
-                return 2, _SEQ.pack(message.seq) + encode_packet(message.packet)
-            case HoldCancel():
-                return 3, b""
-            case _:
-                assert_never(message)
+        if type(message) is Data:
+            return 2, encode_packet(message.packet, _SEQ.pack(message.seq))
+        if type(message) is TokenPass:
+            return 1, message.token.encode()
+        return 3, b""
 
     def decode(self, tag: int, data: bytes, start: int) -> Message:
         if tag == 1:
@@ -142,6 +139,7 @@ class TotemEngine:
         self.config = config or Config()
         self._outlet = outlet
         self._out: list[Effect[Message]] = []
+        self._emit = self._out.append
         # Effects that every visit repeats.
         self._arm_loss = SetTimer(LOSS, self.config.token_loss_s)
         self._arm_retransmit = SetTimer(RETRANSMIT, self.config.token_retransmit_s)
@@ -188,16 +186,12 @@ class TotemEngine:
         return self._drain()
 
     def receive(self, origin: Origin, message: Message) -> list[Effect[Message]]:
-        match message:
-            case Data():
-                self._on_data(message)
-            case TokenPass():
-                self._on_token(message.token)
-            case HoldCancel():
-                if self.held is not None and not self.frozen:
-                    self._release()
-            case _:
-                assert_never(message)
+        if type(message) is Data:  # By type, not by `match`: this is every packet's way.
+            self._on_data(message.seq, message.packet)
+        elif type(message) is TokenPass:
+            self._on_token(message.token)
+        elif self.held is not None and not self.frozen:
+            self._release()
         return self._drain()
 
     def expire(self, timer: str) -> list[Effect[Message]]:
@@ -216,18 +210,21 @@ class TotemEngine:
 
     # Packets and the token
 
-    def _on_data(self, m: Data) -> None:
-        if m.packet.span.node not in self.view.members:
+    def _on_data(self, seq: int, packet: Packet) -> None:
+        ring, sender = self.ring, packet.span.node
+        if sender not in self.view.members:
             return
         if self._traced:
-            self._emit(Record(Kind.RECEIVE, m.packet, self.view.id))
-        if m.seq > self.ring.high_seq:
-            self.last_sender = m.packet.span.node
-        if not self.ring.store(m.seq, m.packet) or self.frozen:
+            self._emit(Record(Kind.RECEIVE, packet, self.view.id))
+        if seq > ring.high_seq:
+            self.last_sender = sender
+        if not ring.store(seq, packet) or self.frozen:
             return
-        if self.ring.last is not None and m.seq > self.ring.last.seq and self.held is None:
+        last = ring.last
+        if last is not None and seq > last.seq and self.held is None:
             self._emit(self._arm_retransmit)  # Proof that the token went on after us.
-        self._deliver()
+        if ring.aru > self.delivered:
+            self._deliver()
 
     def _on_token(self, token: Token) -> None:
         over = self.frozen or self.stopped
@@ -290,13 +287,14 @@ class TotemEngine:
         self._settle()
 
     def _originate(self, fresh: Sequence[tuple[int, Packet]]) -> None:
+        emit, view, traced, alone = self._emit, self.view.id, self._traced, self.ring.size == 1
         for seq, packet in fresh:
-            if self._traced:
-                self._emit(Record(Kind.ORIGINATE, packet, self.view.id))
-                self._emit(Record(Kind.ORDER, packet.span, self.view.id, (seq, 0), level=1))
-            if self.ring.size > 1:
-                self._emit(Send(Data(seq, packet), self.view.id))
-            self.last_sender = self.node
+            if traced:
+                emit(Record(Kind.ORIGINATE, packet, view))
+                emit(Record(Kind.ORDER, packet.span, view, (seq, 0), level=1))
+            if not alone:
+                emit(Send(Data(seq, packet), view))
+        self.last_sender = self.node
 
     def _send_token(self, token: Token) -> None:
         self._emit(Send(TokenPass(token), self.view.id, self._successor))
@@ -316,13 +314,13 @@ class TotemEngine:
 
     def _deliver(self) -> None:
         """§5.2: in order, without gaps; a safe packet waits, and so does what is behind it."""
-        ring = self.ring
+        ring, emit, view = self.ring, self._emit, self.view.id
         for seq in range(self.delivered + 1, ring.aru + 1):
             packet = ring.have[seq]
-            if packet.service is Service.SAFE and seq > ring.safe_line:
+            if packet.service is _SAFE and seq > ring.safe_line:
                 return
             self.delivered = seq
-            self._emit(Deliver(packet, self.view.id, (seq, 0)))
+            emit(Deliver(packet, view, (seq, 0)))
 
     def _settle(self) -> None:
         """Claim what everybody has, and forget it."""
@@ -371,7 +369,7 @@ class TotemEngine:
         high_delivered = max(_summary(summary)[1] for summary in summaries.values())
         regular: list[Deliver] = []
         while (packet := self.ring.have.get(self.delivered + 1)) is not None:
-            if packet.service is Service.SAFE and self.delivered + 1 > high_delivered:
+            if packet.service is _SAFE and self.delivered + 1 > high_delivered:
                 break
             self.delivered += 1
             regular.append(Deliver(packet, self.view.id, (self.delivered, 0)))
@@ -386,11 +384,9 @@ class TotemEngine:
         self.delivered = self.ring.high_seq
         return Conclusion(tuple(regular), tuple(late))
 
-    def _emit(self, effect: Effect[Message]) -> None:
-        self._out.append(effect)
-
     def _drain(self) -> list[Effect[Message]]:
-        out, self._out = self._out, []
+        out = self._out.copy()
+        self._out.clear()
         return out
 
 

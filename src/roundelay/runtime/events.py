@@ -60,29 +60,25 @@ class Message:
 class Batch:
     """The messages of one sender that travelled together, in order; never none."""
 
-    __slots__ = ("_deliver", "payloads", "size", "view")
+    __slots__ = ("_deliver", "number", "payloads", "sender", "size", "view")
 
     def __init__(self, deliver: Deliver, view: View) -> None:
+        packet = deliver.packet
         self._deliver = deliver
         self.view = view
         """The view they were delivered in."""
         self.payloads: tuple[bytes, ...] = deliver.payloads
-        self.size = len(deliver.packet.body)
+        self.size = len(packet.body)
         """Bytes that they took on their way, about."""
-
-    @property
-    def sender(self) -> NodeId:
-        return self._deliver.packet.span.node
+        self.sender: NodeId
+        self.number: int
+        """The sender's number of the first message."""
+        self.sender, _, self.number, _ = packet.span
 
     @property
     def incarnation(self) -> int:
         """Which life of the sender: 0 at its first start."""
         return self._deliver.packet.span.incarnation
-
-    @property
-    def number(self) -> int:
-        """The sender's number of the first message."""
-        return self._deliver.packet.span.first
 
     @property
     def position(self) -> Position:

@@ -8,6 +8,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
+from roundelay.core.contract import QueueFullError as StackFullError
 from roundelay.core.ids import NodeId, Service, View
 from roundelay.runtime.assembly import make_node, open_port
 from roundelay.runtime.control import ControlServer
@@ -115,7 +116,7 @@ class Group:
                 await control.start()
                 self._control = control
             undo.pop_all()
-        node.taps.append(self._watch)
+        node.on_view = self._watch
         node.on_close = self._fail_watchers
         self._node, self._port = node, port
         node.start()
@@ -179,8 +180,13 @@ class Group:
     ) -> int:
         """As `send`, without waiting and without a receipt: QueueFullError if there is no room.
         Returns the message's number."""
-        if self._node is not None and to is None and not safe:
-            return self._node.accept(payload)  # The usual case, which may come by the million.
+        node = self._node
+        if node is not None and node.flush_due and not safe and to is None:
+            # The usual case, which may come by the million: others wait, and it goes with them.
+            try:
+                return node.put(payload)
+            except (StackFullError, ValueError, TypeError):
+                pass  # Below it is refused once more, in other words.
         service = Service.SAFE if safe else Service.AGREED
         destinations = None if to is None else tuple(sorted(to))
         return self._running.accept(payload, service, destinations)
@@ -192,16 +198,16 @@ class Group:
 
         Ends when the group is left. One iteration at a time, of this or of the group itself."""
         inbox = self._begin_reading()
-        size = 0
+        waiting, take = inbox.waiting, inbox.take
+        left = POLL_BYTES
         try:
-            while await inbox.ready():
-                while inbox.waiting:
-                    arrival = inbox.take()
-                    yield arrival
-                    if isinstance(arrival, Batch):
-                        size += arrival.size
-                    if size >= POLL_BYTES:
-                        size = 0
+            while waiting or await inbox.ready():
+                arrival = take()
+                yield arrival
+                if type(arrival) is Batch:
+                    left -= arrival.size
+                    if left <= 0:
+                        left = POLL_BYTES
                         await self._breathe()
         finally:
             self._reading = False
@@ -290,12 +296,11 @@ class Group:
         async with asyncio.timeout(timeout_s):
             return await future
 
-    def _watch(self, arrival: Arrival) -> None:
-        if isinstance(arrival, View) and self._watchers:
-            for fits, future in self._watchers:
-                if not future.done() and fits(arrival):
-                    future.set_result(arrival)
-            self._watchers = [(f, future) for f, future in self._watchers if not future.done()]
+    def _watch(self, view: View) -> None:
+        for fits, future in self._watchers:
+            if not future.done() and fits(view):
+                future.set_result(view)
+        self._watchers = [(f, future) for f, future in self._watchers if not future.done()]
 
     def _fail_watchers(self, error: ClosedError) -> None:
         for _, future in self._watchers:

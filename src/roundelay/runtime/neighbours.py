@@ -21,27 +21,25 @@ class Neighbours:
         self._peers = peers
         self._narrator = narrator
         self._clock = clock
-        self._lives: dict[NodeId, int] = {}
+        self.lives: dict[NodeId, int] = {}
+        """The newest of each peer that was heard."""
         self._met: dict[NodeId, float] = {}
         """When the newest life of each was first heard of."""
 
-    def known(self, origin: Origin) -> bool:
+    def meet(self, origin: Origin) -> bool:
         """Whether a frame is to be heard: a peer's, of its newest life."""
-        if origin.incarnation == self._lives.get(origin.node):
-            return True
-        return self._meet(origin)
-
-    def _meet(self, origin: Origin) -> bool:
         node = origin.node
+        if self.lives.get(node) == origin.incarnation:
+            return True
         if node not in self._peers:
             self.strangers += 1
             self._narrator.stranger(node)
             return False
         now = self._clock()
-        if origin.incarnation < self._lives.get(node, 0):
+        if origin.incarnation < self.lives.get(node, 0):
             if now - self._met[node] > LATE_S:
                 self._narrator.twins(node)
             return False
-        self._lives[node] = origin.incarnation
+        self.lives[node] = origin.incarnation
         self._met[node] = now
         return True

@@ -1,11 +1,12 @@
 """A node: drives one stack, as the simulator's host does, with real time, disk and network."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
-from roundelay.core.contract import Boot
+from roundelay.core.contract import Boot, Origin
 from roundelay.core.contract import QueueFullError as StackFullError
 from roundelay.core.effects import (
     CancelTimer,
@@ -62,6 +63,18 @@ REPEATS_SHARE = 0.1
 REPEATS_PACKETS = 200
 """... if so many came at all."""
 
+
+class Put(Protocol):
+    """Queues a message and returns its number."""
+
+    def __call__(
+        self,
+        payload: bytes,
+        service: Service = Service.AGREED,
+        destinations: tuple[NodeId, ...] | None = None,
+    ) -> int: ...
+
+
 Tap = Callable[[Arrival], None]
 """Told of every arrival, in order; it must not call the node."""
 
@@ -105,8 +118,10 @@ class Node:
         """Why it does not run any more."""
         self.ended = asyncio.Event()
         self.taps: list[Tap] = []
-        self.on_close: Callable[[ClosedError], None] | None = None
+        self.on_view: Callable[[View], None] = lambda view: None
+        self.on_close: Callable[[ClosedError], None] = lambda error: None
         self.neighbours = Neighbours(addresses, self.narrator, loop.time)
+        self._lives = self.neighbours.lives
         self.refused = 0
         """Frames for which the application left no room."""
         self._loop = loop
@@ -124,12 +139,14 @@ class Node:
         self._timers = Timers(loop, self._tick)
         self._housekeeping: asyncio.TimerHandle | None = None
         self._counted = (0, 0)
-        self._flush_due = False
+        self.flush_due = False
+        """Messages were accepted, and leave in the next turn."""
         self._launched = 0
         """The first message that was accepted since the last flush."""
         self._landed = 0
         """Own messages delivered here."""
-        self._accept = stack.accept if tape is None else self._accept_on_tape
+        self.put: Put = stack.accept if tape is None else self._accept_on_tape
+        """The stack's `accept`."""
         self._senders: list[asyncio.Future[None]] = []
         """Who waits for room in the queue."""
 
@@ -153,7 +170,7 @@ class Node:
         if self.error is not None:
             return
         self.error = error
-        self._flush_due = False
+        self.flush_due = False
         self._port.detach(self)
         self._timers.clear()
         if self._housekeeping is not None:
@@ -162,8 +179,7 @@ class Node:
         self.receipts.fail(error)
         self._wake_senders()
         self.ended.set()
-        if self.on_close is not None:
-            self.on_close(error)
+        self.on_close(error)
         self._storage.close()
         if self._tape is not None:
             self._tape.close()
@@ -180,12 +196,12 @@ class Node:
     ) -> int:
         """Queue a message and return its number; it leaves in the next turn of the event loop."""
         try:
-            number = self._accept(payload, service, destinations)
+            number = self.put(payload, service, destinations)
         except StackFullError as e:
             raise QueueFullError(f"{e}; use `await send`, which waits for room") from None
-        except ValueError as e:
+        except (ValueError, TypeError) as e:
             raise SendError(str(e)) from None
-        if not self._flush_due:
+        if not self.flush_due:
             self._plan_flush(number)
         return number
 
@@ -193,12 +209,15 @@ class Node:
         """The first message since the last flush was accepted."""
         if self.error is not None:
             raise self.error
-        self._flush_due = True
+        self.flush_due = True
         self._launched = number
         self._loop.call_soon(self.flush)
 
     def _accept_on_tape(
-        self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
+        self,
+        payload: bytes,
+        service: Service = Service.AGREED,
+        destinations: tuple[NodeId, ...] | None = None,
     ) -> int:
         number = self.stack.accept(payload, service, destinations)
         assert self._tape is not None
@@ -207,9 +226,9 @@ class Node:
 
     def flush(self) -> None:
         """Let the engine send what was accepted."""
-        if self._flush_due and self.error is None:
-            self._flush_due = False
-            self.meter.launched(self._launched, self._loop.time())
+        if self.flush_due and self.error is None:
+            self.flush_due = False
+            self.meter.launched(self._launched, time.monotonic())
             self._step(Input.FLUSH, b"", self.stack.flush)
 
     async def settled(self) -> None:
@@ -235,24 +254,20 @@ class Node:
 
     # The port
 
-    def receive(self, data: bytes) -> None:
+    def receive(self, data: bytes, *, stale: bool = False) -> None:
         frame = self.endpoint.receive(data)
-        if type(frame) is Frame:
-            self._receive(data, frame)
-        else:
+        if type(frame) is not Frame:
             assert isinstance(frame, Reason)
             self._refused(frame)
-
-    def _receive(self, data: bytes, frame: Frame[Any]) -> None:
-        origin = frame.origin
-        if origin.node == self.name:
-            self._name_taken()
             return
-        if not self.neighbours.known(origin):
+        origin, message, meter = frame.origin, frame.message, self.meter
+        if stale and isinstance(message, Join):
+            return  # It tells of a time gone by; whoever sent it will repeat it.
+        # Asked of every frame, so the usual answer is looked up here.
+        if self._lives.get(origin.node) != origin.incarnation and not self._welcome(origin):
             return
         if self.inbox.bytes > self._backlog_bytes and self._refuses(frame):
             return
-        message, meter = frame.message, self.meter
         meter.frames_received += 1
         if hasattr(message, "packet"):
             meter.packets_received += 1
@@ -266,11 +281,11 @@ class Node:
         except Exception as e:
             self._fail(e)
 
-    def receive_stale(self, data: bytes) -> None:
-        # A Join tells of a time gone by; whoever sent it will repeat it.
-        frame = self.endpoint.receive(data)
-        if isinstance(frame, Frame) and not isinstance(frame.message, Join):
-            self._receive(data, frame)
+    def _welcome(self, origin: Origin) -> bool:
+        if origin.node == self.name:
+            self._name_taken()
+            return False
+        return self.neighbours.meet(origin)
 
     def slept(self, duration_s: float) -> None:
         self.meter.pauses += 1
@@ -391,7 +406,7 @@ class Node:
                 if tracing is not None:
                     tracing.recorder.record(effect)
                 if effect.kind is Kind.TOKEN and effect.tag == "acquire":
-                    self.meter.token(self._loop.time())
+                    self.meter.token(time.monotonic())
             elif type(effect) is Receipt:
                 self._receipt(effect)
             else:
@@ -428,33 +443,37 @@ class Node:
         self._port.socket.send(data, to)
 
     def _deliver(self, effect: Deliver) -> None:
-        self.meter.packets_delivered += 1
+        meter, payloads = self.meter, effect.payloads
+        meter.packets_delivered += 1
         if effect.packet.span.node == self.name:
-            self.meter.packets_own += 1
-        if effect.payloads:
+            meter.packets_own += 1
+        if payloads:
             assert self.view is not None, "a delivery before the first view"
             batch = Batch(effect, self.view)
-            self.meter.messages_delivered += len(effect.payloads)
-            self.meter.bytes_delivered += batch.size
-            self._arrive(batch, batch.size)
+            size = batch.size
+            meter.messages_delivered += len(payloads)
+            meter.bytes_delivered += size
+            self.inbox.put(batch, size)
+            for tap in self.taps:
+                tap(batch)
 
     def _install(self, view: View) -> None:
         self.view = view
         self.meter.views += 1
         self.narrator.install(view)
-        self._arrive(view, 0)
-        self._wake_senders()
-
-    def _arrive(self, arrival: Arrival, size: int) -> None:
-        self.inbox.put(arrival, size)
+        self.inbox.put(view)
         for tap in self.taps:
-            tap(arrival)
+            tap(view)
+        self.on_view(view)
+        self._wake_senders()
 
     def _receipt(self, effect: Receipt) -> None:
         assert effect.view is not None, "a receipt for what no view ordered"
         assert self.view is not None, "a receipt before the first view"
-        self.receipts.settle(effect.span, Position(effect.view, effect.index), self.view)
-        self._landed = effect.span.first + effect.span.count
-        self.meter.landed(self._landed, self._loop.time())
+        span = effect.span
+        if self.receipts.open:
+            self.receipts.settle(span, Position(effect.view, effect.index), self.view)
+        self._landed = span.first + span.count
+        self.meter.landed(self._landed, time.monotonic())
         if self._senders:
             self._wake_senders()

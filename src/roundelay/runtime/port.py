@@ -50,10 +50,8 @@ class Occupant(Protocol):
         """When it wants to be called at the latest, on the clock of the event loop."""
         ...
 
-    def receive(self, data: bytes) -> None: ...
-
-    def receive_stale(self, data: bytes) -> None:
-        """As `receive`, for what may have waited during a pause."""
+    def receive(self, data: bytes, *, stale: bool = False) -> None:
+        """A datagram; a `stale` one may have waited here while the process was stopped."""
         ...
 
     def slept(self, duration_s: float) -> None:
@@ -169,7 +167,7 @@ class Port:
                 if node is None:
                     self.unknown_group += 1
                 elif stale:
-                    node.receive_stale(data)
+                    node.receive(data, stale=True)
                 else:
                     node.receive(data)
         return count
@@ -192,7 +190,10 @@ class Port:
     # Stalls
 
     def _must_stall(self) -> bool:
-        return any(node.crowded() for node in self._nodes.values())
+        for node in self._nodes.values():  # noqa: SIM110  # A generator for each turn costs more.
+            if node.crowded():
+                return True
+        return False
 
     def _stall(self) -> None:
         self.stalled = True

@@ -36,28 +36,27 @@ class Receipts:
     def __init__(self) -> None:
         self.awaited = 0
         """How many tasks wait for one."""
-        self._open: dict[int, Receipt] = {}
+        self.open: dict[int, Receipt] = {}
+        """By message number."""
         self._futures: dict[int, list[asyncio.Future[None]]] = {}
         self._error: ClosedError | None = None
 
     def give(self, number: int) -> Receipt:
         """The receipt of a message that is not delivered yet."""
-        receipt = self._open.get(number)
+        receipt = self.open.get(number)
         if receipt is None:
-            receipt = self._open[number] = Receipt(number, self)
+            receipt = self.open[number] = Receipt(number, self)
         return receipt
 
     def settle(self, span: Span, first: Position, view: View) -> None:
         """These messages were delivered in a view, the first of them at this place."""
-        if not self._open:
-            return
         start, end = span.first, span.first + span.count
-        if len(self._open) < span.count:
-            numbers = [number for number in self._open if start <= number < end]
+        if len(self.open) < span.count:
+            numbers = [number for number in self.open if start <= number < end]
         else:
-            numbers = [number for number in range(start, end) if number in self._open]
+            numbers = [number for number in range(start, end) if number in self.open]
         for number in numbers:
-            receipt = self._open.pop(number)
+            receipt = self.open.pop(number)
             receipt.position = Position(first.view, first.index + number - start)
             receipt.view = view
             self._wake(number)
@@ -65,7 +64,7 @@ class Receipts:
     def fail(self, error: ClosedError) -> None:
         """No more will be delivered."""
         self._error = error
-        self._open.clear()
+        self.open.clear()
         for number in list(self._futures):
             self._wake(number)
 

@@ -20,12 +20,13 @@ class Timers:
         self.wake = loop.time() + FAR_S
         """When `alarm` is called at the latest, on the clock of the event loop."""
         self._loop = loop
+        self._clock = loop.time
         self._alarm = alarm
         self._handle: asyncio.TimerHandle | None = None
         self._deadlines: dict[str, float] = {}
 
     def set(self, timer: str, delay_s: float) -> None:
-        deadline = self._loop.time() + delay_s
+        deadline = self._clock() + delay_s
         self._deadlines[timer] = deadline
         if deadline < self.wake:
             self._call_at(deadline)
@@ -36,7 +37,7 @@ class Timers:
     def expired(self) -> Iterator[str]:
         """Those whose time has come, earliest first. Each is forgotten as it is given; what was
         done about one may cancel another, or put it off."""
-        now = self._loop.time()
+        now = self._clock()
         due = [timer for timer, deadline in self._deadlines.items() if deadline <= now]
         for timer in sorted(due, key=self._deadlines.__getitem__):
             if self._deadlines.get(timer, now + 1) <= now:
@@ -54,7 +55,7 @@ class Timers:
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
-        self.wake = self._loop.time() + FAR_S
+        self.wake = self._clock() + FAR_S
 
     def resume(self) -> None:
         if self._deadlines:

@@ -49,7 +49,8 @@ class Endpoint(Generic[M]):
             frame = decode(data, self.codec, self._origins)
         except WireError as e:
             return self._refuse(e.reason)
-        return self.admit(frame) or frame
+        refusal = self.admit(frame)
+        return frame if refusal is None else refusal
 
     def admit(self, frame: Frame[M]) -> Reason | None:
         """Take over the clock of a frame that is meant for this node, or say why it is not."""

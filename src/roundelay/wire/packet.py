@@ -1,8 +1,9 @@
 """A packet as a field: every engine's data message carries one, and recovery exchanges them."""
 
 import struct
+from functools import lru_cache
 
-from roundelay.core.ids import NODE_NAME_BYTES_MAX, Packet, Service, Span
+from roundelay.core.ids import NODE_NAME_BYTES_MAX, NodeId, Packet, Service, Span
 from roundelay.wire.frame import FRAME_BYTES_MAX
 from roundelay.wire.primitives import I64_MAX, U16_MAX, Reader, Reason, WireError, Writer
 
@@ -19,17 +20,22 @@ comes at once if they do not."""
 _FIRST_MAX = I64_MAX - U16_MAX
 
 
-def encode_packet(packet: Packet) -> bytes:
-    """The packet alone."""
+def encode_packet(packet: Packet, before: bytes = b"") -> bytes:
+    """The packet, and before it what an engine says of it."""
     node, incarnation, first, count = packet.span
     if packet.destinations is not None:
         w = Writer()
         write_packet(w, packet)
-        return w.done()
+        return before + w.done()
     body = packet.body
-    name = node.encode()
     head = _PLAIN.pack(incarnation, first, count, packet.service, 0, len(body))
-    return b"".join((_U8.pack(len(name)), name, head, body))
+    return b"".join((before, _name(node), head, body))
+
+
+@lru_cache(maxsize=MEMBERS_MAX)
+def _name(node: NodeId) -> bytes:
+    name = node.encode()
+    return _U8.pack(len(name)) + name
 
 
 def decode_packet(data: bytes, start: int) -> Packet:

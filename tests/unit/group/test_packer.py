@@ -155,6 +155,15 @@ def test_a_refused_message_takes_no_number():
     assert p.put(b"", AGREED, None) == 1
 
 
+@pytest.mark.parametrize("payload", ["text", bytearray(b"may change"), None, 5])
+def test_a_message_that_is_not_bytes_is_refused_with_or_without_others_before_it(payload):
+    packer = Packer("a", 0)
+    for number in range(2):
+        with pytest.raises(TypeError, match=f"not {type(payload).__name__}"):
+            packer.put(payload)
+        assert packer.put(b"fine") == number
+
+
 def test_a_message_of_64_megabytes_goes_through_and_a_larger_one_is_refused():
     p = Packer("a", 0, GroupConfig(packet_bytes=60_000))
     payload = bytes(range(256)) * (64 * 1024 * 4)

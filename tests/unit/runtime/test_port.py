@@ -29,11 +29,8 @@ class Occupant:
         self.pauses: list[float] = []
         self.stalls: list[float] = []
 
-    def receive(self, data: bytes) -> None:
-        self.got.append(data)
-
-    def receive_stale(self, data: bytes) -> None:
-        self.stale.append(data)
+    def receive(self, data: bytes, *, stale: bool = False) -> None:
+        (self.stale if stale else self.got).append(data)
 
     def slept(self, duration_s: float) -> None:
         self.pauses.append(duration_s)
@@ -159,9 +156,9 @@ def test_an_old_join_is_not_heard_and_anything_else_is():
             node = group._node
             assert node is not None
             join = frame("g", Join(("a", "b"), (), 4))
-            node.receive_stale(join)
+            node.receive(join, stale=True)
             assert node.meter.frames_received == 0
-            node.receive_stale(frame("g"))
+            node.receive(frame("g"), stale=True)
             assert node.meter.frames_received == 1
             node.receive(join)
             assert node.meter.frames_received == 2
