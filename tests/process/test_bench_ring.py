@@ -28,6 +28,8 @@ def test_figures_of_ours_and_of_a_peer_in_one_document(capsys):
     assert document["peer"]["name"] == "pysyncobj"
     assert document["ratio"] == document["msgs_per_s"] / document["peer"]["msgs_per_s"]
     assert document["throughput"][0]["cell"]["nodes"] == 2
+    times = {entry["system"]: entry["p50_ms"] for entry in document["latency"]}
+    assert times["bare UDP"] > 0
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from itertools import count, repeat
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self
@@ -215,13 +216,16 @@ class Group:
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Messages one by one, and views."""
         async for arrival in self.batches():
-            if isinstance(arrival, Batch):
-                for offset, payload in enumerate(arrival.payloads, 1):
-                    yield Message(payload, arrival, offset - 1)
-                    if not offset % LOOK_MESSAGES:
-                        await self._breathe()
-            else:
+            if isinstance(arrival, View):
                 yield arrival
+                continue
+            payloads = arrival.payloads
+            for first in range(0, len(payloads), LOOK_MESSAGES):
+                if first:
+                    await self._breathe()
+                some = payloads[first : first + LOOK_MESSAGES]
+                for message in map(Message, some, repeat(arrival), count(first)):
+                    yield message
 
     async def take(self, most: int = 64) -> list[Arrival]:
         """What waits, at least one arrival; none once the group is left."""

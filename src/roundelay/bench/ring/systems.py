@@ -46,6 +46,9 @@ def _corosync() -> str | None:
 
 OURS = System("roundelay", "roundelay.bench.ring.member", socket.SOCK_DGRAM, lambda: None)
 
+FLOOR = System("bare UDP", "roundelay.bench.ring.peers.bare", socket.SOCK_DGRAM, lambda: None)
+"""Orders nothing. Only times mean something: what one hop takes on this machine, at the least."""
+
 PEERS = {
     "pysyncobj": System(
         "pysyncobj", "roundelay.bench.ring.peers.pysyncobj", socket.SOCK_STREAM, _pysyncobj

@@ -86,7 +86,7 @@ def guarded(measure: Callable[[], int]) -> int:
 def _measure(cells: "Sequence[Cell]", args: argparse.Namespace) -> int:
     from roundelay.bench.ring import figures
     from roundelay.bench.ring.jobs import Cell
-    from roundelay.bench.ring.systems import OURS
+    from roundelay.bench.ring.systems import FLOOR, OURS
 
     parts = args.only or PARTS
     peers = _peers(args)
@@ -109,7 +109,7 @@ def _measure(cells: "Sequence[Cell]", args: argparse.Namespace) -> int:
                 found
                 for cell in groups
                 for found in figures.latency(
-                    [OURS, *peers], cell, PACE_PER_S, 2 * args.seconds, args.rounds, report
+                    [OURS, *peers, FLOOR], cell, PACE_PER_S, 2 * args.seconds, args.rounds, report
                 )
             ],
             out.latency,
