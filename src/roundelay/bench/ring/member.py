@@ -41,6 +41,8 @@ class Member:
         """When counting began, and what was delivered by then."""
         self._whole = False
         """Whether the view of all nodes was seen."""
+        self._suspicions = 0
+        """While the group formed: somebody was still starting."""
         self._sent = 0
         self._latencies: list[float] = []
 
@@ -58,6 +60,7 @@ class Member:
     async def _started(self) -> float:
         """Wait until all nodes are there and the leader names the time to begin; that is it."""
         await self._group.wait_for(timeout_s=FORMING_S)
+        self._suspicions = self._counters()["suspicions"]
         say(ready=True)
         start: float = await asyncio.to_thread(self._orders.wait, "start")
         await asyncio.sleep(start - time.monotonic())
@@ -211,17 +214,21 @@ class Member:
 
     def _proof(self) -> dict[str, Any]:
         """What the leader compares, and what may explain a bad figure."""
-        counters = self._group.status()["counters"]
+        counters = self._counters()
         return {
             "digest": self._ledger.digest,
             "counts": self._ledger.counts(),
             "sent": self._sent,
-            "suspicions": counters["suspicions"],
+            "suspicions": counters["suspicions"] - self._suspicions,
             "stalls": counters["stalls"],
             "packets": counters["packets_delivered"],
             "frames_sent": counters["frames_sent"],
             "peak_mb": _peak_mb(),
         }
+
+    def _counters(self) -> dict[str, int]:
+        counters: dict[str, int] = self._group.status()["counters"]
+        return counters
 
 
 def _peak_mb() -> float:
