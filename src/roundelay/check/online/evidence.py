@@ -18,10 +18,12 @@ def _demand(
     findings: Findings, tally: Tally, row: Row, entry: Entry, missing: int, says: str
 ) -> None:
     """Judge that these processes lack what they must have."""
+    if not missing and entry.memory != FORGOTTEN:
+        return
     reason = f"{findings.name(row.proc)} {says} {findings.label(entry.span)}"
     if entry.memory == FORGOTTEN:
         findings.doubt(tally, f"{reason}, which is long forgotten")
-    elif missing:
+    else:
         findings.convict(tally, f"{reason}, but {findings.names(missing)} did not", row)
 
 
