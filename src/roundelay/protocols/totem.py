@@ -162,6 +162,8 @@ class TotemEngine:
         self.claimed = 0
         """Up to here this node has claimed that all have everything."""
         self._cancelled = False
+        self._went_on = False
+        """A packet proved that the token was used after this node passed it on."""
         self._traced = self._outlet.traced
         self._successor = view.members[self.ring.successor]
         self._acquire = Record(Kind.TOKEN, view=view.id, tag="acquire")
@@ -220,9 +222,10 @@ class TotemEngine:
             self.last_sender = sender
         if not ring.store(seq, packet) or self.frozen:
             return
-        last = ring.last
-        if last is not None and seq > last.seq and self.held is None:
-            self._emit(self._arm_retransmit)  # Proof that the token went on after us.
+        if not self._went_on and ring.last is not None and seq > ring.last.seq:
+            self._went_on = True
+            if self.held is None:
+                self._emit(self._arm_retransmit)  # It reached the successor: time for the rest.
         if ring.aru > self.delivered:
             self._deliver()
 
@@ -297,6 +300,7 @@ class TotemEngine:
         self.last_sender = self.node
 
     def _send_token(self, token: Token) -> None:
+        self._went_on = False
         self._emit(Send(TokenPass(token), self.view.id, self._successor))
         self._emit(self._arm_retransmit)
 
