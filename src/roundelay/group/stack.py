@@ -17,18 +17,20 @@ class StackCodec:
     """Two codecs on one wire: membership's tags begin where engines' end."""
 
     def __init__(self, engine: Codec[Any]) -> None:
-        self._engine = engine
         self._membership = MembershipCodec()
         self.tags: Mapping[int, str] = {**engine.tags, **self._membership.tags}
+        self._encode_engine = engine.encode
+        self._decode_engine = engine.decode
 
     def encode(self, message: Any) -> tuple[int, bytes]:
         if type(message) in MESSAGES:
             return self._membership.encode(message)
-        return self._engine.encode(message)
+        return self._encode_engine(message)
 
     def decode(self, tag: int, data: bytes, start: int) -> Any:
-        codec: Codec[Any] = self._membership if tag >= FIRST_TAG else self._engine
-        return codec.decode(tag, data, start)
+        if tag >= FIRST_TAG:
+            return self._membership.decode(tag, data, start)
+        return self._decode_engine(tag, data, start)
 
 
 class Stack:

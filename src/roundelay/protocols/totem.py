@@ -115,14 +115,14 @@ class TotemCodec:
         return 3, b""
 
     def decode(self, tag: int, data: bytes, start: int) -> Message:
-        if tag == 1:
-            return TokenPass(Token.decode(data, start))
         if tag == 2:
             packet = decode_packet(data, start + _SEQ.size)
             (seq,) = _SEQ.unpack_from(data, start)
             if seq > I64_MAX:
                 raise WireError(Reason.MALFORMED, f"packet {seq} of a view")
             return Data(seq, packet)
+        if tag == 1:
+            return TokenPass(Token.decode(data, start))
         if tag != 3 or len(data) != start:
             raise WireError(Reason.MALFORMED, f"tag {tag}, {len(data) - start} bytes")
         return HoldCancel()

@@ -40,19 +40,21 @@ def _name(node: NodeId) -> bytes:
 
 def decode_packet(data: bytes, start: int) -> Packet:
     """The packet that is all of `data[start:]`, or WireError."""
-    at = start + 1
-    size = data[start] if start < len(data) else 0
     try:
-        node = data[at : at + size].decode()
-        fields = _PLAIN.unpack_from(data, at + size)
-    except (struct.error, UnicodeDecodeError):
-        fields = None
-    if fields is not None and size and size <= NODE_NAME_BYTES_MAX:
-        incarnation, first, count, service, selective, length = fields
-        at += size + _PLAIN.size
-        whole = len(data) - at == length and length <= FRAME_BYTES_MAX
-        if whole and not selective and first <= _FIRST_MAX and service < len(_SERVICES):
-            return Packet(Span(node, incarnation, first, count), _SERVICES[service], data[at:])
+        size = data[start]
+        at = start + 1 + size
+        incarnation, first, count, service, selective, length = _PLAIN.unpack_from(data, at)
+        body_at = at + _PLAIN.size
+        if (
+            0 < size <= NODE_NAME_BYTES_MAX
+            and not selective
+            and len(data) - body_at == length <= FRAME_BYTES_MAX
+            and first <= _FIRST_MAX
+        ):
+            span = Span(data[start + 1 : at].decode(), incarnation, first, count)
+            return Packet(span, _SERVICES[service], data[body_at:])
+    except (IndexError, struct.error, UnicodeDecodeError):
+        pass
     r = Reader(data, start)  # It has destinations, or makes no sense: the reader knows which.
     packet = read_packet(r)
     r.done()
