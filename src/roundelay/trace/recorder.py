@@ -29,6 +29,8 @@ Append = Callable[[Row], None]
 Keys = tuple[int | None, int | None, int | None, int | None]
 
 _NO_VIEW = (None, None, None)
+_NOTHING: tuple[object, ...] = (None,) * 10
+"""The columns from `m_src` to `level`, of rows about no message."""
 _NO_KEYS: Keys = (None, None, None, None)
 _DIGESTED = frozenset({Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER})
 _KEYED = frozenset({Kind.ORDER, Kind.CONFIRM})
@@ -66,6 +68,11 @@ class Recorder:
         self._lseq = 0
         self._cause: int | None = None
         self._view: tuple[int, int, int] | None = None
+        self._place: tuple[int | None, ...] = (None,) * 6
+        """The columns from `c_seq` to `primary`, of rows that install no view."""
+        self._token_of: ViewId | None = None
+        self._about_token = _NOTHING
+        """The same columns of token rows in that view: a ring writes many."""
         self._arrived: tuple[int | None, int | None] = (None, None)
         self.lamport = 0
         """The node's Lamport clock; the driver keeps it up to date."""
@@ -124,6 +131,7 @@ class Recorder:
         left, numbers = self._view, self._numbers
         kind = TRANSITIONAL if view.transitional else REGULAR
         self._view = (view.id.seq, numbers[view.id.rep], kind)
+        self._place = (*self._view, None, None, None)
         self._other(
             Kind.INSTALL,
             "",
@@ -148,7 +156,7 @@ class Recorder:
         """The run ended quietly, and these nodes were alive and connected."""
         self._other(Kind.END, "", members=tuple(self._numbers[node] for node in component))
 
-    # Rows are built by position.
+    # Rows are put together from runs of their columns; see `_put`.
 
     def _message(
         self,
@@ -171,143 +179,48 @@ class Recorder:
         if not count:
             return None  # Part of a large message: no message to tell of yet.
         numbers = self._numbers
+        to = None if dst is None else tuple(numbers[d] for d in dst)
         k0, k1, k2, k3 = self._keys(view, key)
-        c_seq, c_rep, c_kind = self._view or _NO_VIEW
         pkt, peer = self._arrived if kind is _RECEIVE else (None, None)
-        lseq = self._lseq
-        self._lseq = lseq + 1
-        self._append(
-            _row(
-                (
-                    kind,
-                    self._proc,
-                    self._inc,
-                    lseq,
-                    self._gseq() if self._gseq is not None else None,
-                    self._clock.now,
-                    None,
-                    self.lamport,
-                    layer,
-                    "",
-                    numbers[node],
-                    incarnation,
-                    first,
-                    service,
-                    None if dst is None else tuple(numbers[d] for d in dst),
-                    k0,
-                    k1,
-                    k2,
-                    k3,
-                    level,
-                    c_seq,
-                    c_rep,
-                    c_kind,
-                    None,
-                    None,
-                    None,
-                    digest,
-                    size,
-                    count,
-                    pkt,
-                    peer,
-                    self._cause,
-                    None,
-                )
-            )
+        return self._put(
+            kind,
+            layer,
+            "",
+            (numbers[node], incarnation, first, service, to, k0, k1, k2, k3, level),
+            (digest, size, count, pkt, peer, self._cause, None),
         )
-        return lseq
 
     def _token(self, record: Record) -> None:
-        """As `_other`; a ring that is idle otherwise writes nothing else."""
+        """A ring that is idle otherwise writes nothing else."""
         view = record.view
-        c_seq, c_rep, c_kind = self._view or _NO_VIEW
-        lseq = self._lseq
-        self._lseq = lseq + 1
-        self._append(
-            _row(
-                (
-                    _TOKEN,
-                    self._proc,
-                    self._inc,
-                    lseq,
-                    self._gseq() if self._gseq is not None else None,
-                    self._clock.now,
-                    None,
-                    self.lamport,
-                    "to",
-                    record.tag,
-                    None,
-                    None,
-                    None,
-                    None,
-                    None,
-                    None if view is None else view.seq,
-                    None if view is None else self._numbers[view.rep],
-                    None,
-                    None,
-                    None,
-                    c_seq,
-                    c_rep,
-                    c_kind,
-                    None,
-                    None,
-                    None,
-                    None,
-                    None,
-                    1,
-                    None,
-                    None,
-                    self._cause,
-                    None,
-                )
-            )
-        )
+        if view is not self._token_of:
+            keys = (None, None) if view is None else (view.seq, self._numbers[view.rep])
+            self._token_of, self._about_token = view, (*_NOTHING[:5], *keys, None, None, None)
+        rest = (None, None, 1, None, None, self._cause, None)
+        self._put(_TOKEN, "to", record.tag, self._about_token, rest)
 
     def _frame(
         self, kind: Kind, tag: str, size: int | None, pkt: int | None, peer: int | None
     ) -> int:
-        c_seq, c_rep, c_kind = self._view or _NO_VIEW
+        rest = (None, size, 1, pkt, peer, self._cause, None)
+        return self._put(kind, "net", tag, _NOTHING, rest)
+
+    def _put(
+        self,
+        kind: Kind,
+        layer: str,
+        tag: str,
+        about: tuple[object, ...],
+        rest: tuple[object, ...],
+    ) -> int:
+        """Write a row; `about` has its columns from `m_src` to `level`, `rest` those from
+        `digest` to `x`."""
         lseq = self._lseq
         self._lseq = lseq + 1
-        self._append(
-            _row(
-                (
-                    kind,
-                    self._proc,
-                    self._inc,
-                    lseq,
-                    self._gseq() if self._gseq is not None else None,
-                    self._clock.now,
-                    None,
-                    self.lamport,
-                    "net",
-                    tag,
-                    None,
-                    None,
-                    None,
-                    None,
-                    None,
-                    None,
-                    None,
-                    None,
-                    None,
-                    None,
-                    c_seq,
-                    c_rep,
-                    c_kind,
-                    None,
-                    None,
-                    None,
-                    None,
-                    size,
-                    1,
-                    pkt,
-                    peer,
-                    self._cause,
-                    None,
-                )
-            )
-        )
+        gseq = None if self._gseq is None else self._gseq()
+        now, lamport = self._clock.now, self.lamport
+        head = (kind, self._proc, self._inc, lseq, gseq, now, None, lamport, layer, tag)
+        self._append(_row(head + about + self._place + rest))
         return lseq
 
     def _other(
