@@ -44,7 +44,7 @@ FULL = Lengths(
     3,
     (5, 10, 15, 20, 25, 30, 35, 40),
     messages=10_000,
-    totem_messages=10_000,
+    totem_messages=1000,
     load_messages=10_000,
 )
 
