@@ -10,14 +10,14 @@ from typing import Any
 from unittest.mock import patch
 
 from roundelay.core.contract import Conclusion, Origin
-from roundelay.core.effects import Deliver, SetTimer
+from roundelay.core.effects import Deliver, Effect, SetTimer
 from roundelay.core.ids import Service, ViewId
 from roundelay.group import assembler, packer
 from roundelay.membership import machine, recovery, storage
 from roundelay.membership.config import CONSENSUS
 from roundelay.membership.expulsions import Expulsions
 from roundelay.membership.machine import Membership, Phase
-from roundelay.membership.messages import Commit, Entry, Join
+from roundelay.membership.messages import MESSAGES, Commit, Entry, Join
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import NOBODY, Ring, Token
 from roundelay.protocols.totem import TotemEngine
@@ -169,14 +169,15 @@ def not_frozen() -> list[Patch]:
 
 @bug("Direct packets of the old ring are still taken during recovery.")
 def old_ring_not_sealed() -> list[Patch]:
-    def on_engine(self: Membership, origin: Origin, message: Any) -> None:
-        if origin.view == self.view.id and self.phase is Phase.RECOVERY and self._engine_began:
+    def receive(self: Membership, origin: Origin, message: Any) -> list[Effect[Any]]:
+        direct = type(message) not in MESSAGES and origin.view == self.view.id
+        if direct and self.phase is Phase.RECOVERY and self._engine_began:
             self.engine.receive(origin, message)
-            return
-        original(self, origin, message)
+            return []
+        return original(self, origin, message)
 
-    original = Membership._on_engine
-    return [(Membership, "_on_engine", on_engine)]
+    original = Membership.receive
+    return [(Membership, "receive", receive)]
 
 
 @bug("Who was here in an attempt that failed is forgotten: no obligations.")

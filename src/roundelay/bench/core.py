@@ -65,6 +65,8 @@ class Figures:
     ns_per_delivery: float
     ratio: float
     """Its deliveries per second to totem's, in the same round."""
+    event_ratio: float
+    """The cost of one of its events to that of one of totem's, in the same round."""
     messages_per_packet: float
     expiries: int
     """Waits for a timer, in one run."""
@@ -190,6 +192,8 @@ def compare(engines: Sequence[str], messages: int, rounds: int, report: Report) 
 def _figures(engine: str, packing: bool, runs: list[Run], peers: list[Run]) -> Figures:
     rates = [run.deliveries / run.seconds for run in runs]
     others = [peer.deliveries / peer.seconds for peer in peers]
+    costs = [run.seconds / run.events for run in runs]
+    peer_costs = [peer.seconds / peer.events for peer in peers]
     last = runs[-1]
     return Figures(
         engine,
@@ -198,6 +202,7 @@ def _figures(engine: str, packing: bool, runs: list[Run], peers: list[Run]) -> F
         deliveries_per_s=median(rates),
         ns_per_delivery=median(1e9 / rate if rate else 0.0 for rate in rates),
         ratio=median(a / b if b else 0.0 for a, b in zip(rates, others, strict=True)),
+        event_ratio=median(a / b for a, b in zip(costs, peer_costs, strict=True)),
         messages_per_packet=last.deliveries / last.packets if last.packets else 0.0,
         expiries=last.expiries,
         complete=all(run.complete for run in runs),

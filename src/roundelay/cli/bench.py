@@ -175,9 +175,14 @@ def _core(args: argparse.Namespace) -> int:
         return 0
     print(
         f"cores of {len(core.NODES)} nodes, {core.MESSAGE_BYTES} B messages, no network;"
-        f" medians of {args.rounds} rounds"
+        f" medians of {args.rounds} rounds\n"
+        f"rate and event cost: deliveries per second and CPU time per event, next to {core.PEER}'s"
+        " in the same round"
     )
-    print("  engine      packing   events/s  deliveries/s  ns/delivery  messages/packet  totem's")
+    print(
+        "  engine      packing   events/s  deliveries/s  ns/delivery  messages/packet"
+        "    rate  event cost"
+    )
     for f in figures:
         print(_core_line(f))
     return 0
@@ -190,5 +195,5 @@ def _core_line(f: "Figures") -> str:
     waits = f"  {f.expiries} waits for a timer" if f.expiries else ""
     return (
         f"{name}{f.events_per_s:>11,.0f}{f.deliveries_per_s:>14,.0f}{f.ns_per_delivery:>13,.0f}"
-        f"{f.messages_per_packet:>17.1f}{f.ratio:>8.2f}x{waits}"
+        f"{f.messages_per_packet:>17.1f}{f.ratio:>7.2f}x{f.event_ratio:>11.2f}x{waits}"
     )

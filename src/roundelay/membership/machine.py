@@ -106,6 +106,9 @@ class Hold(StrEnum):
     SEALED = "sealed"
 
 
+_LIVE, _FROZEN, _SEALED = Hold  # Asked for with every frame, and slow to get at in an Enum.
+
+
 class Membership:
     """The membership of one node, and the engine that runs in its views."""
 
@@ -120,7 +123,7 @@ class Membership:
         self.config = config or MembershipConfig()
         self.engine = engine
         self.phase = Phase.OPERATIONAL
-        self.hold = Hold.SEALED
+        self.hold = _SEALED
         self.ring = ViewId(0, boot.node)
         self.view = View(self.ring, (boot.node,))
         self.proposal = Proposal(boot.node)
@@ -171,13 +174,13 @@ class Membership:
 
     def submit(self) -> list[Effect[Any]]:
         """Packets wait."""
-        return self._pass_on(self.engine.submit()) if self.hold is Hold.LIVE else []
+        return self._pass_on(self.engine.submit()) if self.hold is _LIVE else []
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
         if type(message) in MESSAGES:
             self._on_message(origin, message)
         elif origin.view == self.view.id and origin.node in self.view.members:
-            if self.hold is not Hold.SEALED:
+            if self.hold is not _SEALED:
                 return self._pass_on(self.engine.receive(origin, message))
         else:
             self._on_other_view(origin, message)
@@ -437,8 +440,8 @@ class Membership:
         """First rotation: freeze the engine and fill in our entry."""
         if self.waiting:
             self._begin()  # The view lasted no longer than this one input.
-        if self.hold is Hold.LIVE:
-            self.hold = Hold.FROZEN
+        if self.hold is _LIVE:
+            self.hold = _FROZEN
             self._out += map(CancelTimer, sorted(self._engine_timers))
             self._engine_timers.clear()
         summary = self.engine.freeze() if self._engine_began else b""
@@ -485,7 +488,7 @@ class Membership:
         recovery.offer(items)
         self.phase = Phase.RECOVERY
         self.recovery = recovery
-        self.hold = Hold.SEALED
+        self.hold = _SEALED
         recovery.ring.token_seq = m.token_seq + 1
         self._pass_commit(Commit(m.ring, m.token_seq + 1, m.index, m.entries))
 
@@ -615,7 +618,7 @@ class Membership:
         self._emit(SetTimer(MERGE, self.config.merge_detect_s / 2))
         if self._expulsions.any:
             self._emit(SetTimer(FORGIVE, self.config.forgive_s))
-        assert self.hold is Hold.SEALED, "installing over a view that still runs"
+        assert self.hold is _SEALED, "installing over a view that still runs"
         self.waiting = True
 
     def _note_primary(self, view: View) -> None:
@@ -646,18 +649,18 @@ class Membership:
 
     def _begin(self) -> None:
         self.waiting = False
-        self.hold = Hold.LIVE
+        self.hold = _LIVE
         self._engine_began = True
         self._out += self._pass_on(self.engine.start(self.view))
         assert self._engine_timers.isdisjoint(TIMERS), "the engine uses timers of membership"
         early, self._early = self._early, []
         for origin, message in early:
-            if self.hold is Hold.LIVE and origin.node in self.view.members:
+            if self.hold is _LIVE and origin.node in self.view.members:
                 self._out += self._pass_on(self.engine.receive(origin, message))
 
     def _pass_on(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
         """What the engine wants, except for suspicions, which are ours."""
-        live = self.hold is Hold.LIVE
+        live = self.hold is _LIVE
         suspicions: list[Suspect] = []
         for effect in effects:
             # By type, the most frequent first: this loop sees every effect of every visit.

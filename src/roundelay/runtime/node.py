@@ -48,6 +48,8 @@ from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.frame import Frame
 from roundelay.wire.primitives import Reason
 
+_TOKEN = Kind.TOKEN
+
 CROWD_PACKETS = 300
 """That wait for the application before the group is slowed down."""
 CROWD_BYTES = 4 * 1024 * 1024
@@ -405,7 +407,7 @@ class Node:
             elif type(effect) is Record:
                 if tracing is not None:
                     tracing.recorder.record(effect)
-                if effect.kind is Kind.TOKEN and effect.tag == "acquire":
+                if effect.kind is _TOKEN and effect.tag == "acquire":
                     self.meter.token(time.monotonic())
             elif type(effect) is Receipt:
                 self._receipt(effect)

@@ -474,9 +474,10 @@ class Story:
     def _cmd_state(self, arguments: list[str]) -> None:
         """What the core shows of itself: its engine's public attributes, if it has an engine."""
         core = self._host(arguments).core
-        for name, value in sorted(vars(getattr(core, "engine", core)).items()):
-            if not name.startswith("_"):
-                self._out.append(f"{name} = {_plain(value)}")
+        shown = getattr(core, "engine", core)
+        for name in sorted(getattr(shown, "__slots__", None) or vars(shown)):
+            if not name.startswith("_") and hasattr(shown, name):
+                self._out.append(f"{name} = {_plain(getattr(shown, name))}")
 
     def _cmd_stats(self, arguments: list[str]) -> None:
         exactly(0, arguments, "nothing more")

@@ -35,6 +35,7 @@ _NO_KEYS: Keys = (None, None, None, None)
 _DIGESTED = frozenset({Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER})
 _KEYED = frozenset({Kind.ORDER, Kind.CONFIRM})
 _TOKEN, _RECEIVE, _SUBMIT = Kind.TOKEN, Kind.RECEIVE, Kind.SUBMIT
+_SEND, _ARRIVE, _DELIVER = Kind.SEND, Kind.ARRIVE, Kind.DELIVER
 _row: Callable[[tuple[object, ...]], Row] = partial(tuple.__new__, Row)
 """A row from its fields in schema order, at half the price of `Row(...)`: runs write millions."""
 
@@ -88,7 +89,7 @@ class Recorder:
         pkt = None if peer is None else packet_key(peer, incarnation, packet)
         self._arrived = (pkt, peer)
         if self.net:
-            self._cause = self._frame(Kind.ARRIVE, tag, size, pkt, peer)
+            self._cause = self._frame(_ARRIVE, tag, size, pkt, peer)
 
     def expire(self, timer: str) -> None:
         """A timer ran out; the rows that follow are its doing."""
@@ -99,7 +100,7 @@ class Recorder:
     def send(self, to: NodeId | None, packet: int, tag: str, size: int) -> None:
         if self.net:
             peer = None if to is None else self._numbers.get(to)
-            self._frame(Kind.SEND, tag, size, packet_key(self._proc, self._inc, packet), peer)
+            self._frame(_SEND, tag, size, packet_key(self._proc, self._inc, packet), peer)
 
     def drop(self, reason: str, pkt: int | None = None, peer: NodeId | None = None) -> None:
         """A datagram was refused."""
@@ -108,7 +109,7 @@ class Recorder:
             self._frame(Kind.DROP, reason, None, pkt, number)
 
     def deliver(self, effect: Deliver) -> None:
-        self._message(Kind.DELIVER, "app", effect.packet, effect.view, effect.key, None)
+        self._message(_DELIVER, "app", effect.packet, effect.view, effect.key, None)
 
     def record(self, record: Record) -> None:
         """A fact that the core tells."""

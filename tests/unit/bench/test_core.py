@@ -43,8 +43,24 @@ def test_the_command_compares_with_totem(capsys):
         ("template", True),
     ]
     assert document["engines"][0]["ratio"] == 1
+    assert document["engines"][0]["event_ratio"] == 1
     assert main(["bench", "core", *arguments]) == 0
-    assert "ns/delivery" in capsys.readouterr().out
+    assert "event cost" in capsys.readouterr().out
+
+
+def test_the_cost_of_an_event_is_compared_round_by_round(monkeypatch):
+    """The machine is far slower in the second round, which must not count for more."""
+    first, second = [(1, 128), (3, 256)], [(16, 128), (32, 256)]
+    turns = iter(first * 2 + second * 2)
+
+    def measure(engine, messages, *, packing):
+        seconds, events = next(turns)
+        return core.Run(seconds, events, 50, 50, 0, complete=True)
+
+    monkeypatch.setattr(core, "measure", measure)
+    figures = core.compare(["dtp"], 1, 2, lambda done, total: None)
+    costs = {f.engine: f.event_ratio for f in figures if f.packing}
+    assert costs == {"totem": 1, "dtp": (1.5 + 1) / 2}
 
 
 def test_an_unknown_engine_is_a_sentence(capsys):

@@ -15,32 +15,30 @@ sender, on another side of a partition, takes back and sends again. See `ending`
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from math import ceil
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from roundelay.core.contract import Conclusion, Item, Origin, Outlet
-from roundelay.core.effects import (
-    CancelTimer,
-    Deliver,
-    Effect,
-    Kind,
-    Record,
-    Send,
-    SetTimer,
-    Suspect,
-)
+from roundelay.core.effects import Deliver, Effect, Kind, Record, Send, Suspect
 from roundelay.core.ids import NodeId, Service, View
 from roundelay.protocols.dtp import ending
 from roundelay.protocols.dtp.ledger import Ledger, LiteralLedger
 from roundelay.protocols.dtp.messages import NOBODY, Ack, DtpCodec, Message, Msg, Req
+from roundelay.protocols.dtp.patience import (
+    ACK,
+    DISARMING,
+    MSG,
+    REQ,
+    SILENCE,
+    WATCH,
+    Patience,
+    arming,
+)
 from roundelay.protocols.dtp.policy import Config, PinwheelConfig, Policy
-from roundelay.protocols.dtp.token import Grip, LiteralToken, Token
+from roundelay.protocols.dtp.token import HOLD, TRST, LiteralToken, Token
 
-MSG = "repeat_msg"
-ACK = "repeat_ack"
-REQ = "repeat_req"
-SILENCE = "silence"
-WATCH = "watch"
+_SAFE = Service.SAFE
+_ORIGINATE, _RECEIVE = Kind.ORIGINATE, Kind.RECEIVE
+_ORDER, _STABLE = Kind.ORDER, Kind.STABLE
 
 Out: TypeAlias = list[Effect[Message]]
 
@@ -48,6 +46,38 @@ Out: TypeAlias = list[Effect[Message]]
 class DtpEngine:
     """One member of a group whose token holder orders; which of the three, its policy says."""
 
+    # Slots: so many attributes that `start` sets are slow to get at otherwise.
+    __slots__ = (
+        "_acquired",
+        "_arm",
+        "_batch",
+        "_index",
+        "_level",
+        "_more",
+        "_out",
+        "_outlet",
+        "_patience",
+        "_released",
+        "_traced",
+        "_window",
+        "asking",
+        "claimed",
+        "config",
+        "delivered",
+        "frozen",
+        "ledger",
+        "literal",
+        "node",
+        "outstanding",
+        "policy",
+        "resilience",
+        "sender_first",
+        "silence",
+        "silent",
+        "size",
+        "token",
+        "view",
+    )
     codec = DtpCodec()
     selective = False
 
@@ -61,16 +91,7 @@ class DtpEngine:
         several = config if isinstance(config, PinwheelConfig) else None
         self._window = several.window_packets if several else 1
         self._batch = several.batch_packets if several else 1
-        self._patience = {
-            MSG: ceil(config.watch_s / config.msg_repeat_s),
-            ACK: config.attempts,
-            REQ: ceil(config.watch_s / config.req_repeat_s),
-        }
-        """Repetitions before somebody is suspected."""
-        # Effects that come again and again.
-        self._arm_msg = SetTimer(MSG, config.msg_repeat_s)
-        self._arm_ack = SetTimer(ACK, config.ack_repeat_s)
-        self._arm_silence = SetTimer(SILENCE, config.silence_s)
+        self._arm = arming(config)
 
     def start(self, view: View) -> Out:
         size, me = len(view.members), view.members.index(self.node)
@@ -95,24 +116,20 @@ class DtpEngine:
         """Whether it is over."""
         self.asking = False
         """Whether something is missing and was asked for."""
-        self._repeats = {MSG: 0, ACK: 0, REQ: 0}
-        """Repetitions in a row without an effect."""
+        self._patience = Patience(self.config)
         self._index = {member: i for i, member in enumerate(view.members)}
-        self._next_in_ring = (me + 1) % size
         self._acquired = Record(Kind.TOKEN, view=view.id, tag="acquire")
         self._released = Record(Kind.TOKEN, view=view.id, tag="release")
         self._more = True
         """Whether packets may wait in the outlet."""
+        self._traced = self._outlet.traced
         self._level = 1 if self.resilience else 2
         """Of claims: 2 as long as a member delivers what it holds at once, so that what all hold
         all have delivered."""
-        self._watched = 0
-        self._answers = False
-        """Whether the successor was heard since the token was handed to it."""
-        if self.token.grip is Grip.HOLD:
+        if self.token.grip is HOLD:
             self._out.append(self._acquired)
         if size > 1:
-            self._out.append(SetTimer(WATCH, self.config.watch_s))
+            self._out.append(self._arm[WATCH])
         self._advance()
         return self._drain()
 
@@ -125,18 +142,15 @@ class DtpEngine:
 
     def receive(self, origin: Origin, message: Message) -> Out:
         peer = self._index[origin.node]
-        match message:
-            case Msg():
-                self._on_msg(peer, message)
-            case Ack():
-                self._on_ack(peer, message)
-            case Req():
-                self._on_req(peer, message)
-            case _:
-                assert_never(message)
+        if isinstance(message, Msg):
+            self._on_msg(peer, message)
+        elif isinstance(message, Ack):
+            self._on_ack(peer, message)
+        else:
+            self._on_req(peer, message)
         if not self.frozen:
             if peer == self.token.next:
-                self._answers = True  # Of interest while in TRST.
+                self._patience.answers = True  # Of interest while in TRST.
             self._advance()
         out, self._out = self._out, []
         return out
@@ -161,17 +175,18 @@ class DtpEngine:
     # What others say
 
     def _on_msg(self, peer: int, m: Msg) -> None:
-        if m.sender >= self.size or self.view.members[m.sender] != m.packet.span.node:
+        ledger, sender = self.ledger, m.sender
+        if self._index.get(m.packet.span.node) != sender:
             return  # No member sent it.
-        self._out.append(Record(Kind.RECEIVE, m.packet, self.view.id))
-        ledger = self.ledger
-        if m.sender == ledger.me:
+        if self._traced:
+            self._out.append(Record(_RECEIVE, m.packet, self.view.id))
+        if sender == ledger.me:
             return
         if self.policy.listens:
-            ledger.note(m.sender, m.held)
-        if not ledger.store(m) and peer == m.sender and self.token.grip is Grip.HOLD:
+            ledger.note(sender, m.held)
+        if not ledger.store(m) and peer == sender and self.token.grip is HOLD:
             # Its sender does not know its number. It may have none yet, or be stable.
-            number = ledger.places.get((m.sender, m.number))
+            number = ledger.places.get((sender, m.number))
             if number is not None and not self.frozen:
                 self._send(ledger.copy(number), peer)
 
@@ -193,9 +208,9 @@ class DtpEngine:
             return
         after = token.hear(m, held)
         if after is not before:
-            if before is Grip.TRST:
-                self._out.append(CancelTimer(ACK))
-            if after is Grip.HOLD:
+            if before is TRST:
+                self._out.append(DISARMING[ACK])
+            if after is HOLD:
                 self._out.append(self._acquired)
 
     def _on_req(self, peer: int, m: Req) -> None:
@@ -204,8 +219,8 @@ class DtpEngine:
         if self.frozen:
             return
         token = self.token
-        successor = token.grip is Grip.TRST and token.next == peer
-        if successor or token.grip is Grip.HOLD:
+        successor = token.grip is TRST and token.next == peer
+        if successor or token.grip is HOLD:
             for answer in self.ledger.answers(m):
                 self._send(answer, peer)
         if successor:
@@ -217,9 +232,15 @@ class DtpEngine:
     def _advance(self) -> None:
         ledger = self.ledger
         if ledger.ready < ledger.top:
-            self._extend()
-        if self.delivered < ledger.ready or self.claimed < ledger.low:
+            own = ledger.own_ready
+            if ledger.extend() and self.asking:
+                self._patience.renew(REQ)
+            if ledger.own_ready > own:
+                self._noted_own()
+        if self.delivered < ledger.ready:
             self._deliver()
+        if self.claimed < ledger.low:
+            self._settle()
         if self._more and self.outstanding < self._window:
             self._pump()
         if ledger.ready < ledger.top:
@@ -227,59 +248,51 @@ class DtpEngine:
             return
         if self.asking:
             self.asking = False
-            self._out.append(CancelTimer(REQ))
-        if self.token.grip is Grip.HOLD:
+            self._out.append(DISARMING[REQ])
+        if self.token.grip is HOLD:
             self._use()
-
-    def _extend(self) -> None:
-        ledger = self.ledger
-        before, own = ledger.ready, ledger.own_ready
-        ledger.extend()
-        if ledger.ready > before:
-            self._repeats[REQ] = 0
-        if ledger.own_ready > own:
-            self._noted_own()
 
     def _noted_own(self) -> None:
         """Own packets have got numbers."""
         ledger = self.ledger
         self.outstanding = ledger.expected[ledger.me] - 1 - ledger.own_ready
-        self._repeats[MSG] = 0
+        self._patience.renew(MSG)
         if not self.outstanding:
-            self._out.append(CancelTimer(MSG))
+            self._out.append(DISARMING[MSG])
 
     def _deliver(self) -> None:
-        """Deliver as far as F allows; then claim and forget what all hold."""
+        """Deliver as far as F allows."""
         ledger = self.ledger
-        number = max(self.delivered, self.claimed)  # The literal rules forget what nobody had.
-        limit, low = ledger.ready, ledger.low
+        number, limit, low = self.delivered, ledger.ready, ledger.low
+        if number < self.claimed:
+            number = self.claimed  # The literal rules forget what nobody had.
         if self.resilience:
             limit = min(limit, sorted(ledger.held)[-1 - self.resilience])
         while number < limit:
             number += 1
-            uid = ledger.uid(number)
+            ack = ledger.acks[number]
+            uid = ack.uids[number - ack.last - 1]
             packet = ledger.msgs[uid].packet
             if number > low and (
-                packet.service is Service.SAFE
-                or (self.sender_first and ledger.held[uid[0]] < number)
+                packet.service is _SAFE or (self.sender_first and ledger.held[uid[0]] < number)
             ):
                 break
             self.delivered = number
             self._out.append(Deliver(packet, self.view.id, (number, 0)))
-        if self.claimed < low:
-            self._settle(low)
 
-    def _settle(self, low: int) -> None:
+    def _settle(self) -> None:
+        """Claim and forget what all hold."""
+        ledger = self.ledger
+        number, low = self.claimed, ledger.low
         assert self.literal or self.delivered >= low, "stable and not delivered"
-        out, drop, view = self._out, self.ledger.drop, self.view.id
-        for number in range(self.claimed + 1, low + 1):
-            packet = drop(number)
-            if packet is None:
-                continue  # As above.
-            if packet.service is Service.SAFE:
-                self._level = 1
-            out.append(Record(Kind.STABLE, packet.span, view, None, self._level))
         self.claimed = low
+        while number < low:
+            number += 1
+            packet = ledger.drop(number)
+            if self._traced and packet is not None:  # As above.
+                if packet.service is _SAFE:
+                    self._level = 1
+                self._out.append(Record(_STABLE, packet.span, self.view.id, None, self._level))
 
     def _pump(self) -> None:
         """Send what waits, as far as the window allows."""
@@ -290,20 +303,21 @@ class DtpEngine:
                 self._more = False
                 return
             msg = Msg(me, ledger.expected[me], ledger.held[me], packet)
-            self._out.append(Record(Kind.ORIGINATE, packet, self.view.id))
+            if self._traced:
+                self._out.append(Record(_ORIGINATE, packet, self.view.id))
             if self.size > 1:
                 self._send(msg)
                 if not self.outstanding:
-                    self._repeats[MSG] = 0
-                    self._out.append(self._arm_msg)
+                    self._patience.renew(MSG)
+                    self._out.append(self._arm[MSG])
             self.outstanding += 1
             ledger.store(msg)
 
     def _use(self) -> None:
         """The token is here, and nothing is missing."""
-        while self.token.grip is Grip.HOLD and self.ledger.waiting:
+        while self.token.grip is HOLD and self.ledger.waiting:
             self._order()
-        if self.token.grip is Grip.HOLD and self.size > 1:
+        if self.token.grip is HOLD and self.size > 1:
             self._keep_silence()
 
     def _order(self) -> None:
@@ -312,12 +326,15 @@ class DtpEngine:
         uids = tuple(islice(ledger.waiting, self._batch))
         own = ledger.own_ready
         ack = ledger.order(uids, self._choose())
-        for number, uid in enumerate(uids, ack.last - len(uids) + 1):
-            span = ledger.msgs[uid].packet.span
-            self._out.append(Record(Kind.ORDER, span, self.view.id, (number, 0), level=1))
+        if self._traced:
+            for number, uid in enumerate(uids, ack.last - len(uids) + 1):
+                span = ledger.msgs[uid].packet.span
+                self._out.append(Record(_ORDER, span, self.view.id, (number, 0), 1))
         if ledger.own_ready > own:
             self._noted_own()
         self._deliver()
+        if self.claimed < ledger.low:
+            self._settle()
         self._hand_on(ack)
         if self._more:
             self._pump()
@@ -328,36 +345,37 @@ class DtpEngine:
             self._hand_on(Ack(self.ledger.me, (), self.ledger.top, self._choose()))
         elif not self.silence or self.literal:
             self.silence = True
-            self._out.append(self._arm_silence)
+            self._out.append(self._arm[SILENCE])
 
     def _choose(self) -> int:
+        ledger = self.ledger
         if self.size == 1:
-            return self.ledger.me
-        return self._next_in_ring if self.policy.rotates else self.ledger.least()
+            return ledger.me
+        return ledger.next if self.policy.rotates else ledger.least()
 
     def _hand_on(self, ack: Ack) -> None:
         if self.size == 1:
             return
         if self.silence and not self.silent:
-            self._out.append(CancelTimer(SILENCE))
+            self._out.append(DISARMING[SILENCE])
         self.silence = self.silent = False
-        self._repeats[ACK] = 0
-        self._answers = False
+        self._patience.renew(ACK)
+        self._patience.answers = False
         self._out.append(self._released)
         self._send(self.token.pass_on(ack))
-        self._out.append(self._arm_ack)
+        self._out.append(self._arm[ACK])
 
     # What takes too long
 
     def _ask(self) -> None:
         if not self.asking:
             self.asking = True
-            self._repeats[REQ] = 0
+            self._patience.renew(REQ)
             self._send_req()
 
     def _send_req(self) -> None:
         self._send(self.ledger.request())
-        self._out.append(SetTimer(REQ, self.config.req_repeat_s))
+        self._out.append(self._arm[REQ])
 
     def _repeat_req(self) -> None:
         self._send_req()
@@ -367,29 +385,27 @@ class DtpEngine:
         ledger = self.ledger
         for number in range(ledger.own_ready + 1, ledger.expected[ledger.me]):
             self._send(ledger.msgs[ledger.me, number])
-        self._out.append(self._arm_msg)
+        self._out.append(self._arm[MSG])
         self._count(MSG, (), "nobody orders what was sent")
 
     def _repeat_ack(self) -> None:
         sent = self.token.sent
         assert sent is not None, "no token was handed on"
         self._send(sent)
-        self._out.append(self._arm_ack)
-        reason = "it fails to receive" if self._answers else "it does not take the token"
+        self._out.append(self._arm[ACK])
+        reason = "it fails to receive" if self._patience.answers else "it does not take the token"
         self._count(ACK, (self.view.members[sent.next],), reason)
 
     def _count(self, timer: str, members: tuple[NodeId, ...], reason: str) -> None:
         """One more repetition; after some, somebody is suspected."""
-        self._repeats[timer] += 1
-        if self._repeats[timer] % self._patience[timer] == 0:
+        if self._patience.ends(timer):
             self._out.append(Suspect(members, reason))
 
     def _look_for_the_token(self) -> None:
         """It is repeated by whoever handed it on, unless that one is gone too."""
-        if self.token.hop == self._watched:
+        if self._patience.misses(self.token.hop):
             self._out.append(Suspect((), "the token is lost"))
-        self._watched = self.token.hop
-        self._out.append(SetTimer(WATCH, self.config.watch_s))
+        self._out.append(self._arm[WATCH])
 
     # The end of a view
 

@@ -16,6 +16,8 @@ class Ledger:
 
     def __init__(self, members: int, me: int, room: int) -> None:
         self.me = me
+        self.next = (me + 1) % members
+        """The member after this one in the ring."""
         self.held = [0] * members
         """By member: it is known to hold everything up to this number. It never shrinks."""
         self.low = 0
@@ -58,16 +60,17 @@ class Ledger:
     def store(self, m: Msg) -> bool:
         """Take in a packet. False if it is a copy, or further ahead than may be."""
         sender, number = uid = m.sender, m.number
-        due = self.expected[sender]
-        if number < due or uid in self.msgs or number > due + self._room:
+        msgs, due = self.msgs, self.expected[sender]
+        if number < due or uid in msgs or number > due + self._room:
             return False
-        self.msgs[uid] = m
+        msgs[uid] = m
         if number == due:
-            while uid in self.msgs:
+            while uid in msgs:
                 if uid not in self.places:
                     self.waiting[uid] = None
-                uid = sender, uid[1] + 1
-            self.expected[sender] = uid[1]
+                number += 1
+                uid = sender, number
+            self.expected[sender] = number
         return True
 
     def learn(self, ack: Ack) -> bool:
@@ -86,28 +89,38 @@ class Ledger:
                 self.waiting.pop(uid, None)
         return True
 
-    def extend(self) -> None:
-        """See how far everything is here now, and hold it."""
-        self.ready = self._whole()
-        self.note(self.me, self.ready)
+    def extend(self) -> bool:
+        """See how far everything is here now, and hold it. Whether that is further than before."""
+        before, number = self.ready, self._whole()
+        self.ready = number
+        self.note(self.me, number)
+        return number > before
 
     def _whole(self) -> int:
-        number, acks, msgs = self.ready, self.acks, self.msgs
+        number, acks, msgs, me = self.ready, self.acks, self.msgs, self.me
         while (ack := acks.get(number + 1)) is not None:
             uid = ack.uids[number - ack.last]
             if uid not in msgs:
                 break
             number += 1
-            if uid[0] == self.me:
+            if uid[0] == me:
                 self.own_ready = uid[1]
         return number
 
     def order(self, uids: tuple[Uid, ...], next_: int) -> Ack:
         """Give packets that are here the next numbers; nothing may be missing."""
-        assert self.ready == self.top, "ordering with something missing"
-        ack = Ack(self.me, uids, self.top + len(uids), next_)
-        self.learn(ack)
-        self.extend()
+        number, me = self.top, self.me
+        assert self.ready == number, "ordering with something missing"
+        ack = Ack(me, uids, number + len(uids), next_)
+        for uid in uids:
+            number += 1
+            self.acks[number] = ack
+            self.places[uid] = number
+            del self.waiting[uid]
+            if uid[0] == me:
+                self.own_ready = uid[1]
+        self.ready = self.top = number
+        self.note(me, number)
         return ack
 
     def uid(self, number: int) -> Uid:
@@ -120,11 +133,14 @@ class Ledger:
         return self.msgs[self.uid(number)].packet
 
     def drop(self, number: int) -> Packet | None:
-        """Forget a stable number, and what it was given to."""
-        ack = self.acks.pop(number)
+        """Forget a stable number and what it was given to, which was here or nowhere."""
+        ack = self.acks.pop(number, None)
+        if ack is None:
+            return None
         uid = ack.uids[number - ack.last - 1]
-        del self.places[uid]
-        return self.msgs.pop(uid).packet
+        self.places.pop(uid, None)
+        msg = self.msgs.pop(uid, None)
+        return None if msg is None else msg.packet
 
     def request(self) -> Req:
         """Ask for what is missing."""
@@ -163,7 +179,8 @@ class LiteralLedger(Ledger):
     """As the paper has it: who hears of a number says that it holds it, with the packet or
     without; and a copy of an acknowledgment hands on the token as the first one did."""
 
-    def extend(self) -> None:
+    def extend(self) -> bool:
+        before = self.ready
         while self.ready < self.low and self.ready + 1 not in self.acks:
             self.ready += 1  # All are said to hold it, and nobody kept it.
         self.ready = self._whole()
@@ -171,15 +188,7 @@ class LiteralLedger(Ledger):
         while number + 1 in self.acks:
             number += 1
         self.note(self.me, number)
-
-    def drop(self, number: int) -> Packet | None:
-        if number not in self.acks:
-            return None
-        uid = self.uid(number)
-        del self.acks[number]
-        self.places.pop(uid, None)
-        msg = self.msgs.pop(uid, None)
-        return None if msg is None else msg.packet
+        return self.ready > before
 
     def copy(self, number: int) -> Ack:
         ack = self.acks[number]

@@ -7,7 +7,7 @@ from typing import TypeAlias, assert_never
 
 from roundelay.core.ids import Packet
 from roundelay.core.value import value
-from roundelay.wire.packet import read_packet, write_packet
+from roundelay.wire.packet import decode_packet, encode_packet
 from roundelay.wire.primitives import I64_MAX, U16_MAX, Reader, Reason, WireError, Writer
 
 Uid: TypeAlias = tuple[int, int]
@@ -86,12 +86,11 @@ class DtpCodec:
     tags: Mapping[int, str] = {1: "MSG", 2: "ACK", 3: "REQ"}
 
     def encode(self, message: Message) -> tuple[int, bytes]:
+        if isinstance(message, Msg):
+            head = _MSG.pack(message.sender, message.number, message.held)
+            return 1, encode_packet(message.packet, head)
         w = Writer()
         match message:
-            case Msg():
-                w.fields(_MSG, message.sender, message.number, message.held)
-                write_packet(w, message.packet)
-                return 1, w.done()
             case Ack():
                 count = len(message.uids)
                 w.fields(_ACK, message.holder, message.last, message.next, message.hop, count)
@@ -111,13 +110,14 @@ class DtpCodec:
                 assert_never(message)
 
     def decode(self, tag: int, data: bytes, start: int) -> Message:
+        if tag == 1:
+            packet = decode_packet(data, start + _MSG.size)  # Which refuses what is too short.
+            sender, number, held = _MSG.unpack_from(data, start)
+            _in_range(number and number <= I64_MAX and held <= I64_MAX)
+            return Msg(sender, number, held, packet)
         r = Reader(data, start)
-        message: Message
+        message: Ack | Req
         match tag:
-            case 1:
-                sender, number, held = r.fields(_MSG)
-                _in_range(number and number <= I64_MAX and held <= I64_MAX)
-                message = Msg(sender, number, held, read_packet(r))
             case 2:
                 holder, last, next_, hop, count = r.fields(_ACK)
                 _in_range(count <= min(last, BATCH_MAX) and last <= I64_MAX and hop <= I64_MAX)

@@ -76,3 +76,8 @@ class PinwheelConfig(Config):
         Config.__post_init__(self)
         if self.window_packets < 1 or not 1 <= self.batch_packets <= BATCH_MAX:
             raise ValueError(f"window_packets is 1 at least, batch_packets 1 to {BATCH_MAX}")
+        if self.batch_packets > self.buffer_packets:
+            raise ValueError(
+                f"batch_packets={self.batch_packets} is more than buffer_packets="
+                f"{self.buffer_packets}: nobody could take in such a batch"
+            )

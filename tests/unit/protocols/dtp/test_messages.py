@@ -1,0 +1,74 @@
+"""What the DTP family says on the wire, and what may be set."""
+
+import pytest
+
+from roundelay.group.engines import engine_factory
+from roundelay.membership.config import TIMERS
+from roundelay.protocols.dtp import patience
+from roundelay.protocols.dtp.messages import BATCH_MAX, Ack, DtpCodec, Req
+from roundelay.protocols.dtp.policy import Config
+from roundelay.wire.primitives import WireError
+
+from .member import msg
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        msg(2, 7, 3),
+        Ack(1, (), 0, 2, 1),
+        Ack(1, ((2, 7), (0, 1)), 9, 2, 4),
+        Ack(1, ((2, 7),), 9),
+        Req(4, ((1, 2), (0, 9)), (5, 6)),
+    ],
+)
+def test_messages_survive_the_wire(message):
+    codec = DtpCodec()
+    tag, data = codec.encode(message)
+    assert codec.decode(tag, b"xx" + data, 2) == message
+    assert str(message)
+    for end in range(len(data)):
+        with pytest.raises(WireError):
+            codec.decode(tag, data[:end], 0)
+    with pytest.raises(WireError):
+        codec.decode(tag, data + b"x", 0)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [msg(1, 0), Ack(1, ((0, 1), (0, 2)), 1, 2, 3), Ack(0, ((0, 0),), 1), Req(0, ((0, 0),), ())],
+)
+def test_numbers_that_nobody_gives_out_are_refused(message):
+    codec = DtpCodec()
+    with pytest.raises(WireError):
+        codec.decode(*codec.encode(message), 0)
+    with pytest.raises(WireError):
+        codec.decode(9, b"", 0)
+
+
+def test_timers_are_not_those_of_membership():
+    names = set(patience.arming(Config()))
+    assert len(names) == 5
+    assert not names & TIMERS
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"rules": "link"}, "there are no rules 'link'; choose one of safe, paper"),
+        ({"resilience": "-1"}, "resilience=-1; it is a number of nodes"),
+        ({"attempts": "0"}, "1 at least"),
+        ({"batch_packets": str(BATCH_MAX + 1)}, f"batch_packets 1 to {BATCH_MAX}"),
+        ({"window_packets": "0"}, "window_packets is 1 at least"),
+        ({"buffer_packets": "255"}, "batch_packets=256 is more than buffer_packets=255"),
+    ],
+)
+def test_settings_that_make_no_sense_are_a_sentence(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        engine_factory("pinwheel", options)
+
+
+def test_windows_and_batches_are_pinwheels_alone():
+    for name in ("dtp", "cm"):
+        with pytest.raises(ValueError, match="has no option 'window_packets'"):
+            engine_factory(name, {"window_packets": "2"})
