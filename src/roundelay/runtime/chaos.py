@@ -141,10 +141,11 @@ class Relay:
     def _read(self, link: tuple[NodeId, NodeId], sock: UdpSocket) -> None:
         for _ in range(TURN_DATAGRAMS):
             try:
-                data = sock.recv(65_535)
+                datagrams = sock.receive()
             except OSError:
                 return
-            self._carry(link, sock, data)
+            for data in datagrams:
+                self._carry(link, sock, data)
 
     def _carry(self, link: tuple[NodeId, NodeId], sock: UdpSocket, data: bytes) -> None:
         faults, chance = self.faults, self._random.random

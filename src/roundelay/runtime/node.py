@@ -392,7 +392,8 @@ class Node:
         )
 
     def _run(self, effects: list[Effect[Any]]) -> None:
-        tracing = self._tracing
+        tracing, socket = self._tracing, self._port.socket
+        burst: list[bytes] = []  # For everybody: it may leave with one call.
         for effect in effects:
             # By type, the most frequent first: every packet has some.
             if type(effect) is Deliver:
@@ -403,7 +404,14 @@ class Node:
             elif type(effect) is SetTimer:
                 self._timers.set(effect.timer, effect.delay_s)
             elif type(effect) is Send:
-                self._send(effect)
+                data = self._encode(effect)
+                if effect.to is None:
+                    burst.append(data)
+                    continue
+                if burst:
+                    socket.send_all(burst, self._everybody)
+                    burst = []
+                socket.send(data, self._addresses.get(effect.to, ()))
             elif type(effect) is Record:
                 if tracing is not None:
                     tracing.recorder.record(effect)
@@ -413,6 +421,8 @@ class Node:
                 self._receipt(effect)
             else:
                 self._run_rare(effect)
+        if burst:
+            socket.send_all(burst, self._everybody)
 
     def _run_rare(self, effect: Effect[Any]) -> None:
         tracing = self._tracing
@@ -436,13 +446,12 @@ class Node:
             case _:
                 assert_never(effect)
 
-    def _send(self, effect: Send[Any]) -> None:
+    def _encode(self, effect: Send[Any]) -> bytes:
         tag, data = self.endpoint.encode(effect.message, effect.view)
         if self._tracing is not None:
             self._tracing.send(effect.to, tag, len(data), self.endpoint)
         self.meter.frames_sent += 1
-        to = self._everybody if effect.to is None else self._addresses.get(effect.to, ())
-        self._port.socket.send(data, to)
+        return data
 
     def _deliver(self, effect: Deliver) -> None:
         meter, payloads = self.meter, effect.payloads

@@ -20,7 +20,7 @@ time asleep does not count for timers, or others would be suspected for this nod
 
 import asyncio
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from roundelay.transport.address import Address, SocketAddress
@@ -28,12 +28,11 @@ from roundelay.transport.udp import MulticastListener, UdpSocket
 from roundelay.wire.frame import group_of
 
 TURN_DATAGRAMS = 64
-"""Read in one turn of the event loop."""
+"""Read in one turn of the event loop, and what came together with the last of them."""
 POLL_DATAGRAMS = 16
 """Read between two deliveries to the application."""
 WAKE_DATAGRAMS = 16_384
 """Read after a pause: more than a receive buffer holds."""
-DATAGRAM_BYTES_MAX = 65_535
 
 
 class Occupant(Protocol):
@@ -93,9 +92,9 @@ class Port:
         self._nodes: dict[bytes, Occupant] = {}
         self._only: Occupant | None = None
         """The one node, if there is just one: it is given everything."""
-        self._sources: list[Callable[[int], bytes]] = [self.socket.recv]
+        self._sources: list[Callable[[], Sequence[bytes]]] = [self.socket.receive]
         if self._listener is not None:
-            self._sources.insert(0, self._listener.recv)  # Data before the token.
+            self._sources.insert(0, self._listener.receive)  # Data before the token.
         self._stall_end: asyncio.TimerHandle | None = None
         self._stalled_at = 0.0
         self._reading = False
@@ -153,24 +152,28 @@ class Port:
 
     def _read(self, limit: int, *, stale: bool = False) -> int:
         """Hand over what waits; returns how many datagrams that were."""
-        count = 0
-        for recv in self._sources:
-            for _ in range(limit):
+        total = 0
+        for receive in self._sources:
+            count = 0
+            while count < limit:
                 try:
-                    data = recv(DATAGRAM_BYTES_MAX)
+                    datagrams = receive()
                 except BlockingIOError:
                     break
                 except OSError:
-                    continue  # What an earlier datagram met with, told to us late.
-                count += 1
-                node = self._only or self._nodes.get(group_of(data))
-                if node is None:
-                    self.unknown_group += 1
-                elif stale:
-                    node.receive(data, stale=True)
-                else:
-                    node.receive(data)
-        return count
+                    count += 1  # What an earlier datagram met with, told to us late.
+                    continue
+                count += len(datagrams)
+                for data in datagrams:
+                    node = self._only or self._nodes.get(group_of(data))
+                    if node is None:
+                        self.unknown_group += 1
+                    elif stale:
+                        node.receive(data, stale=True)
+                    else:
+                        node.receive(data)
+            total += count
+        return total
 
     # Pauses
 

@@ -1,20 +1,26 @@
 """UDP sockets that never block: what cannot leave or does not come is lost, as datagrams may be.
 
 A node has one socket of its own, for unicast. Where a group uses IP multicast, a second one hears
-what is sent to all. Whoever reads one waits with the event loop and then calls `recv` until it
-raises BlockingIOError.
+what is sent to all. Whoever reads one waits with the event loop and then calls `receive` until it
+raises BlockingIOError. Where the system can, datagrams that belong together leave and arrive with
+one call.
 """
 
 import contextlib
 import errno
 import socket
 import struct
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 
+from roundelay.transport import segments
 from roundelay.transport.address import Address, AddressError, SocketAddress, resolve
 
 RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024
 """Asked for; what the system gave is in `receive_buffer`."""
+
+DATAGRAM_BYTES_MAX = 65_535
+"""Longer than any that can come."""
 
 _KERNEL_BYTES = ((1472, 2304), (7800, 8704), (16_000, 17_408), (32_000, 36_864))
 """What the kernel charges a datagram of up to so many bytes to a receive buffer, on Linux."""
@@ -35,13 +41,47 @@ class UdpSocket:
         self.address: SocketAddress = self._socket.getsockname()
         self.receive_buffer = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
         """Bytes that the system set aside, its own overhead included."""
-        self.recv: Callable[[int], bytes] = self._socket.recv
-        """One datagram, or BlockingIOError."""
+        self._coalesced = _coalesces(self._socket)
+        """Whether many datagrams may arrive with one call ..."""
+        self.in_runs = self._coalesced
+        """... and leave."""
         self.lost_sends = 0
         """Datagrams that the system did not take."""
 
     def fileno(self) -> int:
         return self._socket.fileno()
+
+    def receive(self) -> Sequence[bytes]:
+        """Datagrams that came together, one at least; BlockingIOError if there is none."""
+        if not self._coalesced:
+            return (self._socket.recv(DATAGRAM_BYTES_MAX),)
+        data, control, _, _ = self._socket.recvmsg(DATAGRAM_BYTES_MAX, segments.CONTROL_BYTES)
+        return segments.split(data, control) if control else (data,)
+
+    def send_all(self, datagrams: Sequence[bytes], addresses: Sequence[SocketAddress]) -> None:
+        """These datagrams, in order, to each of these."""
+        if not self.in_runs or len(datagrams) == 1:
+            for data in datagrams:
+                self.send(data, addresses)
+            return
+        for run in segments.runs(datagrams):
+            if len(run) == 1:
+                self.send(run[0], addresses)
+            else:
+                self._send_run(run, addresses)
+
+    def _send_run(self, run: Sequence[bytes], addresses: Sequence[SocketAddress]) -> None:
+        data, control = (b"".join(run),), segments.control(run)
+        for address in addresses:
+            try:
+                self._socket.sendmsg(data, control, 0, address)
+            except OSError as e:
+                if e.errno not in segments.UNSUPPORTED:
+                    self.lost_sends += len(run)
+                    continue
+                self.in_runs = False  # Not on this way; one by one it still goes.
+                for datagram in run:
+                    self.send(datagram, (address,))
 
     def send(self, data: bytes, addresses: Sequence[SocketAddress]) -> None:
         """The same datagram to each of these."""
@@ -84,8 +124,10 @@ class MulticastListener:
                 f"cannot listen to multicast at {group} ({e.strerror}); choose an address in "
                 "239.0.0.0/8 and bind the node to an interface that carries multicast"
             ) from None
-        self.recv: Callable[[int], bytes] = self._socket.recv
-        """One datagram, or BlockingIOError."""
+
+    def receive(self) -> Sequence[bytes]:
+        """As UdpSocket's."""
+        return (self._socket.recv(DATAGRAM_BYTES_MAX),)
 
     def _join(self, interface: SocketAddress) -> None:
         if self._socket.family == socket.AF_INET:
@@ -119,6 +161,17 @@ def _open(family: int) -> socket.socket:
         with contextlib.suppress(OSError):  # Where it is refused, the default serves.
             sock.setsockopt(socket.SOL_SOCKET, option, RECEIVE_BUFFER_BYTES)
     return sock
+
+
+def _coalesces(sock: socket.socket) -> bool:
+    """Ask the system to hand over datagrams that came together as one; whether it does."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        sock.setsockopt(socket.IPPROTO_UDP, segments.UDP_GRO, 1)
+    except OSError:
+        return False  # An old kernel.
+    return True
 
 
 def _why_not(bind: Address, error: OSError) -> str:

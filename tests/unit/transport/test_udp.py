@@ -1,5 +1,8 @@
 """Sockets that never block."""
 
+import contextlib
+import errno
+
 import pytest
 
 from roundelay.transport.address import Address, AddressError
@@ -19,9 +22,63 @@ def sockets():
 def test_a_datagram_goes_from_one_to_the_other(sockets):
     a, b = sockets
     a.send(b"hello", (b.address,))
-    assert b.recv(100) == b"hello"
+    assert b.receive() == (b"hello",)
     with pytest.raises(BlockingIOError):
-        b.recv(100)
+        b.receive()
+
+
+def received(sock):
+    datagrams = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            datagrams += sock.receive()
+    return datagrams
+
+
+MANY = [bytes([i]) * size for i, size in enumerate([1300] * 100 + [7, 7, 1300, 900, 60_000, 1, 2])]
+"""More than one run holds; smaller ones, that end a run; one that is a run of its own."""
+
+
+def test_many_datagrams_arrive_one_by_one_and_in_order(sockets):
+    a, b = sockets
+    a.send_all(MANY, (b.address,))
+    assert received(b) == MANY
+    assert a.lost_sends == 0
+
+
+@pytest.mark.parametrize("told", [errno.EINVAL, errno.EIO, errno.EMSGSIZE])
+def test_where_the_system_cannot_send_runs_they_go_one_by_one(sockets, told, monkeypatch):
+    a, b = sockets
+    a.in_runs = True
+    monkeypatch.setattr(a, "_socket", Refusing(a._socket, told))
+    a.send_all(MANY, (b.address,))
+    assert received(b) == MANY
+    assert not a.in_runs
+    assert a.lost_sends == 0
+
+
+def test_a_run_that_finds_no_room_is_lost_as_datagrams_are(sockets, monkeypatch):
+    a, b = sockets
+    a.in_runs = True
+    monkeypatch.setattr(a, "_socket", Refusing(a._socket, errno.ENOBUFS))
+    a.send_all([b"x"] * 5, (b.address, b.address))
+    assert received(b) == []
+    assert a.in_runs
+    assert a.lost_sends == 10
+
+
+class Refusing:
+    """A socket that does not take runs."""
+
+    def __init__(self, sock, told):
+        self._sock = sock
+        self._told = told
+
+    def sendmsg(self, *words):
+        raise OSError(self._told, "no")
+
+    def __getattr__(self, name):
+        return getattr(self._sock, name)
 
 
 def test_what_cannot_be_sent_is_counted_and_nothing_else(sockets):
@@ -50,7 +107,7 @@ def test_multicast_reaches_every_listener():
     group = Address("239.77.12.5", sender.address[1])
     listeners = [MulticastListener(group, sender.address, sender.family) for _ in range(2)]
     sender.send(b"to all", (listeners[0].address,))
-    assert [listener.recv(100) for listener in listeners] == [b"to all", b"to all"]
+    assert [listener.receive() for listener in listeners] == [(b"to all",), (b"to all",)]
     sender.close()
     for listener in listeners:
         listener.close()

@@ -78,7 +78,7 @@ class Member:
     def _waiting(self) -> Iterator[bytes]:
         while True:
             try:
-                yield self._socket.recv(65_535)
+                yield from self._socket.receive()
             except BlockingIOError:
                 return
 
