@@ -15,12 +15,13 @@ from roundelay.trace.writer import Format, Writer
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     pytest.importorskip("pyspark")
-    from roundelay.pipeline import session
+    from roundelay.pipeline import scratch, session
 
     spark = session.start("local[2]", memory="1g", short=True)
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     yield spark
     session.stop(spark)
+    scratch.clear()  # A worker of a test run may end without its last rites.
 
 
 def write(

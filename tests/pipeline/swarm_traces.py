@@ -24,7 +24,32 @@ def verdicts(report: Report) -> Verdicts:
 def simulate(engine: str, static: bool, seed: int, home: str) -> tuple[str, Verdicts]:
     """Run a seed, keep its trace, judge it; runs in a process of its own."""
     run = f"{engine}-{'static' if static else 'views'}-{seed}"
-    text = scenario(seed, engine, static=static)
+    return _play(run, scenario(seed, engine, static=static), home)
+
+
+CLEAN = """engine {engine}
+network lan latency=100us
+nodes a b c d
+run 60ms
+load messages=60 rate=500/s size=10 safe=30%
+run 300ms
+{change}
+load messages=60 rate=500/s size=10 safe=30%
+end after=8s
+----
+"""
+"""A run on which nothing is lost, and in views one node that crashes and comes back."""
+
+
+def clean(engine: str, static: bool, home: str) -> tuple[str, Verdicts]:
+    """Run without losses, keep the trace, judge it."""
+    run = f"clean-{engine}-{'static' if static else 'views'}"
+    change = "run 1ms" if static else "crash d\nrun 500ms\nrestart d\nrun 500ms"
+    name = f"{engine} static" if static else engine
+    return _play(run, CLEAN.format(engine=name, change=change), home)
+
+
+def _play(run: str, text: str, home: str) -> tuple[str, Verdicts]:
     story = Story()
     for block in parse(text):
         story.play(block)

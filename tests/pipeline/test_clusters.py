@@ -2,14 +2,17 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 from tests.pipeline.cluster import LIMIT_S, lose_an_executor
+from tests.pipeline.connect_server import try_all
 
 from .conftest import write_text
 
@@ -70,18 +73,56 @@ def test_a_standalone_cluster_loses_an_executor_in_mid_job(tmp_path):
     assert "violated" in {verdict for verdicts in found.values() for verdict in verdicts}
 
 
-def test_a_session_on_one_machine_leaves_nothing_on_standard_error(tmp_path):
-    """Neither Spark's log nor the last words of its workers."""
+def test_a_connect_server_does_all_of_it(tmp_path):
+    """Ingest, check and measure, though the server has never heard of us."""
+    pytest.importorskip("grpc", reason="Spark Connect needs: pip install 'pyspark[connect]'")
+    write_text(tmp_path / "in" / "fine", FINE, "fine", protocol="template")
+    write_text(tmp_path / "in" / "wrong", WRONG, "wrong", protocol="template")
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        violated, measured = pool.submit(try_all, str(tmp_path)).result(LIMIT_S * 2)
+    assert not violated["fine"]
+    assert "O5" in violated["wrong"]
+    assert measured == {"fine", "wrong"}
+
+
+@pytest.fixture
+def check_here(tmp_path):
+    """A check on one machine, in a process with a temporary directory of its own."""
     write_text(tmp_path / "in", FINE, "fine", protocol="template")
-    done = subprocess.run(
-        [sys.executable, "-m", "roundelay", "check", "in", "--master", "local[2]", "--json"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stderr.splitlines() if not line.startswith("checking: ")]
-    assert not lines
-    assert done.stdout.startswith("{")
+    (tmp_path / "temporary").mkdir()
+
+    def start() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "roundelay", "check", "in", "--master", "local[2]", "--json"],
+            cwd=tmp_path,
+            env=os.environ | {"TMPDIR": str(tmp_path / "temporary")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+def test_a_session_on_one_machine_leaves_nothing_behind(check_here, tmp_path):
+    """Neither on standard error, where Spark has its log and its workers their last words, nor
+    in the temporary directory."""
+    with check_here() as process:
+        out, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0, err
+    assert not [line for line in err.splitlines() if not line.startswith("checking: ")]
+    assert out.startswith("{")
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_a_session_that_is_told_to_end_leaves_nothing_behind(check_here, tmp_path):
+    with check_here() as process:
+        deadline = time.monotonic() + LIMIT_S
+        while not list((tmp_path / "temporary").glob("roundelay-spark-*")):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.terminate()
+        process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert not list((tmp_path / "temporary").iterdir())

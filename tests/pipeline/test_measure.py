@@ -1,6 +1,7 @@
 """Measures of runs whose figures are known beforehand."""
 
 import csv
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -91,3 +92,25 @@ def test_runs_are_told_apart(spark, tmp_path):
     lines = measure(spark, table, tmp_path / "out")
     most = {line.run: line.max for line in lines if line.measure == "delivery"}
     assert most == {"known": 30.0, "slow": 60.0}
+
+
+def test_what_a_view_leaves_behind_is_let_go(spark, tmp_path):
+    """p and q hold a message that nobody claims stable: q until it crashes, p until its next
+    regular view."""
+    rows = [row for row in trace() if row.kind != "stable"]
+    write(tmp_path / "in", RUN, renumbered(rows))
+    table = ingest(spark, [tmp_path / "in"], tmp_path / "out").table
+    measure(spark, table, tmp_path / "out")
+    held = spark.read.parquet(str(tmp_path / "out" / "occupancy")).orderBy("t_ns").collect()
+    assert [row["messages"] for row in held if row["proc"] == 0] == [2, 1]
+    assert [row["messages"] for row in held if row["proc"] == 1] == [2, 0]
+
+
+def renumbered(rows: list[Row]) -> list[Row]:
+    """Without a gap in what each node wrote."""
+    counts: Counter[tuple[int, int]] = Counter()
+    found = []
+    for row in rows:
+        found.append(row._replace(lseq=counts[row.proc, row.inc]))
+        counts[row.proc, row.inc] += 1
+    return found

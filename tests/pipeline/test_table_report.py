@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 
+import pytest
 from tests.report.made import made_trace
 
 from roundelay.check.verdict import Validity
@@ -39,3 +41,30 @@ def test_a_table_shows_verdicts_measures_views_and_a_witness(spark, tmp_path):
     kinds = [plot["kind"] for plot in json.loads(found[1])]
     assert kinds.count("timeline") == 1
     assert "lines" in kinds
+
+
+@pytest.fixture(scope="module")
+def checked(spark, tmp_path_factory):
+    """A table with verdicts."""
+    home = tmp_path_factory.mktemp("checked")
+    made_trace(home / "traces", "template")
+    done = ingest(spark, [home / "traces"], home / "table")
+    write_verdicts(check(spark, done.table), home / "table" / VERDICTS)
+    return home / "table"
+
+
+FILES = ("table.json", VERDICTS, "part=*/_part.json", "part=*/*/*/*.parquet")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_broken_table_is_left_out_with_a_sentence(checked, tmp_path, file):
+    """Whatever of it is damaged; what else is there is shown."""
+    made_trace(tmp_path / "good", "totem")
+    shutil.copytree(checked, tmp_path / "table")
+    for path in (tmp_path / "table").glob(file):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    written = write_report(tmp_path, tmp_path / "report.html")
+    assert len(written.skipped) == 1
+    page = (tmp_path / "report.html").read_text()
+    assert "Left out: " in page
+    assert "Traces, 1 of 1" in page

@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 from roundelay.core.effects import Kind
 from roundelay.pipeline.arrow import EVENT_FIELDS, to_arrays
 from roundelay.pipeline.certify import certify
-from roundelay.pipeline.facts import BLOCK_KEYS
 from roundelay.pipeline.session import open_session
+from roundelay.pipeline.spans import BLOCK_KEYS
 from roundelay.pipeline.table import Part, Table
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import REGULAR, TRANSITIONAL, Row
@@ -174,8 +174,9 @@ def _batches(
 
 
 def _deliveries(node: int, shift: int, view: tuple[int, int, int], place: Any) -> Any:
-    """Deliveries number `place` of the run: senders take turns of irregular length."""
-    sender = (place // 7) % (NODES - 1)
+    """Deliveries number `place` of the run: senders take turns, seven messages each."""
+    turn, number = np.divmod(place, 7)
+    round_, sender = np.divmod(turn, NODES - 1)
     ring = FIRST if view[2] == TRANSITIONAL else view
     lseq = place + shift
     known: dict[str, Any] = {
@@ -187,7 +188,7 @@ def _deliveries(node: int, shift: int, view: tuple[int, int, int], place: Any) -
         "lam": lseq,
         "m_src": sender,
         "m_inc": 0,
-        "m_seq": place,
+        "m_seq": round_ * 7 + number,
         "svc": 2,
         "k0": ring[0],
         "k1": ring[1],

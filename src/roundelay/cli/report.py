@@ -39,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
             "files": written.files,
             "claims": {str(outcome): count for outcome, count in written.claims.items()},
             "verdicts": {str(verdict): count for verdict, count in written.verdicts.items()},
+            "skipped": written.skipped,
         }
         print(json.dumps(document, indent=2))
         return 0
@@ -46,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
         if counts:
             told = ", ".join(f"{count} {name}" for name, count in counts.items())
             print(f"{what}: {told}")
+    for reason in written.skipped:
+        print(f"left out: {reason}")
     if written.files:
         print(f"files:  {len(written.files)} in {written.path.with_name(written.path.stem)}-files")
     print(f"report: {written.path} (open it in a browser)")

@@ -15,13 +15,17 @@ from pyspark.sql import functions as F  # noqa: N812
 from roundelay.core.effects import Kind
 from roundelay.pipeline.facts import gather
 from roundelay.pipeline.slices import block_number
-from roundelay.pipeline.stitch import Edges, Fact, Stitched, conclude_keys, stitch
+from roundelay.pipeline.stitch import Edges, Stitched, conclude_keys, stitch
 from roundelay.pipeline.table import Table
+from roundelay.pipeline.views import Fact, Key, View
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _DDL = "run string, stitched binary"
+
+Lasts = list[tuple[View, int, Key]]
+"""How far nodes got in views or rings."""
 
 
 def certify(spark: "SparkSession", table: Table) -> dict[str, Stitched]:
@@ -31,7 +35,7 @@ def certify(spark: "SparkSession", table: Table) -> dict[str, Stitched]:
     open_ = {run: one for run, one in runs.items() if one.edges}
     found = _edges(table.events(spark), open_) if open_ else {}
     for run, one in runs.items():
-        if one.edges or one.classes:
+        if "O4" in one.proved:
             conclude_keys(one, found.get(run, Edges()))
     return runs
 
@@ -54,20 +58,25 @@ def _edges(events: "DataFrame", runs: dict[str, Stitched]) -> dict[str, Edges]:
         found = {run: Edges() for run in runs}
         for row in _by_message(rows).collect():
             edges = found[row["run"]]
-            edges.owners.append((tuple(row["owners"]), row["messages"]))
+            edges.owners.append((tuple(row["ring"]), tuple(row["owners"]), row["messages"]))
             edges.torn_messages += row["torn"]
         for row in _by_key(rows).collect():
             found[row["run"]].keys = row["keys"]
             found[row["run"]].torn_keys = row["torn"]
-        for row in _skipped(rows, runs).collect():
+        in_views = {run: one.lasts for run, one in runs.items()}
+        for row in _skipped(rows, "view", in_views).collect():
             found[row["run"]].skipped = row["skipped"]
+        in_rings = {run: one.ring_lasts or [] for run, one in runs.items()}
+        for row in _skipped(rows, "ring", in_rings).collect():
+            found[row["run"]].ring_skipped = row["skipped"]
         return found
     finally:
         rows.unpersist()
 
 
 def _edge_rows(events: "DataFrame", runs: dict[str, Stitched]) -> "DataFrame":
-    """One row per message: run, proc, view, message, key."""
+    """One row per message: run, proc, view, ring, message, key."""
+    static = [run for run, one in runs.items() if all(not view for view, _, _ in one.lasts)]
     blocks = [(run, *block) for run, one in runs.items() for block in one.edges]
     wanted = events.sparkSession.createDataFrame(
         blocks, "run string, k0 bigint, k1 bigint, block bigint"
@@ -75,28 +84,38 @@ def _edge_rows(events: "DataFrame", runs: dict[str, Stitched]) -> "DataFrame":
     offset = F.explode(F.sequence(F.lit(0), F.col("count") - 1)).alias("i")
     message = F.struct("m_src", "m_inc", (F.col("m_seq") + F.col("i")).alias("m_seq"))
     key = F.struct("k0", "k1", "k2", (F.col("k3") + F.col("i")).alias("k3"))
+    nowhere = F.array().cast("array<bigint>")
+    view = F.when(F.col("run").isin(static), nowhere).otherwise(_list("c_seq", "c_rep", "c_kind"))
     return (
         events.where(F.col("kind") == Kind.DELIVER.value)
         .withColumn("block", block_number())
         .join(F.broadcast(wanted), ["run", "k0", "k1", "block"])
         .select("*", offset)
-        .select("run", "proc", _view().alias("view"), message.alias("message"), key.alias("key"))
+        .select(
+            "run",
+            "proc",
+            view.alias("view"),
+            _list("k0", "k1").alias("ring"),
+            message.alias("message"),
+            key.alias("key"),
+        )
     )
 
 
-def _view() -> "Column":
-    return F.array(*(F.col(name).cast("bigint") for name in ("c_seq", "c_rep", "c_kind")))
+def _list(*names: str) -> "Column":
+    return F.array(*(F.col(name).cast("bigint") for name in names))
 
 
 def _by_message(rows: "DataFrame") -> "DataFrame":
-    """By run and who has them: messages, and how many of them have two keys."""
+    """By run, ring and who has them: messages, and how many of them have two keys."""
     return (
         rows.groupBy("run", "message")
         .agg(
             (F.min("key") != F.max("key")).alias("torn"),
             F.sort_array(F.collect_set("proc")).alias("owners"),
+            F.min("ring").alias("ring"),
         )
-        .groupBy("run", "owners")
+        .groupBy("run", "ring", "owners")
         .agg(F.count("*").alias("messages"), F.count_if("torn").alias("torn"))
     )
 
@@ -111,34 +130,27 @@ def _by_key(rows: "DataFrame") -> "DataFrame":
     )
 
 
-def _skipped(rows: "DataFrame", runs: dict[str, Stitched]) -> "DataFrame":
-    """By run: keys in a view that somebody lacks there who went further."""
-    static = {run for run, one in runs.items() if all(not view for view, _, _ in one.lasts)}
-    lasts = rows.sparkSession.createDataFrame(
-        list(_listed(runs)),
-        "run string, view array<bigint>, lasts array<struct<proc: smallint, key: struct<"
+def _skipped(rows: "DataFrame", where: str, lasts: dict[str, Lasts]) -> "DataFrame":
+    """By run: keys in a view, or a ring, that somebody lacks there who went further."""
+    listed = rows.sparkSession.createDataFrame(
+        list(_listed(lasts)),
+        f"run string, {where} array<bigint>, lasts array<struct<proc: smallint, key: struct<"
         "k0: bigint, k1: bigint, k2: bigint, k3: bigint>>>",
     )
-    groups = rows.sparkSession.createDataFrame(
-        [(run, run in static) for run in runs], "run string, static boolean"
-    )
-    nowhere = F.array().cast("array<bigint>")
     lacking = F.expr("exists(lasts, x -> x.key > key and not array_contains(owners, x.proc))")
     return (
-        rows.join(F.broadcast(groups), "run")
-        .withColumn("view", F.when(F.col("static"), nowhere).otherwise(F.col("view")))
-        .groupBy("run", "view", "key")
+        rows.groupBy("run", where, "key")
         .agg(F.collect_set("proc").alias("owners"))
-        .join(F.broadcast(lasts), ["run", "view"])
+        .join(F.broadcast(listed), ["run", where])
         .groupBy("run")
         .agg(F.count_if(lacking).alias("skipped"))
     )
 
 
-def _listed(runs: dict[str, Stitched]) -> Iterable[tuple[Any, ...]]:
-    for run, one in runs.items():
-        views: dict[tuple[int, ...], list[Any]] = {}
-        for view, proc, key in one.lasts:
-            views.setdefault(view, []).append((proc, key))
-        for view, lasts in views.items():
-            yield run, list(view), lasts
+def _listed(lasts: dict[str, Lasts]) -> Iterable[tuple[Any, ...]]:
+    for run, lines in lasts.items():
+        places: dict[View, list[Any]] = {}
+        for place, proc, key in lines:
+            places.setdefault(place, []).append((proc, key))
+        for place, reached in places.items():
+            yield run, list(place), reached

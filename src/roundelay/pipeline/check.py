@@ -4,6 +4,7 @@ facts         one pass over the table: a few numbers for every batch of rows    
 writers       is the trace all there                                            `writers`
 certificates  what the numbers prove of deliveries                              `certify`
 slices        everything else, judged in parts by the local properties          `slices`
+joins         two properties of runs too large for one piece                    `joined`
 conclusions   what counts, given the others                                     `check.judge`
 """
 
@@ -16,12 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F  # noqa: N812
 
-from roundelay.check import Profile, Report, Validity, Verdict
+from roundelay.check import PROPERTIES, Profile, Report, Validity, Verdict
 from roundelay.check.judge import conclude, resolve
 from roundelay.core.effects import Kind
-from roundelay.pipeline import slices, writers
+from roundelay.pipeline import joined, slices, writers
+from roundelay.pipeline.causes import Implied
 from roundelay.pipeline.certify import certify
 from roundelay.pipeline.errors import PipelineError
+from roundelay.pipeline.plan import ALL_ROWS_MAX, SLICE_ROWS, SUSPECT, Plan, skipped_layers
 from roundelay.pipeline.stitch import Stitched
 from roundelay.pipeline.table import Table
 from roundelay.trace.manifest import Manifest
@@ -54,19 +57,25 @@ def check(
     table: Table,
     *,
     held: "Held | Callable[[Manifest | None], Held]" = None,
-    slice_rows: int = slices.SLICE_ROWS,
+    slice_rows: int = SLICE_ROWS,
+    whole_rows: int = ALL_ROWS_MAX,
     progress: Progress | None = None,
 ) -> list[RunReport]:
-    """Judge every run of a table."""
+    """Judge every run of a table. A run of at most `whole_rows` rows about messages is judged in
+    one piece where it has to be."""
     tell = progress or (lambda done, total: None)
     events = table.events(spark)
     stitched = certify(spark, table)
     tell(1, STEPS)
     traits = _traits(events)
     tell(2, STEPS)
-    cases = [_case(table, run, stitched.get(run, Stitched()), traits, held) for run in table.runs]
+    cases = [
+        _case(table, run, stitched.get(run, Stitched()), traits, held, whole_rows)
+        for run in table.runs
+    ]
     plans = [plan for case in cases if (plan := case.plan()) is not None]
     judged = _judge(spark, events, plans, slice_rows)
+    judged |= _joined(events, cases)
     tell(3, STEPS)
     return [case.report(judged) for case in cases]
 
@@ -74,8 +83,29 @@ def check(
 Judged = dict[tuple[str, str], Verdict]
 
 
+def _joined(events: "DataFrame", cases: Sequence["_Case"]) -> Judged:
+    """Of runs too large for one piece, what a join proves."""
+    claiming = [
+        case.run
+        for case in cases
+        if case.asks("S5") and case.stitched.placed and "D2" in case.proved
+    ]
+    assigning = [case.run for case in cases if case.asks("K4") and case.total]
+    proved = {
+        **{(run, "S5"): n for run, n in joined.stable_prefix(events, claiming).items()},
+        **{(run, "K4"): n for run, n in joined.caught_up(events, assigning).items()},
+    }
+    return {at: _holds(at[1], instances) for at, instances in proved.items()}
+
+
+def _holds(name: str, instances: int) -> Verdict:
+    if not instances:
+        return Verdict(name, Validity.VACUOUS, reason="its premise never occurred")
+    return Verdict(name, Validity.OK, instances)
+
+
 def _judge(
-    spark: "SparkSession", events: "DataFrame", plans: Sequence[slices.Plan], slice_rows: int
+    spark: "SparkSession", events: "DataFrame", plans: Sequence[Plan], slice_rows: int
 ) -> Judged:
     if not plans:
         return {}
@@ -101,10 +131,14 @@ class _Traits:
     layers: tuple[str, ...]
     processes: tuple[int, ...]
     claims: bool
+    token_rows: int
+    rings: bool
+    """Whether all of these name the ring of the token."""
 
 
 def _traits(events: "DataFrame") -> dict[str, _Traits]:
     """One pass, which keeps a few words of every run."""
+    token = F.col("kind") == Kind.TOKEN.value
     above = F.col("m_src").isNotNull() & (F.col("kind") != Kind.SUBMIT.value)
     named = F.concat(
         F.array("proc"),
@@ -114,6 +148,8 @@ def _traits(events: "DataFrame") -> dict[str, _Traits]:
     few = events.groupBy("run", "proc", "members", "dst").agg(
         F.collect_set(F.when(above, F.col("layer"))).alias("layers"),
         F.count_if(F.col("kind") == Kind.STABLE.value).alias("claims"),
+        F.count_if(token).alias("tokens"),
+        F.count_if(token & F.col("k0").isNull()).alias("unnamed"),
     )
     found = (
         few.withColumn("named", named)
@@ -121,7 +157,7 @@ def _traits(events: "DataFrame") -> dict[str, _Traits]:
         .agg(
             F.array_distinct(F.flatten(F.collect_list("layers"))).alias("layers"),
             F.array_distinct(F.flatten(F.collect_set("named"))).alias("named"),
-            F.sum("claims").alias("claims"),
+            *(F.sum(name).alias(name) for name in ("claims", "tokens", "unnamed")),
         )
     )
     return {
@@ -129,6 +165,8 @@ def _traits(events: "DataFrame") -> dict[str, _Traits]:
             tuple(sorted(row["layers"])),
             tuple(sorted(set(row["named"]) - {WORLD})),
             row["claims"] > 0,
+            row["tokens"],
+            not row["unnamed"],
         )
         for row in found.collect()
     }
@@ -144,6 +182,7 @@ class _Case:
     problems: list[str]
     stitched: Stitched
     traits: _Traits | None
+    whole_rows: int
 
     @property
     def total(self) -> bool:
@@ -155,28 +194,55 @@ class _Case:
 
     @property
     def proved(self) -> dict[str, int]:
-        """By property, how often its premise occurred; the deliveries of a table prove nothing
-        where they are of two layers."""
-        one_layer = self.traits is not None and len(set(self.traits.layers) - {"net"}) <= 1
-        return self.stitched.proved if one_layer else {}
+        """By property, how often its premise occurred."""
+        return self.stitched.proved if self._one_layer else {}
 
-    def plan(self) -> slices.Plan | None:
+    @property
+    def _one_layer(self) -> bool:
+        """Whether the run is judged by all its rows; else the facts, which are about all of them,
+        prove nothing."""
+        if self.traits is None:
+            return False
+        skipped = skipped_layers(self.traits.layers, self.profile.layer)
+        return skipped.isdisjoint(self.traits.layers)
+
+    @property
+    def _large(self) -> bool:
+        return self.message_rows > self.whole_rows
+
+    def asks(self, name: str) -> bool:
+        """Whether a property is asked for that is too much for one piece here."""
+        asked = any(entry.property == name for entry in self.profile.entries)
+        return asked and self._large and self._one_layer
+
+    @property
+    def _implied(self) -> list[Implied]:
+        """What may be concluded without judging it. A run that fits into one piece is judged."""
+        return self.stitched.implied if self._large and self._one_layer else []
+
+    def plan(self) -> Plan | None:
         """What is still open, if anything."""
         names = [e.property for e in self.profile.entries if e.property != "T1"]
         names += [name for name in self.profile.envelope if name not in names]
+        needs = [need for one in self._implied for need in one.needs if one.property in names]
+        names += [name for name in dict.fromkeys(needs) if name not in names and name in PROPERTIES]
         names = [name for name in names if name not in self.proved]
         if self.traits is None or not names:
             return None
-        return slices.Plan(
+        return Plan(
             self.run,
             self.manifest,
             tuple(names),
             self.profile.layer,
             self.message_rows,
+            self.traits.token_rows,
+            1 + max((log.last_place for log in self.stitched.logs), default=0),
             self.total,
             self.traits.layers,
             self._processes,
             self.traits.claims,
+            self.traits.rings,
+            self.whole_rows,
             tuple(self.stitched.suspects),
         )
 
@@ -189,19 +255,24 @@ class _Case:
     @property
     def _parted(self) -> frozenset[str]:
         """Properties that were judged on suspects alone, which can convict and not acquit."""
-        large = self.message_rows > slices.ALL_ROWS_MAX
-        return slices.SUSPECT if large else frozenset()
+        return SUSPECT if self._large else frozenset()
+
+    def _concluded(self, judged: Judged) -> dict[str, int]:
+        """What is proved, and what follows from that and from what was judged."""
+        holds = dict(self.proved)
+        for name, instances, needs in self._implied:
+            if all(need in holds or _fine(judged.get((self.run, need))) for need in needs):
+                holds.setdefault(name, instances)
+        return holds
 
     def report(self, judged: Judged) -> RunReport:
-        proved = self.proved
+        proved = self._concluded(judged)
 
         def verdict(name: str) -> Verdict:
             if name == "T1":
                 return writers.gap_free(self.stitched.logs, self.manifest)
             if name in proved:
-                if not proved[name]:
-                    return Verdict(name, Validity.VACUOUS, reason="its premise never occurred")
-                return Verdict(name, Validity.OK, proved[name])
+                return _holds(name, proved[name])
             found = judged.get((self.run, name))
             if found is not None and not (name in self._parted and _innocent(found)):
                 return found
@@ -209,7 +280,7 @@ class _Case:
                 return Verdict(name, Validity.VACUOUS, reason="its premise never occurred")
             reason = (
                 f"the run has {self.message_rows:,} rows about messages, and {name} can be judged "
-                f"in one piece only, up to {slices.ALL_ROWS_MAX:,}"
+                f"in one piece only, up to {self.whole_rows:,}"
             )
             return Verdict(name, Validity.INCONCLUSIVE, reason=reason)
 
@@ -223,12 +294,17 @@ def _innocent(verdict: Verdict) -> bool:
     return verdict.validity is not Validity.VIOLATED
 
 
+def _fine(verdict: Verdict | None) -> bool:
+    return verdict is not None and verdict.validity in (Validity.OK, Validity.VACUOUS)
+
+
 def _case(
     table: Table,
     run: str,
     stitched: Stitched,
     traits: dict[str, _Traits],
     held: "Held | Callable[[Manifest | None], Held]",
+    whole_rows: int,
 ) -> _Case:
     manifest = table.manifests.get(run)
     total = not any(log.unplaced for log in stitched.logs)
@@ -240,7 +316,7 @@ def _case(
         profile = resolve(held(manifest) if callable(held) else held, manifest)
     except ValueError as e:
         raise PipelineError(f"run {run}: {e} with --profile or --properties") from None
-    return _Case(run, manifest, profile, problems, stitched, traits.get(run))
+    return _Case(run, manifest, profile, problems, stitched, traits.get(run), whole_rows)
 
 
 def write_verdicts(reports: Sequence[RunReport], path: Path) -> None:

@@ -270,27 +270,40 @@ def fairness(events: "DataFrame") -> "DataFrame":
 
 
 def occupancy(events: "DataFrame") -> "DataFrame":
-    """run, proc, t_ns, messages: how many messages a node held at that moment."""
+    """run, proc, t_ns, messages: how many messages a node held at that moment.
+
+    A node lets go of a message when it knows that all have it, and of all messages of a view when
+    it goes on to the next regular one, or crashes.
+    """
     held = F.col("kind").isin(Kind.ORIGINATE.value, Kind.RECEIVE.value, Kind.DELIVER.value)
     claim = _kind(Kind.STABLE) & (F.coalesce("level", F.lit(1)) == 1)
     spans = events.groupBy("run").agg(F.min("t_ns").alias("start"), F.max("t_ns").alias("end"))
+    entered = _kind(Kind.INSTALL) & (F.col("c_kind") == REGULAR)
+    releases = (
+        events.where(entered | _kind(Kind.CRASH))
+        .groupBy("run", "proc", "inc")
+        .agg(F.collect_list(F.struct("lseq", "t_ns")).alias("releases"))
+    )
     rows = events.where(held | claim).select(
-        *MESSAGE, "kind", "proc", "t_ns", "count", "k3", "level", *_UNUSED
+        *MESSAGE, "kind", "proc", "inc", "lseq", "t_ns", "count", "k3", "level", *_UNUSED
     )
     marks = (
         expanded(rows)
-        .groupBy(*MESSAGE, "proc")
+        .groupBy(*MESSAGE, "proc", "inc")
         .agg(
-            F.min(F.when(held, F.col("t_ns"))).alias("since"),
-            F.min(F.when(claim, F.col("t_ns"))).alias("until"),
+            F.min(F.when(held, F.struct("lseq", "t_ns"))).alias("since"),
+            F.min(F.when(claim, F.col("t_ns"))).alias("claimed"),
         )
         .where("since is not null")
+        .join(F.broadcast(releases), ["run", "proc", "inc"], "left")
+        .withColumn("released", F.expr("array_min(filter(releases, x -> x.lseq > since.lseq))"))
+        .withColumn("until", F.least("claimed", "released.t_ns"))
         .select(
             "run",
             "proc",
             F.explode(
                 F.array(
-                    F.struct(F.col("since").alias("t_ns"), F.lit(1).alias("change")),
+                    F.struct(F.col("since.t_ns").alias("t_ns"), F.lit(1).alias("change")),
                     F.struct(F.col("until").alias("t_ns"), F.lit(-1).alias("change")),
                 )
             ).alias("mark"),

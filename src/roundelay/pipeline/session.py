@@ -12,6 +12,7 @@ import os
 import re
 import socket
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,7 +23,7 @@ from urllib.parse import urlsplit
 import roundelay
 from roundelay.pipeline.errors import PipelineError, plain
 from roundelay.pipeline.java import provide_java
-from roundelay.pipeline.scratch import scratch
+from roundelay.pipeline.scratch import orderly_end, scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,9 @@ DEFAULT_MASTER = "local[*]"
 
 MEMORY_VARIABLE = "ROUNDELAY_SPARK_MEMORY"
 """Environment variable: memory of the driver, as 4g."""
+
+_REMOTE = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE")
+"""Environment variables by which Spark knows that its session is elsewhere."""
 
 REACH_S = 5.0
 """How long a master may take to answer."""
@@ -52,13 +56,14 @@ def open_session(
     master: str = DEFAULT_MASTER, *, memory: str = "", short: bool = False
 ) -> "Iterator[SparkSession]":
     """A session for one command, stopped at its end; what Spark throws becomes a PipelineError."""
-    spark = start(master, memory=memory, short=short)
-    try:
-        yield spark
-    except _spark_errors() as e:
-        raise plain(e) from None
-    finally:
-        stop(spark)
+    with orderly_end():
+        spark = start(master, memory=memory, short=short)
+        try:
+            yield spark
+        except _spark_errors() as e:
+            raise plain(e) from None
+        finally:
+            stop(spark)
 
 
 def start(master: str = DEFAULT_MASTER, *, memory: str = "", short: bool = False) -> "SparkSession":
@@ -94,6 +99,8 @@ def stop(spark: "SparkSession") -> None:
     """End a session and the Java process behind it, so that the next one starts afresh."""
     with suppress(Exception):  # A cluster that died needs no stopping.
         spark.stop()
+    for name in _REMOTE:
+        os.environ.pop(name, None)
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -185,7 +192,7 @@ def _classic(master: str, kind: str, memory: str, short: bool) -> "SparkSession"
 def _own_stderr() -> Iterator[None]:
     """Java is started with an error output of its own: what its Python workers say when they are
     stopped is no news for a user."""
-    with (scratch("stderr") / "java.log").open("wb") as log:
+    with tempfile.TemporaryFile(prefix="roundelay-java-") as log:
         kept = os.dup(2)
         os.dup2(log.fileno(), 2)
         try:
@@ -208,14 +215,16 @@ def _threads(master: str) -> int:
 
 def _connect(master: str) -> "SparkSession":
     try:
-        from pyspark.sql.connect.session import SparkSession as ConnectSession
+        import pyspark.sql.connect.session  # noqa: F401
     except ImportError:
         raise PipelineError(
             "Spark Connect needs more packages; install them with: pip install 'pyspark[connect]'"
         ) from None
-    spark = ConnectSession.builder.remote(master).appName("roundelay").getOrCreate()
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.remote(master).appName("roundelay").getOrCreate()
     spark.range(1).count()
-    return spark  # type: ignore[return-value]
+    return spark
 
 
 def _ship(spark: "SparkSession") -> None:

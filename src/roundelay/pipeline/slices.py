@@ -9,6 +9,8 @@ property means the same thing here and there.
     all     a run that fits into one slice, or what cannot be split
     m0 ...  messages, by a hash of their identity; rows that cover several are expanded
     p0 ...  packets: rows as they are, by the first message and the number of them
+    k0 ...  assignments and confirmations of keys, by a hash of the key
+    t0 ...  the token, by stretches of the total order; each begins with who held it last
     s       of a run too large for one piece, the messages in suspect blocks of keys: what fewer
             messages break, all of them break, so this can convict, though not acquit
     views   the skeleton alone
@@ -17,7 +19,8 @@ property means the same thing here and there.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,47 +31,23 @@ from pyspark.sql import functions as F  # noqa: N812
 from roundelay.check import PROPERTIES, Validity, Verdict, read_model
 from roundelay.core.effects import Kind
 from roundelay.pipeline.arrow import to_rows
-from roundelay.pipeline.facts import BLOCK_KEYS
+from roundelay.pipeline.plan import COMMON, FRAMES, SLICE_ROWS, TOKENS, TWO_LAYERS, Plan
+from roundelay.pipeline.spans import BLOCK_KEYS
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import COLUMNS, MESSAGE_KINDS, Row
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-SLICE_ROWS = 40_000
-"""Rows about messages in a slice, about. A slice costs a task some fifty megabytes."""
+SPLIT = ("m", "p", "k", "t")
+"""Slices of which there are several."""
 
-ALL_ROWS_MAX = 1_500_000
-"""The largest run that is judged in one piece where a property cannot be split."""
-
-VIEWS = frozenset({"M1", "M2", "M4", "M5", "M6", "M7", "M8", "M9", "M10", "L2", "L3", "E4"})
-"""About views and crashes alone."""
-
-MESSAGES = frozenset(
-    {
-        *("T3", "T4", "M3", "D1", "D2", "D3", "D4s", "D4e", "D4t", "D5", "D6", "D7", "D8", "D8u"),
-        *("D9", "D10", "O3f", "S1", "S1d", "S2", "S3", "S4", "S6", "K2", "N3", "L1", "L4", "L6"),
-        *("L7", "E3"),
-    }
-)
-"""About one message at a time."""
-
-PACKETS = frozenset({"D11", "E6"})
-"""About one row at a time and the one it goes back to."""
-
-LIFE = frozenset({"T2"})
-
-SUSPECT = frozenset({"O1", "O3i", "O4", "O5", "O5p", "O6"})
-"""Broken by a run if broken by the deliveries of some of its messages."""
-
-COMMON = frozenset({"D7", "E3"})
-"""Properties of `MESSAGES` whose premise is in the skeleton: every slice counts the same ones."""
-
-FRAMES = frozenset({"E2"})
-"""Properties that look at frames."""
-
-TWO_LAYERS = frozenset({"L5", "E5"})
-"""Properties that look at the layer below as well."""
+IDENTITY = {
+    "m": ("m_src", "m_inc", "m_seq"),
+    "p": ("m_src", "m_inc", "m_seq", "count"),
+    "k": ("k0", "k1", "k2", "k3"),
+}
+"""What the rows of a slice have in common, by kind of slice."""
 
 SKELETON = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.END, Kind.FAULT, Kind.SUSPECT)
 NET = (Kind.SEND, Kind.ARRIVE, Kind.DROP, Kind.EXPIRE)
@@ -77,59 +56,6 @@ VERDICT_DDL = (
     "run string, slice string, property string, validity string, instances bigint, reason string, "
     "at bigint, witness string"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is to be judged of one run, and what its rows are like."""
-
-    run: str
-    manifest: Manifest | None
-    names: tuple[str, ...]
-    """Properties that are open."""
-    layer: str
-    """The layer that its profile speaks of."""
-    message_rows: int
-    total: bool
-    layers: tuple[str, ...]
-    """Of rows about messages."""
-    processes: tuple[int, ...]
-    claims: bool
-    """Whether there is any claim of stability."""
-    suspects: tuple[tuple[int, int, int], ...] = ()
-    """Blocks of keys in which something may be wrong."""
-
-    @property
-    def too_large(self) -> frozenset[str]:
-        """Properties that need the whole run in one place, where that is too much."""
-        if self.message_rows <= ALL_ROWS_MAX:
-            return frozenset()
-        return frozenset(self.names) - VIEWS - MESSAGES - PACKETS - LIFE
-
-    def slices(self, slice_rows: int) -> dict[str, list[str]]:
-        """The slices to make, with the properties to be judged in each."""
-        names = set(self.names)
-        made: dict[str, list[str]] = {}
-
-        def put(slice_: str, chosen: frozenset[str] | set[str]) -> None:
-            found = [name for name in self.names if name in names and name in chosen]
-            if found:
-                made[slice_] = made.get(slice_, []) + found
-                names.difference_update(found)
-
-        put("life", LIFE)
-        small = self.message_rows <= slice_rows
-        # Without a total order, what happened before what is known from the frames of the run.
-        whole = not self.total and self.message_rows <= ALL_ROWS_MAX
-        if not (small or whole):
-            put("views", VIEWS)
-            put("m", MESSAGES)
-            put("p", PACKETS)
-        if not self.too_large:
-            put("all", names)
-        elif self.suspects:
-            put("s", SUSPECT)
-        return made
 
 
 def judge(
@@ -141,21 +67,26 @@ def judge(
     """Verdicts on slices, as `VERDICT_DDL` has them; to be put together by `together`."""
     orders = [order for plan in plans for order in _orders(plan, slice_rows)]
     sliced = spark.createDataFrame(
-        orders, "run string, slice string, pieces int, frames boolean, skip array<string>"
+        orders,
+        "run string, slice string, pieces int, places bigint, dropped array<string>, "
+        "skip array<string>",
     )
     sliced = F.broadcast(sliced)
     rows = events.select("run", *COLUMNS)
-    parts = [
-        _everything(rows, sliced),
-        _lives(rows, sliced),
-        _pieces(expanded(rows), sliced, "m", ("m_src", "m_inc", "m_seq")),
-        _pieces(rows, sliced, "p", ("m_src", "m_inc", "m_seq", "count")),
-        _suspected(spark, rows, sliced, plans),
-        _skeletons(rows, sliced),
-    ]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole.unionByName(part)
+    made = {order[1] for order in orders}
+    parts = []
+    if "all" in made:
+        parts.append(_everything(rows, sliced))
+    if "life" in made:
+        parts.append(_lives(rows, sliced))
+    parts += [_pieces(rows, sliced, slice_) for slice_ in IDENTITY if slice_ in made]
+    if "t" in made:
+        parts.append(_tokens(rows, sliced))
+    if "s" in made:
+        parts.append(_suspected(spark, rows, sliced, plans))
+    if made != {"all"}:
+        parts.append(_skeletons(rows, sliced))
+    whole = reduce(lambda one, other: one.unionByName(other), parts)
     contexts = spark.createDataFrame(
         [context for plan in plans for context in _contexts(plan, slice_rows)],
         "run string, slice string, context string",
@@ -179,23 +110,20 @@ _AS_PYTHON_HAS_IT = [
 number to make Arrow of them."""
 
 
-def _orders(plan: Plan, slice_rows: int) -> Iterator[tuple[str, str, int, bool, list[str]]]:
+def _orders(plan: Plan, slice_rows: int) -> Iterator[tuple[str, str, int, int, Any, Any]]:
     for slice_, names in plan.slices(slice_rows).items():
-        frames = slice_ == "all" and (not plan.total or not FRAMES.isdisjoint(names))
-        skip = [] if not TWO_LAYERS.isdisjoint(names) or slice_ == "p" else list(_skipped(plan))
-        yield plan.run, slice_, _piece_count(plan, slice_, slice_rows), frames, skip
+        frames = not plan.total or not FRAMES.isdisjoint(names)
+        dropped = [*(() if frames else NET), *((Kind.TOKEN,) if TOKENS.isdisjoint(names) else ())]
+        skip = [] if not TWO_LAYERS.isdisjoint(names) or slice_ == "p" else list(plan.skipped)
+        pieces = _piece_count(plan, slice_, slice_rows)
+        yield plan.run, slice_, pieces, plan.places, [kind.value for kind in dropped], skip
 
 
 def _piece_count(plan: Plan, slice_: str, slice_rows: int) -> int:
-    return max(1, -(-plan.message_rows // slice_rows)) if slice_ in ("m", "p") else 1
-
-
-def _skipped(plan: Plan) -> frozenset[str]:
-    """Layers whose rows about messages are not what the run is judged by."""
-    found = set(plan.layers)
-    if plan.layer in found:
-        return frozenset(found - {plan.layer})
-    return frozenset({"net"} if found <= {"vs", "net"} else {"vs", "net"})
+    if slice_ not in SPLIT:
+        return 1
+    rows = plan.token_rows if slice_ == "t" else plan.message_rows
+    return max(1, -(-rows // slice_rows))
 
 
 def _contexts(plan: Plan, slice_rows: int) -> Iterator[tuple[str, str, str]]:
@@ -215,7 +143,7 @@ def _contexts(plan: Plan, slice_rows: int) -> Iterator[tuple[str, str, str]]:
         )
         pieces = _piece_count(plan, slice_, slice_rows)
         for number in range(pieces):
-            yield plan.run, slice_ + (str(number) if slice_ in ("m", "p") else ""), context
+            yield plan.run, slice_ + (str(number) if slice_ in SPLIT else ""), context
 
 
 def _kind_in(kinds: Sequence[Kind]) -> "Column":
@@ -233,18 +161,50 @@ def _kept() -> "Column":
 
 def _everything(rows: "DataFrame", sliced: "DataFrame") -> "DataFrame":
     wanted = rows.join(_of(sliced, "all"), "run").where(_kept())
-    return wanted.where(F.col("frames") | ~_kind_in(NET)).select("run", "slice", *COLUMNS)
+    return wanted.where(~F.array_contains("dropped", F.col("kind"))).select(
+        "run", "slice", *COLUMNS
+    )
 
 
-def _pieces(
-    rows: "DataFrame", sliced: "DataFrame", slice_: str, identity: Sequence[str]
-) -> "DataFrame":
-    about = rows.where(_kind_in(sorted(MESSAGE_KINDS)) & F.col("m_seq").isNotNull())
-    number = F.pmod(F.xxhash64(*identity), F.col("pieces"))
+def _pieces(rows: "DataFrame", sliced: "DataFrame", slice_: str) -> "DataFrame":
+    """Rows by a hash of what they are about."""
+    assigned = _kind_in([Kind.ORDER, Kind.CONFIRM]) & F.col("k2").isNotNull()
+    about = _kind_in(sorted(MESSAGE_KINDS)) & F.col("m_seq").isNotNull()
+    some = rows.where(assigned if slice_ == "k" else about)
+    # What a row does not say is 0, as in the model.
+    same = F.xxhash64(*(F.coalesce(F.col(name), F.lit(0)) for name in IDENTITY[slice_]))
+    number = F.pmod(same, F.col("pieces"))
     return (
-        about.join(_of(sliced, slice_), "run")
+        (some if slice_ == "p" else expanded(some))
+        .join(_of(sliced, slice_), "run")
         .where(_kept())
         .withColumn("slice", F.concat("slice", number.cast("string")))
+        .select("run", "slice", *COLUMNS)
+    )
+
+
+def _tokens(rows: "DataFrame", sliced: "DataFrame") -> "DataFrame":
+    """The token in stretches of the total order. Each has besides, of every ring that it tells of,
+    the last time before that the token was acquired, and released after that: if nothing was wrong
+    until then, this tells who held it."""
+    acquired = F.col("tag") == "acquire"
+    number = F.expr("cast(least(gseq * pieces div places, pieces - 1) as int)")
+    tokens = (
+        rows.where(_kind_in([Kind.TOKEN]))
+        .join(_of(sliced, "t"), "run")
+        .withColumn("number", number)
+    )
+    ends = tokens.groupBy("run", "k0", "k1", "number", "proc").agg(
+        F.max(F.when(acquired, F.col("gseq"))).alias("acquired"),
+        F.max(F.when(~acquired, F.col("gseq"))).alias("released"),
+    )
+    carried = ends.groupBy("run", "k0", "k1").applyInArrow(
+        _carried, "run string, gseq bigint, number int"
+    )
+    copies = tokens.drop("number").join(F.broadcast(carried), ["run", "gseq"])
+    return (
+        tokens.unionByName(copies)
+        .withColumn("slice", F.concat("slice", F.col("number").cast("string")))
         .select("run", "slice", *COLUMNS)
     )
 
@@ -274,7 +234,7 @@ def block_number() -> "Column":
 def _skeletons(rows: "DataFrame", sliced: "DataFrame") -> "DataFrame":
     """The skeleton of a run, once for every slice but those that have it already."""
     number = F.explode(F.sequence(F.lit(0), F.col("pieces") - 1))
-    split = F.col("slice").isin("m", "p")
+    split = F.col("slice").isin(*SPLIT)
     copies = (
         sliced.where(F.col("slice") != "all")
         .select("run", "slice", number.alias("number"))
@@ -327,6 +287,34 @@ def expanded(rows: "DataFrame") -> "DataFrame":
 
 
 # What runs in a task.
+
+
+def _carried(key: tuple[Any, ...], table: Any) -> Any:
+    """Which rows of one ring's token are told again in later stretches."""
+    places: list[int] = []
+    numbers: list[int] = []
+    holder: dict[str, Any] | None = None
+    ends = sorted(table.to_pylist(), key=lambda end: end["number"])
+    for number, group in groupby(ends, key=lambda end: end["number"]):
+        if holder is not None:
+            rows = [holder["acquired"], *filter(None, [holder["released"]])]
+            places += rows
+            numbers += [number] * len(rows)
+        for end in group:
+            if end["acquired"] is not None and (
+                holder is None or end["acquired"] > holder["acquired"]
+            ):
+                holder = end
+            elif holder is not None and end["proc"] == holder["proc"]:
+                holder = holder | {"released": end["released"]}
+        if holder is not None and (holder["released"] or 0) < holder["acquired"]:
+            holder = holder | {"released": None}
+    run = [key[0].as_py()] * len(places)
+    types = [("run", pa.string()), ("gseq", pa.int64()), ("number", pa.int32())]
+    return pa.Table.from_arrays(
+        [pa.array(v, type_) for v, (_, type_) in zip((run, places, numbers), types, strict=True)],
+        schema=pa.schema(types),
+    )
 
 
 def _judge(key: tuple[Any, ...], table: Any) -> Any:

@@ -34,6 +34,8 @@ class Log:
     unplaced: int
     """Rows without a place in the total order."""
     message_rows: int
+    last_place: int = -1
+    """The greatest place of a row in the total order."""
 
     @property
     def whole(self) -> bool:

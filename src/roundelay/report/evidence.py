@@ -1,11 +1,12 @@
 """Runs as they lie in directories: tables that `ingest` made, and traces as they were written."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from roundelay.check import check
 from roundelay.check.verdict import Validity
 from roundelay.core.effects import Kind
 from roundelay.pipeline.arrow import to_rows
+from roundelay.pipeline.errors import PipelineError
 from roundelay.pipeline.table import Table
 from roundelay.trace import reader
 from roundelay.trace.manifest import Manifest, TraceError
@@ -94,8 +96,31 @@ class Evidence:
     """A table of `roundelay measure`, if there is one."""
 
 
+class BrokenError(Exception):
+    """A table that cannot be read, in a sentence without its full stop."""
+
+
+@contextmanager
+def _readable(directory: Path) -> Iterator[None]:
+    """What goes wrong while a table is read is the table's fault."""
+    try:
+        yield
+    except PipelineError as e:
+        raise BrokenError(str(e)) from None
+    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError) as e:
+        said = str(e).partition("\n")[0].rstrip(".") or type(e).__name__
+        raise BrokenError(
+            f"{directory} cannot be read ({said[:160]}); ingest, check and measure its traces again"
+        ) from None
+
+
 def of_table(directory: Path) -> Evidence:
-    """The runs of an ingested table."""
+    """The runs of an ingested table; BrokenError, here or when rows are read, if it is damaged."""
+    with _readable(directory):
+        return _of_table(directory)
+
+
+def _of_table(directory: Path) -> Evidence:
     table = Table.open(directory)
     verdicts: dict[str, list[Judged]] = {}
     if (directory / VERDICTS).exists():
@@ -223,9 +248,10 @@ def _reader(table: Table, run: str) -> Any:
         if kinds is not None:
             wanted &= pc.field("kind").isin([str(kind) for kind in kinds])
         rows: list[Row] = []
-        for path in paths:
-            source = ds.dataset(path, format="parquet", partitioning="hive")
-            rows += to_rows(source.to_table(filter=wanted))
+        with _readable(table.directory):
+            for path in paths:
+                source = ds.dataset(path, format="parquet", partitioning="hive")
+                rows += to_rows(source.to_table(filter=wanted))
         return sorted(rows, key=lambda r: (r.t_ns, -1 if r.gseq is None else r.gseq))
 
     return read

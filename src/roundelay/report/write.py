@@ -30,6 +30,8 @@ class Written:
     """Beside it."""
     claims: Counter[Outcome] = field(default_factory=Counter)
     verdicts: Counter[str] = field(default_factory=Counter)
+    skipped: list[str] = field(default_factory=list)
+    """Why something that is there is left out, in a sentence each."""
 
 
 def write_report(
@@ -60,10 +62,16 @@ def write_report(
         for done, place in enumerate(found.sweeps):
             tell(done, total)
             page_.add_sweep(place)
-        tables = [evidence.of_table(place) for place in found.tables]
-        for done, known in enumerate(tables, len(found.sweeps)):
+        tables: list[evidence.Evidence] = []
+        for done, place in enumerate(found.tables, len(found.sweeps)):
             tell(done, total)
-            page_.add_runs(f"Runs in {known.place}", known)
+            title = f"Runs in {place.name}"
+            try:
+                known = evidence.of_table(place)
+                page_.add_runs(title, known)
+                tables.append(known)
+            except evidence.BrokenError as e:
+                page_.add_skipped(title, str(e))
         tell(total - 1, total)
         if traces := evidence.not_in(tables, found.traces):
             some = traces[:TRACES_MAX]
@@ -96,8 +104,13 @@ class _Page:
         self._add(part.title, *part.html(self._plots, files), _manifest(sweep))
 
     def add_runs(self, title: str, known: evidence.Evidence) -> None:
+        content = runs.section_of(known, self._plots)
         self.written.verdicts += runs.tally(known.runs)
-        self._add(title, *runs.section_of(known, self._plots))
+        self._add(title, *content)
+
+    def add_skipped(self, title: str, reason: str) -> None:
+        self.written.skipped.append(reason)
+        self._add(title, paragraph(f"Left out: {reason}."))
 
     def html(self) -> str:
         lead = _lead(self.written)

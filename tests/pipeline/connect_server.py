@@ -1,0 +1,79 @@
+"""A Spark Connect server, from the package that pip installed.
+
+In a module of its own, and meant for a process of its own: a process has one Spark session.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyspark
+from tests.pipeline.cluster import LIMIT_S
+
+from roundelay.pipeline.java import provide_java
+from roundelay.pipeline.trial import trial
+
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+@contextmanager
+def connect_server(home: Path) -> Iterator[str]:
+    """Its URL. It runs in `home`, and its Python workers have nothing of ours."""
+    package = Path(pyspark.__file__).parent
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    provide_java()
+    env = os.environ | {
+        "SPARK_HOME": str(package),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    env.pop("PYTHONPATH", None)
+    settings = {
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    words = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    said = home / "server.log"
+    with said.open("wb") as log:
+        server = subprocess.Popen(
+            [
+                *(package / "bin" / "spark-submit", "--class", SERVER, "--master", "local[2]"),
+                *("--driver-memory", "1g", *words, "spark-internal"),
+            ],
+            cwd=home,
+            env=env,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        deadline = time.monotonic() + LIMIT_S
+        while True:
+            assert server.poll() is None, said.read_text()
+            assert time.monotonic() < deadline, said.read_text()
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            time.sleep(0.1)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def try_all(home: str) -> tuple[dict[str, list[str]], set[str]]:
+    """By run, what is violated in the traces in `home`/in; and which runs were measured."""
+    (Path(home) / "server").mkdir()
+    with connect_server(Path(home) / "server") as url:
+        done = trial([Path(home) / "in"], Path(home) / "table", url)
+    violated = {one.run: [v.property for v in one.report.violated] for one in done.reports}
+    return violated, {line.run for line in done.lines}
