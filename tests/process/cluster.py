@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,22 +15,14 @@ from typing import Any
 from roundelay.core.effects import Kind
 from roundelay.runtime.client import Client, ClientError
 from roundelay.runtime.collect import collect, world_recorder
+from roundelay.runtime.relay import RelayProcess
 from roundelay.trace.schema import Row
+from roundelay.transport.address import free_addresses
 
 WORKER = Path(__file__).with_name("worker.py")
 LIMIT_S = 30.0
 """How long anything is waited for."""
 SETTLE_NS = 1_000_000_000
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for sock in sockets:
-        sock.bind(("127.0.0.1", 0))
-    ports = [int(sock.getsockname()[1]) for sock in sockets]
-    for sock in sockets:
-        sock.close()
-    return ports
 
 
 def until(condition: Callable[[], object], what: str, limit_s: float = LIMIT_S) -> None:
@@ -62,26 +53,12 @@ class Cluster:
         self._engine = engine
         self._rate = rate
         self._timeout_s = timeout_s
-        ports = free_ports(len(self.nodes))
-        self._addresses = {n: f"127.0.0.1:{p}" for n, p in zip(self.nodes, ports, strict=True)}
-        self._peers = dict.fromkeys(self.nodes, self._addresses)
+        addresses = free_addresses(self.nodes)
+        self._relay = RelayProcess(addresses) if relay else None
+        self._peers = self._relay.peers if self._relay else dict.fromkeys(self.nodes, addresses)
         self._sockets = Path(tempfile.mkdtemp(prefix="rd"))  # Paths of sockets must be short.
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._lives = dict.fromkeys(self.nodes, 0)
-        self._relay: subprocess.Popen[str] | None = None
-        if relay:
-            self._start_relay()
-
-    def _start_relay(self) -> None:
-        flags = [f"--peer={node}={address}" for node, address in self._addresses.items()]
-        self._relay = subprocess.Popen(
-            [sys.executable, "-m", "roundelay", "chaos", *flags],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._relay.stdout is not None
-        self._peers = json.loads(self._relay.stdout.readline())
 
     def __enter__(self) -> "Cluster":
         return self
@@ -95,7 +72,7 @@ class Cluster:
                 process.kill()
             process.wait()
         if self._relay is not None:
-            self._relay.communicate()
+            self._relay.close()
         for path in self._sockets.iterdir():
             path.unlink()
         self._sockets.rmdir()
@@ -142,12 +119,7 @@ class Cluster:
     def relay(self, command: str) -> None:
         """Give the relay a command; `heal` ends the faults."""
         assert self._relay is not None
-        assert self._relay.stdin is not None
-        assert self._relay.stdout is not None
-        self._relay.stdin.write(command + "\n")
-        self._relay.stdin.flush()
-        answer = self._relay.stdout.readline()
-        assert not answer.startswith("error"), answer
+        self._relay.command(command)
         self.world.fault(command.split()[0], {"command": command})
 
     # What can be seen of them

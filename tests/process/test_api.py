@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.process.cluster import free_ports
 
 import roundelay
 from roundelay.runtime import control
 from roundelay.runtime.port import Ports
+from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process
 
@@ -23,8 +23,7 @@ LIMIT_S = 20.0
 
 
 def peers(nodes: str) -> dict[str, str]:
-    ports = free_ports(len(nodes))
-    return {node: f"127.0.0.1:{port}" for node, port in zip(nodes, ports, strict=True)}
+    return free_addresses(nodes)
 
 
 @asynccontextmanager
@@ -89,7 +88,7 @@ def test_large_and_empty_messages_arrive_whole(settings):
 
 def test_multicast():
     async def story() -> None:
-        (port,) = free_ports(1)
+        port = peers("x")["x"].rpartition(":")[2]
         async with cluster("abc", multicast=f"239.77.12.6:{port}") as groups:
             await groups[1].send(b"to all")
             for group in groups:

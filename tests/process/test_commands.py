@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.process.cluster import LIMIT_S, free_ports, until
+from tests.process.cluster import LIMIT_S, until
 
 from roundelay.cli import main
 from roundelay.runtime.client import Client
+from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process
 
@@ -60,8 +61,7 @@ def nodes() -> Iterator[Nodes]:
 
 
 def peer_flags(*names: str) -> list[str]:
-    ports = free_ports(len(names))
-    return [f"--peer={n}=127.0.0.1:{p}" for n, p in zip(names, ports, strict=True)]
+    return [f"--peer={name}={address}" for name, address in free_addresses(names).items()]
 
 
 @contextmanager

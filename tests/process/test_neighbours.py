@@ -5,16 +5,16 @@ import logging
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.process.cluster import free_ports
 
 import roundelay
 from roundelay.runtime import neighbours
+from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process
 
 
 def addresses(count: int) -> list[str]:
-    return [f"127.0.0.1:{port}" for port in free_ports(count)]
+    return list(free_addresses(map(str, range(count))).values())
 
 
 def play(story: Callable[[], Awaitable[None]]) -> None:

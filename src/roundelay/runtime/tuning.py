@@ -23,7 +23,7 @@ PROMPT_S = 0.008
 
 MERGE_DETECT_S_MAX = 0.3
 
-WINDOWS = ((1472, 50, 150), (16_000, 40, 120), (65_507, 10, 30))
+WINDOWS = ((1472, 100, 300), (16_000, 40, 120), (65_507, 10, 30))
 """Datagrams of up to so many bytes: packets in one visit, packets of all in one rotation."""
 
 HEADERS_BYTES = 140

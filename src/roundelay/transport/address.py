@@ -1,7 +1,9 @@
 """Where nodes are: `host:port` as people write it, and as a socket takes it."""
 
+import contextlib
 import ipaddress
 import socket
+from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 SocketAddress: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
@@ -52,6 +54,19 @@ def resolve(address: Address, family: int = socket.AF_UNSPEC) -> tuple[int, Sock
         ) from None
     chosen, _, _, _, numeric = found[0]
     return chosen, numeric  # type: ignore[return-value]  # Both families are IP.
+
+
+def free_addresses(
+    names: Iterable[str], kind: socket.SocketKind = socket.SOCK_DGRAM
+) -> dict[str, str]:
+    """An address of this machine for each, at a port that nobody uses now."""
+    with contextlib.ExitStack() as stack:
+        found = {}
+        for name in names:
+            probe = stack.enter_context(socket.socket(socket.AF_INET, kind))
+            probe.bind(("127.0.0.1", 0))
+            found[name] = str(Address(*probe.getsockname()))
+        return found
 
 
 def is_loopback(address: SocketAddress) -> bool:

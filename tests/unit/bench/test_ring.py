@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from roundelay.bench.ring import figures, runs, workload
-from roundelay.bench.ring.cluster import Cluster, RunError, SplitError, addresses
+from roundelay.bench.ring.cluster import Cluster, RunError, SplitError
 from roundelay.bench.ring.figures import QUICK, full, quantile
 from roundelay.bench.ring.jobs import Cell, Job
 from roundelay.bench.ring.runs import Load, OrderError, verify
@@ -13,6 +13,7 @@ from roundelay.bench.ring.soak import Soak
 from roundelay.bench.ring.systems import OURS, PEERS
 from roundelay.bench.ring.workload import END, POOL, DisorderError, Ledger, pool
 from roundelay.cli import main
+from roundelay.transport.address import free_addresses
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_nodes_that_do_not_agree_are_convicted(changes, sentence):
 
 def test_a_process_that_ends_early_is_told_of_with_its_last_words():
     with Cluster("roundelay.bench.no_such_module") as cluster:
-        cluster.start(Job("idle", "a", addresses("a")))
+        cluster.start(Job("idle", "a", free_addresses("a")))
         with pytest.raises(RunError, match=r"node a ended early: .*no_such_module"):
             cluster.expect("ready", "a", 60)
 
@@ -98,7 +99,7 @@ def test_a_node_that_cannot_start_says_why():
 
 
 def test_a_job_survives_its_way_to_a_process():
-    job = Job("pace", "a", addresses("ab"), ("a",), Cell(size=7, trace=True), beat_s=0.5)
+    job = Job("pace", "a", free_addresses("ab"), ("a",), Cell(size=7, trace=True), beat_s=0.5)
     assert Job.from_json(job.to_json()) == job
 
 

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import queue
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,6 @@ from typing import Any, Self
 
 from roundelay.bench.ring.jobs import Job
 
-HOST = "127.0.0.1"
 EXIT_S = 10.0
 """What a process that was told to leave has for it."""
 
@@ -28,17 +26,6 @@ class RunError(Exception):
 
 class SplitError(RunError):
     """A node lost sight of others that were running all the time."""
-
-
-def addresses(names: Iterable[str], kind: socket.SocketKind = socket.SOCK_DGRAM) -> dict[str, str]:
-    """A free port of this machine for each."""
-    with contextlib.ExitStack() as stack:
-        found = {}
-        for name in names:
-            probe = stack.enter_context(socket.socket(socket.AF_INET, kind))
-            probe.bind((HOST, 0))
-            found[name] = f"{HOST}:{probe.getsockname()[1]}"
-        return found
 
 
 class Cluster:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roundelay.bench.ring.cluster import Cluster, addresses
+from roundelay.bench.ring.cluster import Cluster
 from roundelay.bench.ring.jobs import Cell, Job, Task
 from roundelay.bench.ring.systems import OURS, System
+from roundelay.transport.address import free_addresses
 
 NAMES = "abcdefghijklmnopqrstuvwxyz"
 START_S = 0.2
@@ -113,7 +114,7 @@ def _run(
         job = Job(
             task,
             "",
-            addresses(members, system.ports),
+            free_addresses(members, system.ports),
             senders,
             cell,
             seconds,
@@ -163,7 +164,7 @@ def recovery(cell: Cell, victims: Sequence[int]) -> list[Recovery]:
         job = Job(
             "stay",
             "",
-            addresses(members, OURS.ports),
+            free_addresses(members, OURS.ports),
             members,
             cell,
             seconds=FOREVER_S,

@@ -6,10 +6,8 @@ and the control sockets.
 
 import base64
 import contextlib
-import json
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,7 +22,9 @@ from roundelay.cli.errors import UserError
 from roundelay.core.ids import NodeId
 from roundelay.runtime.client import Client, ClientError
 from roundelay.runtime.collect import collect, world_recorder
+from roundelay.runtime.relay import RelayError, RelayProcess
 from roundelay.trace.schema import Row
+from roundelay.transport.address import free_addresses
 
 GROUP = "demo"
 WAIT_S = 30.0
@@ -80,24 +80,14 @@ class Nodes:
         self._rows: list[Row] = []
         self._world = world_recorder(self._rows, self.names)
         self._processes: dict[NodeId, subprocess.Popen[bytes]] = {}
-        self._relay: subprocess.Popen[str]
-        self._peers: dict[NodeId, dict[NodeId, str]] = {}
+        self._relay: RelayProcess
         self._sockets: Path
 
     def __enter__(self) -> Self:
         shutil.rmtree(self._directory, ignore_errors=True)
         self._directory.mkdir(parents=True)
         self._sockets = Path(tempfile.mkdtemp(prefix="rd"))  # Paths of sockets must be short.
-        listen = zip(self.names, _free_ports(len(self.names)), strict=True)
-        peers = [f"--peer={node}=127.0.0.1:{port}" for node, port in listen]
-        self._relay = subprocess.Popen(
-            [sys.executable, "-m", "roundelay", "chaos", *peers],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._relay.stdout is not None
-        self._peers = json.loads(self._relay.stdout.readline())
+        self._relay = RelayProcess(free_addresses(self.names))
         return self
 
     def __exit__(
@@ -112,7 +102,7 @@ class Nodes:
             if process.poll() is None:
                 process.kill()
             process.wait()
-        self._relay.communicate()
+        self._relay.close()
         shutil.rmtree(self._sockets, ignore_errors=True)
 
     # What is done to them
@@ -128,7 +118,7 @@ class Nodes:
                 f"--trace={self.traces}",
                 "--trace-every-row",
                 "--trace-frames",
-                *(f"--peer={name}={address}" for name, address in self._peers[node].items()),
+                *(f"--peer={name}={at}" for name, at in self._relay.peers[node].items()),
             ]
             with self._log(node).open("ab") as log:
                 self._processes[node] = subprocess.Popen(
@@ -152,14 +142,11 @@ class Nodes:
 
     def network(self, command: str) -> None:
         """Give the relay a command."""
-        assert self._relay.stdin is not None
-        assert self._relay.stdout is not None
         self._world.fault(command.split()[0], {"command": command})
-        self._relay.stdin.write(command + "\n")
-        self._relay.stdin.flush()
-        answer = self._relay.stdout.readline()
-        if not answer or answer.startswith("error"):
-            raise UserError(f"the relay said {answer!r} to {command!r}; please report this")
+        try:
+            self._relay.command(command)
+        except RelayError as e:
+            raise UserError(f"{e}; please report this") from None
 
     def _signal(self, node: NodeId, number: signal.Signals) -> None:
         self._world.fault(number.name.lower(), {"node": node})
@@ -244,13 +231,3 @@ class Nodes:
 
     def _log(self, node: NodeId) -> Path:
         return self._directory / f"{node}.log"
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for sock in sockets:
-        sock.bind(("127.0.0.1", 0))
-    ports = [int(sock.getsockname()[1]) for sock in sockets]
-    for sock in sockets:
-        sock.close()
-    return ports

@@ -1,0 +1,45 @@
+"""`roundelay chaos` as a process of this machine, for whoever starts nodes and disturbs them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from roundelay.core.ids import NodeId
+
+
+class RelayError(Exception):
+    """The relay refused a command, or is gone; its message is a sentence."""
+
+
+class RelayProcess:
+    """A relay between nodes at these addresses; it ends with `close`."""
+
+    def __init__(self, addresses: Mapping[NodeId, str]) -> None:
+        peers = [f"--peer={node}={address}" for node, address in addresses.items()]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "roundelay", "chaos", *peers],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._tell, self._answers = self._process.stdin, self._process.stdout
+        self.peers: dict[NodeId, dict[NodeId, str]] = json.loads(self._answers.readline())
+        """What each node is to be told of its peers."""
+
+    def command(self, line: str) -> str:
+        """Give a command and return the answer, or raise RelayError."""
+        try:
+            self._tell.write(line + "\n")
+            self._tell.flush()
+        except BrokenPipeError:
+            raise RelayError(f"the relay is gone; it cannot do {line!r}") from None
+        answer = self._answers.readline()
+        if not answer or answer.startswith("error"):
+            raise RelayError(f"the relay said {answer.strip()!r} to {line!r}")
+        return answer.strip()
+
+    def close(self) -> None:
+        self._process.communicate()
