@@ -13,7 +13,7 @@ def test_it_obeys_refuses_and_is_missed():
     try:
         assert relay.peers.keys() == {"a", "b"}
         assert relay.command("cut a>b")
-        with pytest.raises(RelayError, match="error.*to 'melt'"):
+        with pytest.raises(RelayError, match=r"error.*to 'melt'"):
             relay.command("melt")
         relay._process.kill()
         relay._process.wait()
