@@ -117,7 +117,7 @@ def agreed_overtakes_safe() -> list[Patch]:
             if seq in done or (packet.service is Service.SAFE and seq > self.ring.safe_line):
                 continue
             done.add(seq)
-            self._emit(Deliver(packet, self.view.id, (seq, 0)))
+            self._out.append(Deliver(packet, self.view.id, (seq, 0)))
         while self.delivered + 1 in done:
             self.delivered += 1
             done.discard(self.delivered)

@@ -23,7 +23,7 @@ class OneRotation(TotemEngine):
             if packet.service is Service.SAFE and self.delivered + 1 > line:
                 return
             self.delivered += 1
-            self._emit(Deliver(packet, self.view.id, (self.delivered, 0)))
+            self._out.append(Deliver(packet, self.view.id, (self.delivered, 0)))
 
 
 class Silent(TotemEngine):

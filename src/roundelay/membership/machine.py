@@ -151,7 +151,6 @@ class Membership:
         """The view a node starts in is there only to be left: its engine does not run."""
         self._engine_timers: set[str] = set()
         self._out: list[Effect[Any]] = []
-        self._emit = self._out.append
 
     # Inputs
 
@@ -216,8 +215,7 @@ class Membership:
         return self._drain()
 
     def begin(self) -> list[Effect[Any]]:
-        """Start the engine in the view that was installed; to be called when `waiting`, after the
-        effects of the installation were taken note of."""
+        """Start the engine of a new view: when `waiting`, once its installation was noted."""
         self._begin()
         return self._drain()
 
@@ -663,8 +661,7 @@ class Membership:
         live = self.hold is _LIVE
         suspicions: list[Suspect] = []
         for effect in effects:
-            # By type, the most frequent first: this loop sees every effect of every visit.
-            kind = type(effect)
+            kind = type(effect)  # The most frequent first: every effect of every visit comes here.
             if kind is Record:
                 continue
             assert live, f"{effect} in a view that is over"
@@ -693,6 +690,9 @@ class Membership:
 
     def _persist(self) -> None:
         self._emit(Persist(pack(self.ring.seq, self._boot.incarnation)))
+
+    def _emit(self, effect: Effect[Any]) -> None:
+        self._out.append(effect)
 
     def _drain(self) -> list[Effect[Any]]:
         out = self._out.copy()

@@ -139,7 +139,6 @@ class TotemEngine:
         self.config = config or Config()
         self._outlet = outlet
         self._out: list[Effect[Message]] = []
-        self._emit = self._out.append
         # Effects that every visit repeats.
         self._arm_loss = SetTimer(LOSS, self.config.token_loss_s)
         self._arm_retransmit = SetTimer(RETRANSMIT, self.config.token_retransmit_s)
@@ -171,7 +170,7 @@ class TotemEngine:
         if self.ring.size == 1:
             self._visit_alone()
         else:
-            self._emit(self._arm_loss)
+            self._out.append(self._arm_loss)
             if self.ring.me == 0:
                 self._visit(Token(0))
         return self._drain()
@@ -184,7 +183,7 @@ class TotemEngine:
         elif self.idle >= self.config.idle_rotations and not self._cancelled:
             self._cancelled = True  # Once is enough until the token has been here.
             if self.last_sender != self.node:
-                self._emit(Send(HoldCancel(), self.view.id, self.last_sender))
+                self._out.append(Send(HoldCancel(), self.view.id, self.last_sender))
         return self._drain()
 
     def receive(self, origin: Origin, message: Message) -> list[Effect[Message]]:
@@ -199,7 +198,7 @@ class TotemEngine:
     def expire(self, timer: str) -> list[Effect[Message]]:
         match timer:
             case "token_loss":
-                self._emit(Suspect((), "the token is lost"))
+                self._out.append(Suspect((), "the token is lost"))
             case "token_retransmit":
                 if self.ring.last is not None and self.held is None:
                     self._send_token(self.ring.last)
@@ -217,7 +216,7 @@ class TotemEngine:
         if sender not in self.view.members:
             return
         if self._traced:
-            self._emit(Record(Kind.RECEIVE, packet, self.view.id))
+            self._out.append(Record(Kind.RECEIVE, packet, self.view.id))
         if seq > ring.high_seq:
             self.last_sender = sender
         if not ring.store(seq, packet) or self.frozen:
@@ -225,7 +224,9 @@ class TotemEngine:
         if not self._went_on and ring.last is not None and seq > ring.last.seq:
             self._went_on = True
             if self.held is None:
-                self._emit(self._arm_retransmit)  # It reached the successor: time for the rest.
+                self._out.append(
+                    self._arm_retransmit
+                )  # It reached the successor: time for the rest.
         if ring.aru > self.delivered:
             self._deliver()
 
@@ -251,8 +252,8 @@ class TotemEngine:
             and ring.safe_line == seq
         ):
             self.held = token
-            self._emit(CancelTimer(RETRANSMIT))
-            self._emit(SetTimer(HOLD, self.config.token_hold_s))
+            self._out.append(CancelTimer(RETRANSMIT))
+            self._out.append(SetTimer(HOLD, self.config.token_hold_s))
         else:
             self._use(token)
 
@@ -260,29 +261,29 @@ class TotemEngine:
         """End the rest: use the token and pass it on."""
         token, self.held = self.held, None
         assert token is not None
-        self._emit(CancelTimer(HOLD))
+        self._out.append(CancelTimer(HOLD))
         if self._outlet.waiting:
             self.idle = 0
         self._use(token)
 
     def _visit(self, token: Token) -> None:
         """A token that did not come over the wire: the first."""
-        self._emit(self._acquire)
+        self._out.append(self._acquire)
         self._use(token)
 
     def _use(self, token: Token) -> None:
         """§5.1: one visit."""
         visit = self.ring.visit(token, self._outlet.waiting, self._outlet.pull)
         for seq, packet in visit.again:
-            self._emit(Send(Data(seq, packet), self.view.id))
+            self._out.append(Send(Data(seq, packet), self.view.id))
         if visit.fresh:
             self._originate(visit.fresh)
-        self._emit(self._release_row)
+        self._out.append(self._release_row)
         if visit.accused is not None:
             self.stopped = True
             accused = self.view.members[visit.accused]
-            self._emit(CancelTimer(RETRANSMIT))
-            self._emit(Suspect((accused,), "it fails to receive"))
+            self._out.append(CancelTimer(RETRANSMIT))
+            self._out.append(Suspect((accused,), "it fails to receive"))
             return
         self.ring.forward(visit.token)
         self._send_token(visit.token)
@@ -290,7 +291,12 @@ class TotemEngine:
         self._settle()
 
     def _originate(self, fresh: Sequence[tuple[int, Packet]]) -> None:
-        emit, view, traced, alone = self._emit, self.view.id, self._traced, self.ring.size == 1
+        emit, view, traced, alone = (
+            self._out.append,
+            self.view.id,
+            self._traced,
+            self.ring.size == 1,
+        )
         for seq, packet in fresh:
             if traced:
                 emit(Record(Kind.ORIGINATE, packet, view))
@@ -301,8 +307,8 @@ class TotemEngine:
 
     def _send_token(self, token: Token) -> None:
         self._went_on = False
-        self._emit(Send(TokenPass(token), self.view.id, self._successor))
-        self._emit(self._arm_retransmit)
+        self._out.append(Send(TokenPass(token), self.view.id, self._successor))
+        self._out.append(self._arm_retransmit)
 
     def _visit_alone(self) -> None:
         """A ring of one: each packet is ordered, safe and delivered as it comes."""
@@ -318,7 +324,7 @@ class TotemEngine:
 
     def _deliver(self) -> None:
         """§5.2: in order, without gaps; a safe packet waits, and so does what is behind it."""
-        ring, emit, view = self.ring, self._emit, self.view.id
+        ring, emit, view = self.ring, self._out.append, self.view.id
         for seq in range(self.delivered + 1, ring.aru + 1):
             packet = ring.have[seq]
             if packet.service is _SAFE and seq > ring.safe_line:
@@ -334,7 +340,7 @@ class TotemEngine:
         if self._traced:
             for seq in range(self.claimed + 1, line + 1):
                 span = self.ring.have[seq].span
-                self._emit(Record(Kind.STABLE, span, self.view.id, level=1))
+                self._out.append(Record(Kind.STABLE, span, self.view.id, level=1))
         self.claimed = line
         self.ring.discard(line)
 
