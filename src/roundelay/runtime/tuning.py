@@ -23,6 +23,10 @@ PROMPT_S = 0.008
 
 MERGE_DETECT_S_MAX = 0.3
 
+HOLD_SHARE = 0.7
+"""Of the time after which a token is sent again, for which that of an idle ring rests: to wake a
+process up costs far more than a hop in the simulator."""
+
 WINDOWS = ((1472, 100, 300), (16_000, 40, 120), (65_507, 10, 30))
 """Datagrams of up to so many bytes: packets in one visit, packets of all in one rotation."""
 
@@ -87,4 +91,6 @@ def _timers(config: Any, timeout_s: float) -> dict[str, str]:
     }
     alarm = next((timers[name] for name in ALARMS if name in timers), LAN_TIMEOUT_S)
     scaled = {name: t * timeout_s / alarm for name, t in timers.items() if t >= PROMPT_S}
+    if "token_hold_s" in scaled:
+        scaled["token_hold_s"] = HOLD_SHARE * scaled["token_retransmit_s"]
     return {name: repr(t) for name, t in scaled.items()}

@@ -42,3 +42,10 @@ def test_the_window_fits_the_receive_buffer():
     assert window(60_000, 130) == (10, 30)
     assert window(60_000, 6) == (1, 5)
     assert window(1400, 10_000) == (100, 300)
+
+
+@pytest.mark.parametrize("timeout_s", [0.1, 0.4, 3.0])
+def test_an_idle_token_rests_for_long_and_is_not_missed(timeout_s):
+    options = engine_options(told("totem", timeout_s=timeout_s), 1400, 1000)
+    hold, again = float(options["token_hold_s"]), float(options["token_retransmit_s"])
+    assert 0.5 * again < hold < 0.8 * again
