@@ -51,8 +51,10 @@ class DtpEngine:
         "_acquired",
         "_arm",
         "_batch",
+        "_id",
         "_index",
         "_level",
+        "_listens",
         "_more",
         "_out",
         "_outlet",
@@ -92,6 +94,7 @@ class DtpEngine:
         self._window = several.window_packets if several else 1
         self._batch = several.batch_packets if several else 1
         self._arm = arming(config)
+        self._listens = policy.listens
 
     def start(self, view: View) -> Out:
         size, me = len(view.members), view.members.index(self.node)
@@ -117,6 +120,7 @@ class DtpEngine:
         self.asking = False
         """Whether something is missing and was asked for."""
         self._patience = Patience(self.config)
+        self._id = view.id
         self._index = {member: i for i, member in enumerate(view.members)}
         self._acquired = Record(Kind.TOKEN, view=view.id, tag="acquire")
         self._released = Record(Kind.TOKEN, view=view.id, tag="release")
@@ -179,10 +183,10 @@ class DtpEngine:
         if self._index.get(m.packet.span.node) != sender:
             return  # No member sent it.
         if self._traced:
-            self._out.append(Record(_RECEIVE, m.packet, self.view.id))
+            self._out.append(Record(_RECEIVE, m.packet, self._id))
         if sender == ledger.me:
             return
-        if self.policy.listens:
+        if self._listens:
             ledger.note(sender, m.held)
         if not ledger.store(m) and peer == sender and self.token.grip is HOLD:
             # Its sender does not know its number. It may have none yet, or be stable.
@@ -214,7 +218,7 @@ class DtpEngine:
                 self._out.append(self._acquired)
 
     def _on_req(self, peer: int, m: Req) -> None:
-        if self.policy.listens:
+        if self._listens:
             self.ledger.note(peer, m.held)
         if self.frozen:
             return
@@ -278,7 +282,7 @@ class DtpEngine:
             ):
                 break
             self.delivered = number
-            self._out.append(Deliver(packet, self.view.id, (number, 0)))
+            self._out.append(Deliver(packet, self._id, (number, 0)))
 
     def _settle(self) -> None:
         """Claim and forget what all hold."""
@@ -292,7 +296,7 @@ class DtpEngine:
             if self._traced and packet is not None:  # As above.
                 if packet.service is _SAFE:
                     self._level = 1
-                self._out.append(Record(_STABLE, packet.span, self.view.id, None, self._level))
+                self._out.append(Record(_STABLE, packet.span, self._id, None, self._level))
 
     def _pump(self) -> None:
         """Send what waits, as far as the window allows."""
@@ -304,7 +308,7 @@ class DtpEngine:
                 return
             msg = Msg(me, ledger.expected[me], ledger.held[me], packet)
             if self._traced:
-                self._out.append(Record(_ORIGINATE, packet, self.view.id))
+                self._out.append(Record(_ORIGINATE, packet, self._id))
             if self.size > 1:
                 self._send(msg)
                 if not self.outstanding:
@@ -329,7 +333,7 @@ class DtpEngine:
         if self._traced:
             for number, uid in enumerate(uids, ack.last - len(uids) + 1):
                 span = ledger.msgs[uid].packet.span
-                self._out.append(Record(_ORDER, span, self.view.id, (number, 0), 1))
+                self._out.append(Record(_ORDER, span, self._id, (number, 0), 1))
         if ledger.own_ready > own:
             self._noted_own()
         self._deliver()
@@ -423,7 +427,7 @@ class DtpEngine:
 
     def absorb(self, item: Item) -> list[Record]:
         packet = ending.absorb(self.ledger, self.view.members, item)
-        return [] if packet is None else [Record(Kind.RECEIVE, packet, self.view.id)]
+        return [] if packet is None else [Record(Kind.RECEIVE, packet, self._id)]
 
     def conclude(
         self,
@@ -433,7 +437,7 @@ class DtpEngine:
     ) -> Conclusion:
         self.ledger.extend()
         obliged = frozenset(self._index[node] for node in obligations)
-        end = ending.End(self.ledger, self.view.id, self._read(summaries), obliged)
+        end = ending.End(self.ledger, self._id, self._read(summaries), obliged)
         return end.conclude(self.delivered, sender_first=self.sender_first)
 
     def _read(self, summaries: Mapping[NodeId, bytes]) -> dict[int, ending.Summary]:
@@ -444,7 +448,7 @@ class DtpEngine:
 
     def _send(self, message: Message, to: int | None = None) -> None:
         peer = None if to is None else self.view.members[to]
-        self._out.append(Send(message, self.view.id, peer))
+        self._out.append(Send(message, self._id, peer))
 
     def _drain(self) -> Out:
         out, self._out = self._out, []

@@ -14,6 +14,22 @@ from roundelay.protocols.dtp.messages import REQUEST_MAX, Ack, Msg, Req, Uid, sh
 class Ledger:
     """What one member knows in one view."""
 
+    __slots__ = (
+        "_room",
+        "acks",
+        "expected",
+        "held",
+        "low",
+        "me",
+        "msgs",
+        "next",
+        "own_ready",
+        "places",
+        "ready",
+        "top",
+        "waiting",
+    )
+
     def __init__(self, members: int, me: int, room: int) -> None:
         self.me = me
         self.next = (me + 1) % members

@@ -23,6 +23,8 @@ HOLD, TRST, EMPT = Grip
 class Token:
     """Transfers are numbered: one that is not newer than all before means nothing."""
 
+    __slots__ = ("grip", "hop", "me", "next", "sent")
+
     def __init__(self, me: int) -> None:
         self.me = me
         self.grip = EMPT if me else HOLD
