@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from statistics import median
 from typing import Any
 
@@ -29,6 +30,7 @@ from roundelay.group.static import StaticStack
 
 NODES = ("a", "b", "c", "d", "e")
 MESSAGE_BYTES = 100
+_PAYLOAD = bytes(MESSAGE_BYTES)
 BACKLOG_MESSAGES = 300
 """What waits at each node."""
 IDLE_EXPIRIES_MAX = 200
@@ -122,7 +124,7 @@ class Bench:
 
     def _submit(self) -> None:
         refill, self._refill = self._refill, []
-        payload = bytes(MESSAGE_BYTES)
+        payload = _PAYLOAD
         for node, wanted in refill:
             count = min(wanted, self._left[node])
             self._left[node] -= count
@@ -149,8 +151,7 @@ class Bench:
             elif type(effect) is Send:
                 origin = self._origin(node, effect.view)
                 receivers = self._others[node] if effect.to is None else (effect.to,)
-                message = effect.message
-                self._under_way += [(to, origin, message) for to in receivers]
+                self._under_way += zip(receivers, repeat(origin), repeat(effect.message))
             elif type(effect) is SetTimer:
                 self._deadlines[node, effect.timer] = self._now_s + effect.delay_s
             elif type(effect) is CancelTimer:
