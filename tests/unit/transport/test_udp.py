@@ -46,6 +46,16 @@ def test_many_datagrams_arrive_one_by_one_and_in_order(sockets):
     assert a.lost_sends == 0
 
 
+def test_where_the_system_can_they_leave_and_arrive_with_one_call(sockets):
+    """Else all of the other tests would pass with datagrams sent one by one."""
+    a, b = sockets
+    if not a.in_runs:
+        pytest.skip("this system knows no runs of datagrams")
+    a.send_all(MANY[:10], (b.address,))
+    assert list(b.receive()) == MANY[:10]
+    assert a.in_runs
+
+
 @pytest.mark.parametrize("told", [errno.EINVAL, errno.EIO, errno.EMSGSIZE])
 def test_where_the_system_cannot_send_runs_they_go_one_by_one(sockets, told, monkeypatch):
     a, b = sockets
