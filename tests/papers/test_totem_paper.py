@@ -8,6 +8,7 @@ so.
 from collections.abc import Callable
 
 import pytest
+from tests.unit.protocols.outlet import Queue
 
 from roundelay.core.contract import Item, Origin
 from roundelay.core.effects import (
@@ -279,22 +280,6 @@ def test_an_idle_ring_accuses_nobody():
 
 VIEW = View(ViewId(8, "a"), ("a", "b", "c"))
 PASSING = View(ViewId(11, "a"), ("a", "b"), transitional=True, previous=VIEW.id)
-
-
-class Queue:
-    """The group layer: packets that wait."""
-
-    traced = True
-
-    def __init__(self) -> None:
-        self.packets: list[Packet] = []
-
-    @property
-    def waiting(self) -> int:
-        return len(self.packets)
-
-    def pull(self) -> Packet | None:
-        return self.packets.pop(0) if self.packets else None
 
 
 class Member:

@@ -1,6 +1,7 @@
 """The fifo engine: what it adds to a link."""
 
 import pytest
+from tests.unit.protocols.outlet import Queue
 
 from roundelay.core.contract import Item, Origin
 from roundelay.core.effects import Deliver, Kind, Record, Send
@@ -11,22 +12,6 @@ from roundelay.wire.primitives import WireError
 
 VIEW = View(ViewId(8, "a"), ("a", "b", "c"))
 REST = View(ViewId(11, "a"), ("a", "b"), transitional=True)
-
-
-class Queue:
-    """Packets that wait, as the group layer would hold them."""
-
-    traced = True
-
-    def __init__(self) -> None:
-        self.packets: list[Packet] = []
-
-    @property
-    def waiting(self) -> int:
-        return len(self.packets)
-
-    def pull(self) -> Packet | None:
-        return self.packets.pop(0) if self.packets else None
 
 
 def packet(node="a", number=0, service=Service.AGREED, to=None):

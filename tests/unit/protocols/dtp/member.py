@@ -1,5 +1,7 @@
 """One member of a DTP group, driven input by input."""
 
+from tests.unit.protocols.outlet import Queue
+
 from roundelay.core.contract import Origin
 from roundelay.core.effects import Deliver, Kind, Record, Send
 from roundelay.core.ids import Packet, Service, Span, View, ViewId
@@ -9,21 +11,6 @@ from roundelay.protocols.dtp.policy import DTP, PINWHEEL, Config, PinwheelConfig
 
 ABC = View(ViewId(8, "a"), ("a", "b", "c"))
 STATIC = View(ViewId(0, "a"), ("a", "b", "c"))
-
-
-class Queue:
-    """Packets that wait, as the group layer would hold them."""
-
-    def __init__(self, *, traced: bool) -> None:
-        self.traced = traced
-        self.packets: list[Packet] = []
-
-    @property
-    def waiting(self) -> int:
-        return len(self.packets)
-
-    def pull(self) -> Packet | None:
-        return self.packets.pop(0) if self.packets else None
 
 
 def packet(node="a", number=0, service=Service.AGREED) -> Packet:
