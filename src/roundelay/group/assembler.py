@@ -1,7 +1,6 @@
 """Packets to messages: unpacks what arrived in order, and puts large messages together again."""
 
-import zlib
-
+from roundelay.core.checksum import crc32
 from roundelay.core.ids import NodeId, Packet
 from roundelay.group.body import Piece, unpack
 from roundelay.wire.primitives import WireError
@@ -42,4 +41,4 @@ class Assembler:
             self._parts[sender] = (number, parts)
             return ()
         whole = b"".join(parts)
-        return (whole,) if zlib.crc32(whole) == piece.crc else ()
+        return (whole,) if crc32(whole) == piece.crc else ()

@@ -9,11 +9,11 @@ has count 0: the message is ordered, and its number taken, where its last piece 
 """
 
 import struct
-import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
+from roundelay.core.checksum import crc32
 from roundelay.core.value import value
 from roundelay.wire.primitives import Reader, Reason, WireError
 
@@ -86,4 +86,4 @@ def _same(size: int, count: int) -> struct.Struct:
 
 
 def checksum(payload: bytes) -> int:
-    return zlib.crc32(payload)
+    return crc32(payload)

@@ -6,8 +6,8 @@ than any before: the wall clock's.
 """
 
 import struct
-import zlib
 
+from roundelay.core.checksum import crc32
 from roundelay.core.contract import Boot
 
 STEP = 4
@@ -20,7 +20,7 @@ _MAGIC = b"RDS1"
 def pack(seq: int, incarnation: int) -> bytes:
     """Stable storage that holds this ring number."""
     body = _FORM.pack(_MAGIC, seq, incarnation)
-    return body + zlib.crc32(body).to_bytes(4)
+    return body + crc32(body).to_bytes(4)
 
 
 def unpack(stored: bytes) -> tuple[int, int] | None:
@@ -29,7 +29,7 @@ def unpack(stored: bytes) -> tuple[int, int] | None:
         return None
     body, check = stored[:-4], stored[-4:]
     magic, seq, incarnation = _FORM.unpack(body)
-    if magic != _MAGIC or zlib.crc32(body) != int.from_bytes(check):
+    if magic != _MAGIC or crc32(body) != int.from_bytes(check):
         return None
     return int(seq), int(incarnation)
 

@@ -13,12 +13,12 @@ A record that was cut short, by `kill -9` say, is good up to its last whole entr
 import contextlib
 import json
 import struct
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from roundelay.core.checksum import crc32
 from roundelay.core.contract import Codec
 from roundelay.core.effects import Deliver, Effect, Record, Send
 from roundelay.core.ids import NodeId, Packet, Service
@@ -136,19 +136,17 @@ def digest(effects: Iterable[Effect[Any]], codec: Codec[Any], seed: int) -> int:
         match effect:
             case Send():
                 tag, body = codec.encode(effect.message)
-                seed = zlib.crc32(
-                    body, zlib.crc32(repr((tag, effect.view, effect.to)).encode(), seed)
-                )
+                seed = crc32(body, crc32(repr((tag, effect.view, effect.to)).encode(), seed))
             case Deliver():
                 place = (effect.packet.span, effect.packet.service, effect.view, effect.key)
-                seed = zlib.crc32(repr((*place, effect.index)).encode(), seed)
+                seed = crc32(repr((*place, effect.index)).encode(), seed)
                 for payload in effect.payloads:
-                    seed = zlib.crc32(payload, seed)
+                    seed = crc32(payload, seed)
             case Record():
                 subject = effect.subject
                 span = subject.span if isinstance(subject, Packet) else subject
                 fact = (effect.kind, span, effect.view, effect.key, effect.level, effect.tag)
-                seed = zlib.crc32(repr((*fact, effect.stable_seq)).encode(), seed)
+                seed = crc32(repr((*fact, effect.stable_seq)).encode(), seed)
             case _:
-                seed = zlib.crc32(repr(effect).encode(), seed)
+                seed = crc32(repr(effect).encode(), seed)
     return seed

@@ -5,11 +5,11 @@ the cause: every row written between one input and the next names the row of tha
 """
 
 import json
-import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
+from roundelay.core.checksum import crc32
 from roundelay.core.effects import Deliver, Kind, Record
 from roundelay.core.ids import Key, NodeId, Packet, Span, View, ViewId
 from roundelay.trace.schema import REGULAR, TRANSITIONAL, Row, packet_key
@@ -173,7 +173,7 @@ class Recorder:
             service: int | None = int(subject.service)
             dst = subject.destinations
             size: int | None = len(subject.body)
-            digest = zlib.crc32(subject.body) if kind in _DIGESTED else None
+            digest = crc32(subject.body) if kind in _DIGESTED else None
         else:
             node, incarnation, first, count = subject  # type: ignore[misc]  # A Span.
             service = dst = size = digest = None

@@ -16,9 +16,9 @@ form by its bytes and a frame costs one struct call and one look-up.
 """
 
 import struct
-import zlib
 from typing import Generic, TypeVar
 
+from roundelay.core.checksum import crc32
 from roundelay.core.contract import Codec, Origin
 from roundelay.core.ids import NODE_NAME_BYTES_MAX, ViewId
 from roundelay.core.value import value
@@ -55,7 +55,7 @@ def encode(origin: bytes, tag: int, lamport: int, packet: int, body: bytes) -> b
     if size > FRAME_BYTES_MAX:
         raise ValueError(f"a frame of {size} bytes; the limit is {FRAME_BYTES_MAX}")
     checked = _CHECKED.pack(VERSION, tag, size, lamport, packet, len(origin))
-    crc = zlib.crc32(body, zlib.crc32(origin, zlib.crc32(checked)))
+    crc = crc32(body, crc32(origin, crc32(checked)))
     return b"".join((MAGIC, crc.to_bytes(4), checked, origin, body))
 
 
@@ -76,7 +76,7 @@ def decode(data: bytes, codec: Codec[M], origins: dict[bytes, Origin]) -> Frame[
         raise WireError(Reason.OVERSIZED, f"{len(data)} bytes, declared {size}")
     # To copy a small frame is cheaper than to look at a part of it.
     checked = data[_CHECKED_FROM:] if size < 4096 else memoryview(data)[_CHECKED_FROM:]
-    if zlib.crc32(checked) != crc:
+    if crc32(checked) != crc:
         raise WireError(Reason.CHECKSUM)
     body_at = _HEADER.size + origin_size
     if body_at > size:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.core.checksum import SOURCE
 
 if TYPE_CHECKING:
     from roundelay.bench.ring.figures import Idle, Latency, Recoveries, Throughput
@@ -231,7 +232,7 @@ def _peers(args: argparse.Namespace) -> "list[System]":
 
 
 def _machine() -> str:
-    return f"{os.cpu_count()} cores, Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores, Python {platform.python_version()}, checksums by {SOURCE}"
 
 
 class Printer:
