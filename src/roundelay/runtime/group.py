@@ -26,6 +26,8 @@ LEAVE_S = 5.0
 """How long `leave` waits for this node's own messages to be delivered."""
 POLL_BYTES = 16_384
 """Delivered between two looks at the socket."""
+LOOK_S = 0.000_05
+"""Not more often than so, however much is delivered."""
 TURN_S = 0.010
 """After so long other tasks have their turn, also if there is more to read."""
 LOOK_MESSAGES = 64
@@ -84,7 +86,9 @@ class Group:
         self._reader: asyncio.Task[Any] | None = None
         """The task that reads events, or did last."""
         self._turn_ends = 0.0
-        """When whoever reads events has to let others run."""
+        """When whoever reads events has to let others run ..."""
+        self._look_due = 0.0
+        """... and when it next looks at the socket."""
         self._watchers: list[tuple[Callable[[View], bool], asyncio.Future[View]]] = []
 
     # Joining and leaving
@@ -251,9 +255,12 @@ class Group:
         node, port = self._node, self._port
         if node is None or port is None or node.error is not None:
             return
+        now = time.monotonic()
+        if now < self._look_due:
+            return
+        self._look_due = now + LOOK_S
         port.poll()
         node.flush()
-        now = time.monotonic()
         if now > self._turn_ends:
             self._turn_ends = now + TURN_S
             await asyncio.sleep(0)

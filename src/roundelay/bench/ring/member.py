@@ -19,8 +19,9 @@ GROUP = "bench"
 FORMING_S = 30.0
 QUEUE_BYTES = 4 * 1024 * 1024
 """Less than the default, so that a run is over soon after its senders are done."""
+TURN_MESSAGES = 64
 TURN_BYTES = 65_536
-"""A sender lets others have their turn after so much."""
+"""A sender lets others have their turn after so many messages that come to so much."""
 
 _TIME = struct.Struct(">d")
 
@@ -102,7 +103,7 @@ class Member:
         group, size = self._group, self._job.cell.size
         safe = self._job.cell.service == "safe"
         messages = itertools.cycle(pool(self._job.node, size))
-        turn = max(1, TURN_BYTES // size)
+        turn = max(TURN_MESSAGES, TURN_BYTES // size)
         while time.monotonic() < until:
             try:
                 for payload in itertools.islice(messages, turn):
