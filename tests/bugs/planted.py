@@ -16,8 +16,9 @@ from roundelay.group import assembler, packer
 from roundelay.membership import machine, recovery, storage
 from roundelay.membership.config import CONSENSUS
 from roundelay.membership.expulsions import Expulsions
-from roundelay.membership.machine import Membership, Phase
+from roundelay.membership.machine import Membership
 from roundelay.membership.messages import MESSAGES, Commit, Entry, Join
+from roundelay.membership.phase import Phase
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import NOBODY, Ring, Token
 from roundelay.protocols.totem import TotemEngine

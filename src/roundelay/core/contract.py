@@ -248,6 +248,15 @@ class Engine(Protocol[M]):
         ...
 
 
+class RunEngine(Engine[M], Protocol[M]):
+    """An engine that may be given many frames at once, where they came together."""
+
+    def receive_run(self, origin: Origin, messages: Sequence[M]) -> list[Effect[M]]:
+        """As `receive` for each of them, one after the other; only while the view lasts. What it
+        wants done may come in another order, where nobody can tell the difference."""
+        ...
+
+
 class EngineFactory(Protocol):
     """How a stack makes its engine; engine modules export one as `engine`."""
 

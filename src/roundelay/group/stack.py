@@ -1,6 +1,6 @@
 """The whole stack: messages in packets, an engine that orders them, views that come and go."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roundelay.core.contract import Boot, Codec, EngineFactory, Origin
@@ -77,6 +77,13 @@ class Stack:
         effects = self.membership.receive(origin, message)
         if self.membership.waiting:
             return self._finish(effects)
+        return self.delivery.finish(effects)
+
+    def receive_run(self, origin: Origin, messages: Sequence[Any]) -> list[Effect[Any]]:
+        """As `receive` for each of these in turn, for drivers that get many at a time."""
+        effects = self.membership.receive_run(origin, messages)
+        if effects is None:
+            return [effect for message in messages for effect in self.receive(origin, message)]
         return self.delivery.finish(effects)
 
     def expire(self, timer: str) -> list[Effect[Any]]:

@@ -34,10 +34,10 @@ because it did not hear us is left alone for a while, which grows.
 
 import contextlib
 import itertools
-from enum import StrEnum
-from typing import Any, assert_never
+from collections.abc import Sequence
+from typing import Any, assert_never, cast
 
-from roundelay.core.contract import Boot, Engine, Origin
+from roundelay.core.contract import Boot, Engine, Origin, RunEngine
 from roundelay.core.effects import (
     CancelTimer,
     Effect,
@@ -77,6 +77,7 @@ from roundelay.membership.messages import (
     RingItem,
     RingToken,
 )
+from roundelay.membership.phase import Hold, Phase
 from roundelay.membership.primary import first_primary, is_primary
 from roundelay.membership.proposal import Proposal
 from roundelay.membership.quarrels import Quarrels
@@ -87,23 +88,6 @@ from roundelay.wire.primitives import WireError
 
 ALONE_VISITS_MAX = 100_000
 """More than a ring of one can need for all it may hold."""
-
-
-class Phase(StrEnum):
-    """What membership is doing."""
-
-    OPERATIONAL = "operational"
-    GATHER = "gather"
-    COMMIT = "commit"
-    RECOVERY = "recovery"
-
-
-class Hold(StrEnum):
-    """What the engine may still do in the view that was last installed."""
-
-    LIVE = "live"
-    FROZEN = "frozen"
-    SEALED = "sealed"
 
 
 _LIVE, _FROZEN, _SEALED = Hold  # Asked for with every frame, and slow to get at in an Enum.
@@ -150,6 +134,8 @@ class Membership:
         self._engine_began = False
         """The view a node starts in is there only to be left: its engine does not run."""
         self._engine_timers: set[str] = set()
+        self._runs = cast("RunEngine[Any]", engine) if hasattr(engine, "receive_run") else None
+        """The engine, if it takes many frames at once."""
         self._out: list[Effect[Any]] = []
 
     # Inputs
@@ -184,6 +170,20 @@ class Membership:
         else:
             self._on_other_view(origin, message)
         return self._drain()
+
+    def receive_run(self, origin: Origin, messages: Sequence[Any]) -> list[Effect[Any]] | None:
+        """As `receive` for each of them, where all go to an engine that takes them at once; None,
+        and nothing done, where they have to be given one by one."""
+        view = self.view
+        if (
+            self._runs is not None
+            and self.hold is _LIVE
+            and origin.view == view.id
+            and origin.node in view.members
+            and MESSAGES.isdisjoint(map(type, messages))
+        ):
+            return self._pass_on(self._runs.receive_run(origin, messages))
+        return None
 
     def expire(self, timer: str) -> list[Effect[Any]]:
         if timer in self._engine_timers:

@@ -161,8 +161,9 @@ class Ring(Generic[P]):
         return True
 
     def accepts(self, token: Token) -> bool:
-        """Whether this is the token, and not a copy of one that was here."""
-        return token.token_seq > self.token_seq and token.seq <= self.limit
+        """Whether this is the token, and not a copy of one that was here, nor a forged one: the
+        token knows of every packet that was sent."""
+        return token.token_seq > self.token_seq and self.high_seq <= token.seq <= self.limit
 
     def visit(
         self, token: Token, waiting: int, pull: Callable[[], P | None], *, accuse: bool = True

@@ -188,11 +188,20 @@ class TotemEngine:
 
     def receive(self, origin: Origin, message: Message) -> list[Effect[Message]]:
         if type(message) is Data:  # By type, not by `match`: this is every packet's way.
-            self._on_data(message.seq, message.packet)
-        elif type(message) is TokenPass:
-            self._on_token(message.token)
-        elif self.held is not None and not self.frozen:
-            self._release()
+            self._take(message.seq, message.packet)
+            self._catch_up()
+        else:
+            self._answer(message)
+        return self._drain()
+
+    def receive_run(self, origin: Origin, messages: Sequence[Message]) -> list[Effect[Message]]:
+        for message in messages:
+            if type(message) is Data:
+                self._take(message.seq, message.packet)
+            else:
+                self._catch_up()
+                self._answer(message)
+        self._catch_up()
         return self._drain()
 
     def expire(self, timer: str) -> list[Effect[Message]]:
@@ -211,7 +220,8 @@ class TotemEngine:
 
     # Packets and the token
 
-    def _on_data(self, seq: int, packet: Packet) -> None:
+    def _take(self, seq: int, packet: Packet) -> None:
+        """A packet arrived."""
         ring, sender = self.ring, packet.span.node
         if sender not in self.view.members:
             return
@@ -223,12 +233,20 @@ class TotemEngine:
             return
         if not self._went_on and ring.last is not None and seq > ring.last.seq:
             self._went_on = True
-            if self.held is None:
-                self._out.append(
-                    self._arm_retransmit
-                )  # It reached the successor: time for the rest.
-        if ring.aru > self.delivered:
+            if self.held is None:  # It reached the successor: time for the rest.
+                self._out.append(self._arm_retransmit)
+
+    def _catch_up(self) -> None:
+        """Deliver what arrivals have made complete."""
+        if self.ring.aru > self.delivered and not self.frozen:
             self._deliver()
+
+    def _answer(self, message: Message) -> None:
+        """Anything but a packet."""
+        if type(message) is TokenPass:
+            self._on_token(message.token)
+        elif self.held is not None and not self.frozen:
+            self._release()
 
     def _on_token(self, token: Token) -> None:
         over = self.frozen or self.stopped

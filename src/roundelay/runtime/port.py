@@ -53,6 +53,10 @@ class Occupant(Protocol):
         """A datagram; a `stale` one may have waited here while the process was stopped."""
         ...
 
+    def receive_run(self, run: Sequence[bytes]) -> None:
+        """Datagrams that came together, in order."""
+        ...
+
     def slept(self, duration_s: float) -> None:
         """This process was stopped for so long."""
         ...
@@ -164,6 +168,9 @@ class Port:
                     count += 1  # What an earlier datagram met with, told to us late.
                     continue
                 count += len(datagrams)
+                if len(datagrams) > 1 and self._only is not None and not stale:
+                    self._only.receive_run(datagrams)
+                    continue
                 for data in datagrams:
                     node = self._only or self._nodes.get(group_of(data))
                     if node is None:

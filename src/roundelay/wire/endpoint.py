@@ -30,6 +30,8 @@ class Endpoint(Generic[M]):
         self._view: ViewId | None = None
         self._origin = encode_origin(Origin(boot.group, boot.node, boot.incarnation, None))
         self._origins: dict[bytes, Origin] = {}
+        self._admitted: Origin | None = None
+        """Of the last frame that was meant for this node: the next is likely from the same."""
 
     def encode(self, message: M, view: ViewId | None) -> tuple[int, bytes]:
         """The message's tag and the datagram that carries it, with a packet id of its own."""
@@ -38,7 +40,8 @@ class Endpoint(Generic[M]):
             self._origin = encode_origin(Origin(boot.group, boot.node, boot.incarnation, view))
             self._view = view
         tag, body = self.codec.encode(message)
-        self.lamport = min(self.lamport + 1, I64_MAX)  # A forged clock must not wrap ours.
+        if self.lamport < I64_MAX:  # A forged clock must not wrap ours.
+            self.lamport += 1
         self.packet += 1
         return tag, encode(self._origin, tag, self.lamport, self.packet, body)
 
@@ -49,8 +52,14 @@ class Endpoint(Generic[M]):
             frame = decode(data, self.codec, self._origins)
         except WireError as e:
             return self._refuse(e.reason)
-        refusal = self.admit(frame)
-        return frame if refusal is None else refusal
+        if frame.origin is not self._admitted:
+            refusal = self.admit(frame)
+            if refusal is not None:
+                return refusal
+            self._admitted = frame.origin
+        elif frame.lamport > self.lamport:
+            self.lamport = frame.lamport
+        return frame
 
     def admit(self, frame: Frame[M]) -> Reason | None:
         """Take over the clock of a frame that is meant for this node, or say why it is not."""

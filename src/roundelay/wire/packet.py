@@ -18,6 +18,7 @@ _PLAIN = struct.Struct(">IQHBBI")
 """Incarnation, first, count, service, whether destinations follow; and the size of the body, which
 comes at once if they do not."""
 _FIRST_MAX = I64_MAX - U16_MAX
+_new = tuple.__new__
 
 
 def encode_packet(packet: Packet, before: bytes = b"") -> bytes:
@@ -51,7 +52,8 @@ def decode_packet(data: bytes, start: int) -> Packet:
             and len(data) - body_at == length <= FRAME_BYTES_MAX
             and first <= _FIRST_MAX
         ):
-            span = Span(data[start + 1 : at].decode(), incarnation, first, count)
+            name = data[start + 1 : at].decode()
+            span = _new(Span, (name, incarnation, first, count))  # Without a call of Python code.
             return Packet(span, _SERVICES[service], data[body_at:])
     except (IndexError, struct.error, UnicodeDecodeError):
         pass

@@ -1,7 +1,7 @@
 """The port: whose a datagram is, and when it is read."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
 
@@ -25,12 +25,17 @@ class Occupant:
         self.wake = float("inf")
         self.crowd = False
         self.got: list[bytes] = []
+        self.runs = 0
         self.stale: list[bytes] = []
         self.pauses: list[float] = []
         self.stalls: list[float] = []
 
     def receive(self, data: bytes, *, stale: bool = False) -> None:
         (self.stale if stale else self.got).append(data)
+
+    def receive_run(self, run: Sequence[bytes]) -> None:
+        self.got += run
+        self.runs += 1
 
     def slept(self, duration_s: float) -> None:
         self.pauses.append(duration_s)

@@ -10,7 +10,7 @@ from roundelay.check.judge import profile_of
 from roundelay.core.effects import Kind
 from roundelay.core.ids import NodeId
 from roundelay.group.stack import Stack
-from roundelay.membership.machine import Phase
+from roundelay.membership.phase import Phase
 from roundelay.sim.explore.snapshots import Frozen, freeze, thaw
 from roundelay.sim.explore.states import NOTHING, digest, word
 from roundelay.sim.host import Host, Transmission

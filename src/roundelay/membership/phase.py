@@ -1,0 +1,20 @@
+"""The states of membership, and of the engine under it."""
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """What membership is doing."""
+
+    OPERATIONAL = "operational"
+    GATHER = "gather"
+    COMMIT = "commit"
+    RECOVERY = "recovery"
+
+
+class Hold(StrEnum):
+    """What the engine may still do in the view that was last installed."""
+
+    LIVE = "live"
+    FROZEN = "frozen"
+    SEALED = "sealed"

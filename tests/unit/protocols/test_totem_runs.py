@@ -1,0 +1,89 @@
+"""Totem given many frames at once does what it does when given one after the other."""
+
+import copy
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.protocols.outlet import Queue
+
+from roundelay.core.contract import Origin
+from roundelay.core.effects import CancelTimer, Effect, SetTimer
+from roundelay.core.ids import Packet, Service, Span, View, ViewId
+from roundelay.membership.ring import NOBODY, Token
+from roundelay.protocols.totem import Data, HoldCancel, Message, TokenPass, TotemEngine
+
+VIEW = View(ViewId(4, "a"), ("a", "b", "c"))
+PEER = Origin("g", "b", 0, VIEW.id)
+
+
+def packet(sender: str, number: int, *, safe: bool = False) -> Packet:
+    service = Service.SAFE if safe else Service.AGREED
+    return Packet(Span(sender, 0, number), service, b"x")
+
+
+def engine(waiting: int) -> TotemEngine:
+    """Of node c, with so many packets of its own to send."""
+    outlet = Queue(traced=False)
+    outlet.packets = [packet("c", number) for number in range(waiting)]
+    member = TotemEngine("c", outlet)
+    member.start(VIEW)
+    return member
+
+
+data = st.builds(
+    lambda seq, safe: Data(seq, packet("b", seq, safe=safe)), st.integers(1, 12), st.booleans()
+)
+tokens = st.builds(
+    lambda hop, seq, aru: TokenPass(Token(hop, seq, min(aru, seq), NOBODY if aru >= seq else 1)),
+    st.integers(0, 40),
+    st.integers(0, 12),
+    st.integers(0, 12),
+)
+frames = st.lists(st.one_of(data, data, data, tokens, st.just(HoldCancel())), max_size=30)
+lengths = st.lists(st.integers(1, 8), min_size=30, max_size=30)
+
+
+def split(effects: Sequence[Effect[Any]]) -> tuple[list[Any], list[Any]]:
+    """What others and the application see, and timers."""
+    timers = [e for e in effects if isinstance(e, SetTimer | CancelTimer)]
+    return [e for e in effects if e not in timers], timers
+
+
+@given(frames, lengths, st.integers(0, 5))
+def test_a_run_is_its_frames_one_by_one(
+    messages: list[Message], sizes: list[int], waiting: int
+) -> None:
+    one, many = engine(waiting), engine(waiting)
+    singly = [effect for message in messages for effect in one.receive(PEER, message)]
+    together: list[Effect[Message]] = []
+    for start, end in pairwise(accumulate(sizes, initial=0)):
+        together += many.receive_run(PEER, messages[start:end])
+    assert split(together) == split(singly)
+    assert vars(many.ring) == vars(one.ring)
+    ours = {name: v for name, v in vars(many).items() if name not in ("ring", "_outlet")}
+    theirs = {name: v for name, v in vars(one).items() if name not in ("ring", "_outlet")}
+    assert ours == theirs
+
+
+def test_packets_of_a_run_that_came_before_the_token_are_delivered_before_it_goes_on() -> None:
+    member = engine(1)
+    effects = member.receive_run(
+        PEER, [Data(1, packet("b", 0)), TokenPass(Token(5, 1, 1)), Data(3, packet("b", 1))]
+    )
+    seen = [type(effect).__name__ for effect in split(effects)[0]]
+    assert seen == ["Deliver", "Record", "Send", "Record", "Send", "Deliver", "Deliver"]
+
+
+def test_a_copy_of_an_engine_takes_runs_too() -> None:
+    member = copy.deepcopy(engine(0))
+    assert len(split(member.receive_run(PEER, [Data(1, packet("b", 0))]))[0]) == 1
+
+
+def test_a_token_that_knows_less_than_was_sent_is_forged_and_ignored() -> None:
+    member = engine(1)
+    member.receive(PEER, Data(1, packet("b", 0)))
+    assert member.receive(PEER, TokenPass(Token(5, 0, 0))) == []
+    assert member.receive(PEER, TokenPass(Token(5, 1, 1))) != []

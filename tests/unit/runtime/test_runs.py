@@ -1,0 +1,192 @@
+"""Datagrams that came together: a node takes them as it takes them one by one."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import pytest
+
+from roundelay.core.contract import Boot
+from roundelay.group.engines import engine_factory
+from roundelay.group.packer import GroupConfig
+from roundelay.group.stack import Stack
+from roundelay.runtime.events import Batch
+from roundelay.runtime.node import PATIENCE, Node
+from roundelay.runtime.port import Port
+from roundelay.runtime.state import NoStorage
+from roundelay.wire.primitives import Reason
+
+NAMES = ("a", "b")
+BACKLOG = 100_000
+
+
+class Net:
+    """Two nodes whose datagrams wait until they are handed over; a list is a run."""
+
+    everybody = ()
+    stalled = False
+
+    def __init__(self, engine: str) -> None:
+        self.socket = self
+        self.under_way: deque[tuple[Any, bytes | list[bytes]]] = deque()
+        loop = asyncio.get_running_loop()
+        factory = engine_factory(engine, {})
+        self.nodes = {}
+        for name in NAMES:
+            boot = Boot("g", name, traced=False)
+            stack = Stack(boot, NAMES, factory, None, GroupConfig(packet_bytes=1000))
+            others: dict[str, Any] = {other: other for other in NAMES if other != name}
+            self.nodes[name] = Node(
+                loop,
+                cast("Port", self),
+                stack,
+                boot,
+                NoStorage(),
+                others,
+                timeout_s=5.0,
+                backlog_bytes=BACKLOG,
+            )
+
+    def attach(self, node: Node) -> None: ...
+    def detach(self, node: Node) -> None: ...
+    def read(self) -> bool:
+        return False
+
+    def send(self, data: bytes, addresses: Sequence[Any]) -> None:
+        self.under_way.extend((address, data) for address in addresses)
+
+    def send_all(self, run: Sequence[bytes], addresses: Sequence[Any]) -> None:
+        self.under_way.extend((address, list(run)) for address in addresses)
+
+    def hand_over(self, steps: int = 1000) -> None:
+        while self.under_way and steps:
+            address, data = self.under_way.popleft()
+            node = self.nodes[address]
+            node.receive(data) if isinstance(data, bytes) else node.receive_run(data)
+            steps -= 1
+
+    async def until(self, fits: Callable[[], bool]) -> None:
+        """Run the group; its timers need real time."""
+        async with asyncio.timeout(20):
+            while not fits():
+                self.hand_over()
+                await asyncio.sleep(0.001)
+
+    async def form(self) -> None:
+        for node in self.nodes.values():
+            node.start()
+        await self.until(
+            lambda: all(n.view and len(n.view.members) == 2 for n in self.nodes.values())
+        )
+
+    def payloads(self, name: str) -> list[bytes]:
+        waiting = self.nodes[name].inbox.waiting
+        return [p for batch in waiting if isinstance(batch, Batch) for p in batch.payloads]
+
+
+def run(story: Callable[[Net], Any], engine: str = "totem") -> None:
+    async def told() -> None:
+        net = Net(engine)
+        await net.form()
+        await story(net)
+        for node in net.nodes.values():
+            node.leave()
+
+    asyncio.run(told())
+
+
+MESSAGES = [f"message {i:02}".ljust(700).encode() for i in range(12)]
+"""One to a packet."""
+
+
+async def next_run(net: Net) -> list[bytes]:
+    """Let a send all messages; what leaves for b together is held back and returned."""
+    for message in MESSAGES:
+        net.nodes["a"].accept(message)
+    found: list[list[bytes]] = []
+
+    def seen() -> bool:
+        found.extend(data for to, data in net.under_way if to == "b" and isinstance(data, list))
+        return bool(found)
+
+    async with asyncio.timeout(20):
+        while not seen():
+            net.hand_over(1)
+            await asyncio.sleep(0)
+    held = [entry for entry in net.under_way if entry[1] is found[0]]
+    net.under_way.remove(held[0])
+    return found[0]
+
+
+@pytest.mark.parametrize("engine", ["totem", "dtp", "fifo"])
+def test_all_of_a_run_is_delivered_in_order(engine: str) -> None:
+    async def story(net: Net) -> None:
+        for message in MESSAGES:
+            net.nodes["a"].accept(message)
+        await net.until(lambda: len(net.payloads("b")) == len(MESSAGES))
+        assert net.payloads("b") == net.payloads("a") == MESSAGES
+
+    run(story, engine)
+
+
+def test_a_run_goes_through_the_core_at_once() -> None:
+    async def story(net: Net) -> None:
+        datagrams = await next_run(net)
+        assert len(datagrams) > 5
+        node, calls = net.nodes["b"], []
+        plain = node.stack.receive_run
+
+        def counted(origin: Any, messages: Any) -> Any:
+            calls.append(len(messages))
+            return plain(origin, messages)
+
+        node.stack.receive_run = counted  # type: ignore[method-assign]
+        before = node.meter.packets_received
+        node.receive_run(datagrams)
+        assert calls == [len(datagrams)]
+        assert node.meter.packets_received - before == len(datagrams)
+        assert net.payloads("b") == MESSAGES[: len(datagrams)]
+
+    run(story)
+
+
+def test_what_is_damaged_in_a_run_is_counted_and_asked_for_again() -> None:
+    async def story(net: Net) -> None:
+        datagrams = await next_run(net)
+        node = net.nodes["b"]
+        damaged = bytes([*datagrams[2][:-1], datagrams[2][-1] ^ 1])
+        node.receive_run([*datagrams[:2], damaged, b"rubbish", *datagrams[3:]])
+        assert node.endpoint.drops == {Reason.CHECKSUM: 1, Reason.FOREIGN: 1}
+        assert net.payloads("b") == MESSAGES[:2]
+        await net.until(lambda: len(net.payloads("b")) == len(MESSAGES))
+        assert net.payloads("b") == MESSAGES
+
+    run(story)
+
+
+def test_a_run_that_comes_twice_is_delivered_once() -> None:
+    async def story(net: Net) -> None:
+        datagrams = await next_run(net)
+        net.nodes["b"].receive_run(datagrams)
+        net.nodes["b"].receive_run(datagrams[::-1])
+        await net.until(lambda: len(net.payloads("b")) >= len(MESSAGES))
+        assert net.payloads("b") == MESSAGES
+
+    run(story)
+
+
+def test_where_the_application_left_no_room_a_run_is_refused_as_its_frames_are() -> None:
+    async def story(net: Net) -> None:
+        datagrams = await next_run(net)
+        node = net.nodes["b"]
+        waits = node.inbox.bytes
+        node.inbox.bytes = (PATIENCE + 1) * BACKLOG  # As if so much waited to be read.
+        node.receive_run(datagrams)
+        assert node.refused == len(datagrams)
+        assert net.payloads("b") == []
+        node.inbox.bytes = waits
+        await net.until(lambda: len(net.payloads("b")) == len(MESSAGES))
+        assert net.payloads("b") == MESSAGES
+
+    run(story)
