@@ -57,6 +57,8 @@ SMALL_FRAME_BYTES = 600
 """Tokens, acknowledgments and requests: what keeps a group going and fills no memory."""
 DRAIN_TURNS = 8
 """Turns of reading before expired timers have theirs, even if there is more to read."""
+BURST_BYTES = 32_768
+"""Gathered before it is sent: others begin to work on it while the rest is made."""
 PATIENCE = 4
 """How many times its limit may wait for an application that itself waits for the group."""
 HOUSEKEEPING_S = 1.0
@@ -429,6 +431,7 @@ class Node:
     def _run(self, effects: list[Effect[Any]]) -> None:
         tracing, socket = self._tracing, self._port.socket
         burst: list[bytes] = []  # For everybody: it may leave with one call.
+        waits = 0
         for effect in effects:
             # By type, the most frequent first: every packet has some.
             if type(effect) is Deliver:
@@ -442,11 +445,14 @@ class Node:
                 data = self._encode(effect)
                 if effect.to is None:
                     burst.append(data)
-                    continue
+                    waits += len(data)
+                    if waits < BURST_BYTES:
+                        continue
                 if burst:
                     socket.send_all(burst, self._everybody)
-                    burst = []
-                socket.send(data, self._addresses.get(effect.to, ()))
+                    burst, waits = [], 0
+                if effect.to is not None:
+                    socket.send(data, self._addresses.get(effect.to, ()))
             elif type(effect) is Record:
                 if tracing is not None:
                     tracing.recorder.record(effect)

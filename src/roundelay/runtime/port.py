@@ -8,6 +8,10 @@ bounded number in one turn, and each goes through its node at once: what the cor
 before the next one is read. Whoever reads deliveries reads the socket in between, so that a token
 never waits for an application.
 
+While much arrives, the event loop does not go to sleep at once when nothing is left to read: it
+*lingers*. To wake a process up takes longer than a peer needs to send the next packets, and the
+token would wait for it at every hop. Whoever else wants to run on this processor goes first.
+
 An application that takes its deliveries too slowly makes the port *stall*: it does not read for a
 moment. The token waits here for so long, and the group slows down; a moment is short enough for
 nobody to be suspected. Nobody who waits for the group, in `send` or for a receipt, is ever made to
@@ -19,6 +23,7 @@ time asleep does not count for timers, or others would be suspected for this nod
 """
 
 import asyncio
+import os
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -31,8 +36,14 @@ TURN_DATAGRAMS = 64
 """Read in one turn of the event loop, and what came together with the last of them."""
 POLL_DATAGRAMS = 16
 """Read between two deliveries to the application."""
+LINGER_BYTES = 8192
+"""Read in one turn: then more is likely to come soon ..."""
+LINGER_S = 0.000_2
+"""... and is waited for awake for so long."""
 WAKE_DATAGRAMS = 16_384
 """Read after a pause: more than a receive buffer holds."""
+
+_let_others_run: Callable[[], None] = getattr(os, "sched_yield", lambda: None)
 
 
 class Occupant(Protocol):
@@ -99,6 +110,12 @@ class Port:
         self._sources: list[Callable[[], Sequence[bytes]]] = [self.socket.receive]
         if self._listener is not None:
             self._sources.insert(0, self._listener.receive)  # Data before the token.
+        self._bytes = 0
+        """Read since the last turn, by that and in between."""
+        self.lingers = False
+        """Nothing is left to read, and the event loop is kept awake ..."""
+        self._awake_until = 0.0
+        """... at most until then."""
         self._stall_end: asyncio.TimerHandle | None = None
         self._stalled_at = 0.0
         self._reading = False
@@ -144,6 +161,8 @@ class Port:
         count = self._read(TURN_DATAGRAMS)
         if count and self._must_stall():
             self._stall()
+        else:
+            self._stay_awake()
         return count >= TURN_DATAGRAMS
 
     def poll(self) -> None:
@@ -168,6 +187,7 @@ class Port:
                     count += 1  # What an earlier datagram met with, told to us late.
                     continue
                 count += len(datagrams)
+                self._bytes += len(datagrams) * len(datagrams[0])
                 if len(datagrams) > 1 and self._only is not None and not stale:
                     self._only.receive_run(datagrams)
                     continue
@@ -181,6 +201,25 @@ class Port:
                         node.receive(data)
             total += count
         return total
+
+    # Lingering
+
+    def _stay_awake(self) -> None:
+        """For a while, if much has come lately."""
+        much = self._bytes >= LINGER_BYTES
+        self._bytes = 0
+        if much or self.lingers:
+            self._awake_until = self._loop.time() + LINGER_S
+        if much and not self.lingers:
+            self.lingers = True
+            self._loop.call_soon(self._linger)
+
+    def _linger(self) -> None:
+        """A callback that waits to be run keeps the event loop awake."""
+        self.lingers = self._reading and self._loop.time() < self._awake_until
+        if self.lingers:
+            _let_others_run()
+            self._loop.call_soon(self._linger)
 
     # Pauses
 

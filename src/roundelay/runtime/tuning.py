@@ -27,7 +27,7 @@ HOLD_SHARE = 0.7
 """Of the time after which a token is sent again, for which that of an idle ring rests: to wake a
 process up costs far more than a hop in the simulator."""
 
-WINDOWS = ((1472, 100, 300), (16_000, 40, 120), (65_507, 10, 30))
+WINDOWS = ((1472, 100, 300), (16_000, 40, 120), (65_507, 20, 60))
 """Datagrams of up to so many bytes: packets in one visit, packets of all in one rotation."""
 
 HEADERS_BYTES = 140

@@ -8,7 +8,7 @@ import pytest
 import roundelay
 from roundelay.core.contract import Boot
 from roundelay.membership.messages import Join, MembershipCodec, Merge, Message
-from roundelay.runtime.port import TURN_DATAGRAMS, Port
+from roundelay.runtime.port import LINGER_BYTES, TURN_DATAGRAMS, Port
 from roundelay.transport.address import Address
 from roundelay.transport.udp import UdpSocket
 from roundelay.wire.endpoint import Endpoint
@@ -103,6 +103,72 @@ def test_a_turn_is_bounded(sender):
     play(story)
 
 
+async def until(fits: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not fits():  # noqa: ASYNC110  # Nobody tells of it.
+            await asyncio.sleep(0)
+
+
+def test_datagrams_that_came_together_go_to_the_only_node_together(sender):
+    async def story(port: Port) -> None:
+        node = Occupant()
+        port.attach(node)
+        run = [bytes([i]) * 100 for i in range(5)]
+        sender.send_all(run, (port.socket.address,))
+        port.read()
+        assert node.got == run
+        assert node.runs == (1 if port.socket.in_runs else 0)
+        other = Occupant("other")
+        port.attach(other)
+        sender.send_all([frame("g"), frame("other")], (port.socket.address,))
+        port.read()
+        assert (node.got[5:], other.got) == ([frame("g")], [frame("other")])
+
+    play(story)
+
+
+def test_while_much_arrives_the_event_loop_stays_awake_for_a_moment(sender):
+    async def story(port: Port) -> None:
+        port.attach(Occupant())
+        sender.send(bytes(100), (port.socket.address,))
+        port.read()
+        assert not port.lingers
+        sender.send(bytes(LINGER_BYTES), (port.socket.address,))
+        port.read()
+        assert port.lingers
+        await until(lambda: not port.lingers)
+
+    play(story)
+
+
+def test_what_was_read_between_two_deliveries_keeps_it_awake_too(sender):
+    async def story(port: Port) -> None:
+        port.attach(Occupant())
+        sender.send(bytes(LINGER_BYTES), (port.socket.address,))
+        port.poll()
+        sender.send(bytes(100), (port.socket.address,))
+        port.read()
+        assert port.lingers
+
+    play(story)
+
+
+def test_a_port_that_stalls_or_is_closed_does_not_stay_awake(sender):
+    async def story(port: Port) -> None:
+        node = Occupant()
+        port.attach(node)
+        sender.send(bytes(LINGER_BYTES), (port.socket.address,))
+        port.read()
+        node.crowd = True
+        sender.send(bytes(LINGER_BYTES), (port.socket.address,))
+        port.read()
+        assert port.stalled
+        await asyncio.sleep(0)
+        assert not port.lingers
+
+    play(story)
+
+
 def test_what_waited_during_a_pause_is_old(sender):
     async def story(port: Port) -> None:
         node = Occupant()
@@ -144,9 +210,7 @@ def test_a_stall_is_only_for_a_moment(sender):
         port.attach(node)
         for count in (1, 2):
             sender.send(b"x", (port.socket.address,))
-            async with asyncio.timeout(10):
-                while len(node.got) < count:  # noqa: ASYNC110  # Nobody tells of it.
-                    await asyncio.sleep(0)
+            await until(lambda: len(node.got) >= count)  # noqa: B023  # It is over before the next.
         assert node.stalls
 
     play(story)

@@ -39,7 +39,7 @@ def test_a_crash_is_noticed_and_repaired_within_a_second():
 
 
 def test_the_window_fits_the_receive_buffer():
-    assert window(60_000, 130) == (10, 30)
+    assert window(60_000, 130) == (20, 60)
     assert window(60_000, 6) == (1, 5)
     assert window(1400, 10_000) == (100, 300)
 
