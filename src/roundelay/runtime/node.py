@@ -21,7 +21,7 @@ from roundelay.core.effects import (
     SetTimer,
     Suspect,
 )
-from roundelay.core.ids import NodeId, Service, View
+from roundelay.core.ids import NodeId, Service, Span, View
 from roundelay.group.stack import Stack
 from roundelay.membership.messages import FIRST_TAG, Join
 from roundelay.runtime.errors import (
@@ -432,6 +432,7 @@ class Node:
         tracing, socket = self._tracing, self._port.socket
         burst: list[bytes] = []  # For everybody: it may leave with one call.
         waits = 0
+        landed: Span | None = None  # The last own messages that were delivered.
         for effect in effects:
             # By type, the most frequent first: every packet has some.
             if type(effect) is Deliver:
@@ -459,11 +460,15 @@ class Node:
                 if effect.kind is _TOKEN and effect.tag == "acquire":
                     self.meter.token(time.monotonic())
             elif type(effect) is Receipt:
-                self._receipt(effect)
+                landed = effect.span
+                if self.receipts.concern(landed):
+                    self._settle(effect)
             else:
                 self._run_rare(effect)
         if burst:
             socket.send_all(burst, self._everybody)
+        if landed is not None:
+            self._land(landed.first + landed.count)
 
     def _run_rare(self, effect: Effect[Any]) -> None:
         tracing = self._tracing
@@ -519,13 +524,14 @@ class Node:
         self.on_view(view)
         self._wake_senders()
 
-    def _receipt(self, effect: Receipt) -> None:
+    def _settle(self, effect: Receipt) -> None:
         assert effect.view is not None, "a receipt for what no view ordered"
         assert self.view is not None, "a receipt before the first view"
-        span = effect.span
-        if self.receipts.open:
-            self.receipts.settle(span, Position(effect.view, effect.index), self.view)
-        self._landed = span.first + span.count
-        self.meter.landed(self._landed, time.monotonic())
+        self.receipts.settle(effect.span, Position(effect.view, effect.index), self.view)
+
+    def _land(self, end: int) -> None:
+        """Own messages up to this number, exclusive, were delivered here."""
+        self._landed = end
+        self.meter.landed(end, time.monotonic())
         if self._senders:
             self._wake_senders()

@@ -37,7 +37,7 @@ class Receipts:
         self.awaited = 0
         """How many tasks wait for one."""
         self.open: dict[int, Receipt] = {}
-        """By message number."""
+        """By message number, the smallest first: that is how they are given."""
         self._futures: dict[int, list[asyncio.Future[None]]] = {}
         self._error: ClosedError | None = None
 
@@ -47,6 +47,10 @@ class Receipts:
         if receipt is None:
             receipt = self.open[number] = Receipt(number, self)
         return receipt
+
+    def concern(self, span: Span) -> bool:
+        """Whether one of them may be for one of these messages: asked with every packet."""
+        return bool(self.open) and next(iter(self.open)) < span.first + span.count
 
     def settle(self, span: Span, first: Position, view: View) -> None:
         """These messages were delivered in a view, the first of them at this place."""

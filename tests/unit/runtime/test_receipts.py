@@ -133,3 +133,16 @@ def test_a_failure_is_told_to_whoever_reads():
             await reading
 
     asyncio.run(story())
+
+
+def test_receipts_concern_what_is_not_before_the_first_of_them():
+    receipts = Receipts()
+    assert not receipts.concern(Span("a", 0, 0, 100))
+    for number in (7, 9):
+        receipts.give(number)
+    assert not receipts.concern(Span("a", 0, 0, 7))
+    assert receipts.concern(Span("a", 0, 0, 8))
+    assert receipts.concern(Span("a", 0, 9))
+    receipts.settle(Span("a", 0, 5, 3), Position(VIEW.id, 0), VIEW)
+    assert not receipts.concern(Span("a", 0, 8))
+    assert receipts.concern(Span("a", 0, 9))
