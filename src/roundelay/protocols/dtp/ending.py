@@ -91,8 +91,9 @@ def read_summary(summary: bytes, members: int) -> Summary:
 def items(ledger: Ledger, base: int) -> Sequence[Item]:
     """All that others may lack: everybody holds everything up to `base`."""
     offered = []
+    places = ledger.places
     for uid in sorted(ledger.msgs):
-        if ledger.places.get(uid, base + 1) > base:
+        if places.get(uid, base + 1) > base:
             w = Writer()
             write_packet(w, ledger.msgs[uid].packet)
             offered.append(Item((MSG_ITEM, *uid), w.done()))
@@ -138,6 +139,7 @@ class End:
         self._summaries = summaries
         self._present = frozenset(summaries)
         self._obliged = obliged
+        self._places = ledger.places
         self._whole = ledger.ready
         """Up to here, all numbers are known and all packets here."""
         assert self._whole >= max(s.held[m] for m, s in summaries.items()), "something got lost"
@@ -150,7 +152,7 @@ class End:
             late = self._known_to_senders(line)
         else:
             late = [self._numbered(number) for number in range(line + 1, self._whole + 1)]
-            sent = left if self._doubtful else [uid for uid in left if uid in self._ledger.places]
+            sent = left if self._doubtful else [uid for uid in left if uid in self._places]
             late += map(self._unsure, sent)
             left = [uid for uid in left if uid not in sent]
         own = [self._ledger.msgs[uid].packet for uid in left if uid[0] == self._ledger.me]
@@ -159,7 +161,7 @@ class End:
     def _left(self) -> list[Uid]:
         """Packets of those who are here, beyond what is whole: as they are numbered, each behind
         what its sender sent before."""
-        places = self._ledger.places
+        places = self._places
         found = [
             (uid, places.get(uid, I64_MAX))
             for uid in sorted(self._ledger.msgs, reverse=True)
@@ -201,6 +203,6 @@ class End:
         return Deliver(self._ledger.known(number), self._view, (number, 0))
 
     def _unsure(self, uid: Uid) -> Deliver:
-        number = self._ledger.places.get(uid)
+        number = self._places.get(uid)
         key = None if number is None else (number, 0)
         return Deliver(self._ledger.msgs[uid].packet, self._view, key)

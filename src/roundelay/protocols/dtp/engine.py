@@ -60,6 +60,7 @@ class DtpEngine:
         "_outlet",
         "_patience",
         "_released",
+        "_rotates",
         "_traced",
         "_window",
         "asking",
@@ -127,6 +128,8 @@ class DtpEngine:
         self._more = True
         """Whether packets may wait in the outlet."""
         self._traced = self._outlet.traced
+        self._rotates = self.policy.rotates or size == 1
+        """Whether the token goes to the next in the ring; who is alone is its own next."""
         self._level = 1 if self.resilience else 2
         """Of claims: 2 as long as a member delivers what it holds at once, so that what all hold
         all have delivered."""
@@ -153,8 +156,9 @@ class DtpEngine:
         else:
             self._on_req(peer, message)
         if not self.frozen:
-            if peer == self.token.next:
-                self._patience.answers = True  # Of interest while in TRST.
+            token = self.token
+            if peer == token.next:
+                token.answers = True  # Of interest while in TRST.
             self._advance()
         out, self._out = self._out, []
         return out
@@ -195,22 +199,24 @@ class DtpEngine:
                 self._send(ledger.copy(number), peer)
 
     def _on_ack(self, peer: int, m: Ack) -> None:
-        if m.holder >= self.size:
+        holder, next_, size = m.holder, m.next, self.size
+        if holder >= size:
             return
         for sender, _ in m.uids:
-            if sender >= self.size:
+            if sender >= size:
                 return
-        if m.next != NOBODY and not self.literal and (m.next >= self.size or m.holder != peer):
+        copy = next_ == NOBODY
+        if not copy and (next_ >= size or holder != peer) and not self.literal:
             return  # Nobody hands on a token that another has.
         ledger, token = self.ledger, self.token
-        held, before = ledger.held[ledger.me], token.grip
         if not ledger.learn(m):
             return
-        if m.holder != ledger.me:
-            ledger.note(m.holder, m.last)
-        if m.next == NOBODY or self.frozen:
+        if holder != ledger.me:
+            ledger.note(holder, m.last)
+        if copy or self.frozen:
             return
-        after = token.hear(m, held)
+        before = token.grip
+        after = token.hear(m, ledger.held[ledger.me])
         if after is not before:
             if before is TRST:
                 self._out.append(DISARMING[ACK])
@@ -235,19 +241,21 @@ class DtpEngine:
 
     def _advance(self) -> None:
         ledger = self.ledger
-        if ledger.ready < ledger.top:
+        missing = ledger.ready < ledger.top
+        if missing:
             own = ledger.own_ready
             if ledger.extend() and self.asking:
                 self._patience.renew(REQ)
             if ledger.own_ready > own:
                 self._noted_own()
+            missing = ledger.ready < ledger.top
         if self.delivered < ledger.ready:
             self._deliver()
         if self.claimed < ledger.low:
             self._settle()
         if self._more and self.outstanding < self._window:
             self._pump()
-        if ledger.ready < ledger.top:
+        if missing:
             self._ask()
             return
         if self.asking:
@@ -260,8 +268,9 @@ class DtpEngine:
         """Own packets have got numbers."""
         ledger = self.ledger
         self.outstanding = ledger.expected[ledger.me] - 1 - ledger.own_ready
-        self._patience.renew(MSG)
-        if not self.outstanding:
+        if self.outstanding:
+            self._patience.renew(MSG)
+        else:
             self._out.append(DISARMING[MSG])
 
     def _deliver(self) -> None:
@@ -310,7 +319,7 @@ class DtpEngine:
             if self._traced:
                 self._out.append(Record(_ORIGINATE, packet, self._id))
             if self.size > 1:
-                self._send(msg)
+                self._out.append(Send(msg, self._id))
                 if not self.outstanding:
                     self._patience.renew(MSG)
                     self._out.append(self._arm[MSG])
@@ -329,7 +338,7 @@ class DtpEngine:
         ledger = self.ledger
         uids = tuple(islice(ledger.waiting, self._batch))
         own = ledger.own_ready
-        ack = ledger.order(uids, self._choose())
+        ack = ledger.order(uids, self._choose(), self.token.hop + 1)
         if self._traced:
             for number, uid in enumerate(uids, ack.last - len(uids) + 1):
                 span = ledger.msgs[uid].packet.span
@@ -346,16 +355,14 @@ class DtpEngine:
     def _keep_silence(self) -> None:
         """Nothing to order: keep the token for a while, once, then hand it on."""
         if self.silent:
-            self._hand_on(Ack(self.ledger.me, (), self.ledger.top, self._choose()))
+            ledger = self.ledger
+            self._hand_on(Ack(ledger.me, (), ledger.top, self._choose(), self.token.hop + 1))
         elif not self.silence or self.literal:
             self.silence = True
             self._out.append(self._arm[SILENCE])
 
     def _choose(self) -> int:
-        ledger = self.ledger
-        if self.size == 1:
-            return ledger.me
-        return ledger.next if self.policy.rotates else ledger.least()
+        return self.ledger.next if self._rotates else self.ledger.least()
 
     def _hand_on(self, ack: Ack) -> None:
         if self.size == 1:
@@ -364,10 +371,8 @@ class DtpEngine:
             self._out.append(DISARMING[SILENCE])
         self.silence = self.silent = False
         self._patience.renew(ACK)
-        self._patience.answers = False
-        self._out.append(self._released)
-        self._send(self.token.pass_on(ack))
-        self._out.append(self._arm[ACK])
+        self.token.pass_on(ack)
+        self._out += (self._released, Send(ack, self._id), self._arm[ACK])
 
     # What takes too long
 
@@ -397,7 +402,7 @@ class DtpEngine:
         assert sent is not None, "no token was handed on"
         self._send(sent)
         self._out.append(self._arm[ACK])
-        reason = "it fails to receive" if self._patience.answers else "it does not take the token"
+        reason = "it fails to receive" if self.token.answers else "it does not take the token"
         self._count(ACK, (self.view.members[sent.next],), reason)
 
     def _count(self, timer: str, members: tuple[NodeId, ...], reason: str) -> None:

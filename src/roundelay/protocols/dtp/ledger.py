@@ -15,6 +15,8 @@ class Ledger:
     """What one member knows in one view."""
 
     __slots__ = (
+        "_early",
+        "_others",
         "_room",
         "acks",
         "expected",
@@ -24,7 +26,6 @@ class Ledger:
         "msgs",
         "next",
         "own_ready",
-        "places",
         "ready",
         "top",
         "waiting",
@@ -34,6 +35,8 @@ class Ledger:
         self.me = me
         self.next = (me + 1) % members
         """The member after this one in the ring."""
+        self._others: tuple[int, ...] = (*range(me + 1, members), *range(me))
+        """All others, from that one on."""
         self.held = [0] * members
         """By member: it is known to hold everything up to this number. It never shrinks."""
         self.low = 0
@@ -49,10 +52,10 @@ class Ledger:
         """Packets that are not stable, with a number or not."""
         self.acks: dict[int, Ack] = {}
         """By number, unless it is stable: an acknowledgment that gave it to a packet."""
-        self.places: dict[Uid, int] = {}
-        """By packet: its number, unless it is stable."""
         self.waiting: dict[Uid, None] = {}
         """Packets that wait for a number, as far as is known, in the order of their arrival."""
+        self._early: dict[Uid, None] = {}
+        """Packets that got a number before they could wait for one, unless that is stable."""
         self.own_ready = 0
         """The last own packet among what is here without gaps."""
         self._room = room
@@ -77,16 +80,20 @@ class Ledger:
         """Take in a packet. False if it is a copy, or further ahead than may be."""
         sender, number = uid = m.sender, m.number
         msgs, due = self.msgs, self.expected[sender]
-        if number < due or uid in msgs or number > due + self._room:
+        if number != due and (number < due or uid in msgs or number > due + self._room):
             return False
         msgs[uid] = m
-        if number == due:
-            while uid in msgs:
-                if uid not in self.places:
-                    self.waiting[uid] = None
-                number += 1
-                uid = sender, number
-            self.expected[sender] = number
+        early = self._early
+        while number == due:
+            if early and uid in early:
+                del early[uid]
+            else:
+                self.waiting[uid] = None
+            due += 1
+            uid = sender, due
+            if uid in msgs:
+                number = due  # It came before, and is due now.
+        self.expected[sender] = due
         return True
 
     def learn(self, ack: Ack) -> bool:
@@ -101,16 +108,18 @@ class Ledger:
             number += 1
             if number > ready and number not in self.acks:
                 self.acks[number] = ack
-                self.places[uid] = number
-                self.waiting.pop(uid, None)
+                if self.waiting.pop(uid, False) is False:
+                    self._early[uid] = None
         return True
 
     def extend(self) -> bool:
         """See how far everything is here now, and hold it. Whether that is further than before."""
-        before, number = self.ready, self._whole()
+        number = self._whole()
+        if number == self.ready:
+            return False
         self.ready = number
         self.note(self.me, number)
-        return number > before
+        return True
 
     def _whole(self) -> int:
         number, acks, msgs, me = self.ready, self.acks, self.msgs, self.me
@@ -123,21 +132,25 @@ class Ledger:
                 self.own_ready = uid[1]
         return number
 
-    def order(self, uids: tuple[Uid, ...], next_: int) -> Ack:
+    def order(self, uids: tuple[Uid, ...], next_: int, hop: int) -> Ack:
         """Give packets that are here the next numbers; nothing may be missing."""
         number, me = self.top, self.me
         assert self.ready == number, "ordering with something missing"
-        ack = Ack(me, uids, number + len(uids), next_)
+        ack = Ack(me, uids, number + len(uids), next_, hop)
         for uid in uids:
             number += 1
             self.acks[number] = ack
-            self.places[uid] = number
             del self.waiting[uid]
             if uid[0] == me:
                 self.own_ready = uid[1]
         self.ready = self.top = number
         self.note(me, number)
         return ack
+
+    @property
+    def places(self) -> dict[Uid, int]:
+        """By packet: its number, unless it is stable. Made anew, for what comes rarely."""
+        return {self.uid(number): number for number in self.acks}
 
     def uid(self, number: int) -> Uid:
         """The packet that has a number, of those that are not stable."""
@@ -154,7 +167,8 @@ class Ledger:
         if ack is None:
             return None
         uid = ack.uids[number - ack.last - 1]
-        self.places.pop(uid, None)
+        if self._early:
+            self._early.pop(uid, None)
         msg = self.msgs.pop(uid, None)
         return None if msg is None else msg.packet
 
@@ -186,9 +200,11 @@ class Ledger:
 
     def least(self) -> int:
         """Of all others, one that is known to hold least: the first such after this one."""
-        me, held = self.me, self.held
-        others = held[me + 1 :] + held[:me]
-        return (me + 1 + others.index(min(others))) % len(held)
+        held, low = self.held, self.low
+        for member in self._others:
+            if held[member] == low:
+                return member
+        return min(self._others, key=held.__getitem__)  # Nobody holds as little as this one.
 
 
 class LiteralLedger(Ledger):
@@ -208,4 +224,5 @@ class LiteralLedger(Ledger):
 
     def copy(self, number: int) -> Ack:
         ack = self.acks[number]
-        return Ack(ack.holder, (self.uid(number),), number, ack.next, ack.hop)
+        hop = 0 if ack.holder == self.me else ack.hop  # Of own ones none is told.
+        return Ack(ack.holder, (self.uid(number),), number, ack.next, hop)

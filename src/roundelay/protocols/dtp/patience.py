@@ -32,8 +32,6 @@ class Patience:
     """What was repeated in one view without an effect."""
 
     def __init__(self, config: Config) -> None:
-        self.answers = False
-        """Whether the successor was heard since the token was handed to it."""
         self._limits = {
             MSG: ceil(config.watch_s / config.msg_repeat_s),
             ACK: config.attempts,

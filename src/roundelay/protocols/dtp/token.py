@@ -23,7 +23,7 @@ HOLD, TRST, EMPT = Grip
 class Token:
     """Transfers are numbered: one that is not newer than all before means nothing."""
 
-    __slots__ = ("grip", "hop", "me", "next", "sent")
+    __slots__ = ("answers", "grip", "hop", "me", "next", "sent")
 
     def __init__(self, me: int) -> None:
         self.me = me
@@ -34,17 +34,19 @@ class Token:
         """To whom it went."""
         self.sent: Ack | None = None
         """The acknowledgment that handed the token on from here; needed while in TRST."""
+        self.answers = False
+        """Whether the successor was heard since then."""
 
     def __str__(self) -> str:
         return f"{self.grip}, hop {self.hop} to {self.next + 1}"
 
-    def pass_on(self, ack: Ack) -> Ack:
-        """Hand the token on with an acknowledgment, which gets its number."""
-        self.hop += 1
+    def pass_on(self, ack: Ack) -> None:
+        """Hand the token on with an acknowledgment."""
+        self.hop = ack.hop
         self.next = ack.next
-        self.sent = Ack(ack.holder, ack.uids, ack.last, ack.next, self.hop)
+        self.sent = ack
+        self.answers = False
         self.grip = TRST
-        return self.sent
 
     def hear(self, ack: Ack, held: int) -> Grip:
         """Take note of a transfer and say what this member has to do with the token now. `held`

@@ -67,7 +67,7 @@ def test_where_the_token_is_here_what_has_no_number_is_withdrawn():
 
 def test_where_the_token_went_to_somebody_else_it_is_delivered_without_a_number():
     a, b = Member("a"), Member("b")
-    a.engine.token.pass_on(Ack(0, (), 0, 2))
+    a.engine.token.pass_on(Ack(0, (), 0, 2, 1))
     b.say()
     for end in part(a, b):
         assert shown(end.transitional) == ["?:b"]
@@ -76,7 +76,7 @@ def test_where_the_token_went_to_somebody_else_it_is_delivered_without_a_number(
 
 def test_a_token_on_its_way_to_somebody_here_is_here():
     a, b = Member("a"), Member("b")
-    a.engine.token.pass_on(Ack(0, (), 0, 1))
+    a.engine.token.pass_on(Ack(0, (), 0, 1, 1))
     b.say()
     assert spans(part(a, b)[1].withdrawn) == ["b:0"]
 
@@ -124,7 +124,7 @@ def test_a_sender_is_followed_in_its_order_behind_a_gap():
 
 def test_where_many_hold_packets_nothing_is_delivered_without_a_number():
     a, b = Member("a", resilience=1), Member("b", resilience=1)
-    a.engine.token.pass_on(Ack(0, (), 0, 2))
+    a.engine.token.pass_on(Ack(0, (), 0, 2, 1))
     b.say()
     one, two = part(a, b)
     assert one.transitional == two.transitional == ()

@@ -72,14 +72,14 @@ def test_what_is_ordered_here_is_held_here():
     ledger = Ledger(3, 1, 100)
     for message in (msg(0, 1), msg(1, 1), msg(2, 1)):
         ledger.store(message)
-    ack = ledger.order(((0, 1), (1, 1)), 2)
-    assert ack == Ack(1, ((0, 1), (1, 1)), 2, 2)
+    ack = ledger.order(((0, 1), (1, 1)), 2, 7)
+    assert ack == Ack(1, ((0, 1), (1, 1)), 2, 2, 7)
     assert (ledger.ready, ledger.top, ledger.held) == (2, 2, [0, 2, 0])
     assert (ledger.own_ready, list(ledger.waiting)) == (1, [(2, 1)])
     assert [ledger.known(number).span.node for number in (1, 2)] == ["a", "b"]
     ledger.learn(Ack(0, (), 3))
     with pytest.raises(AssertionError, match="something missing"):
-        ledger.order(((2, 1),), 0)
+        ledger.order(((2, 1),), 0, 8)
 
 
 def test_what_is_forgotten_leaves_nothing_behind():
@@ -91,3 +91,26 @@ def test_what_is_forgotten_leaves_nothing_behind():
     forgotten = [ledger.drop(number) for number in (1, 2, 3)]
     assert forgotten == [msg(1, 1).packet, None, None]
     assert not any((ledger.msgs, ledger.acks, ledger.places))
+    ledger.store(msg(2, 1))
+    assert list(ledger.waiting) == [(2, 1)]
+
+
+def test_a_packet_does_not_wait_for_the_number_that_it_has():
+    """Whichever came first, and also if another of its sender was missing."""
+    ledger = Ledger(3, 0, 100)
+    ledger.learn(Ack(1, ((1, 1), (1, 2), (2, 1)), 3))
+    assert ledger.places == {(1, 1): 1, (1, 2): 2, (2, 1): 3}
+    for message in (msg(1, 2), msg(1, 1), msg(2, 1), msg(2, 2)):
+        ledger.store(message)
+    assert list(ledger.waiting) == [(2, 2)]
+    ledger.learn(Ack(1, ((2, 2),), 4))
+    assert not ledger.waiting
+
+
+def test_a_literal_copy_of_an_own_acknowledgment_counts_no_transfer():
+    ledger = LiteralLedger(3, 1, 100)
+    ledger.store(msg(0, 1))
+    ledger.order(((0, 1),), 2, 7)
+    ledger.learn(Ack(2, ((2, 1),), 2, 0, 8))
+    assert ledger.copy(1) == Ack(1, ((0, 1),), 1, 2, 0)
+    assert ledger.copy(2) == Ack(2, ((2, 1),), 2, 0, 8)
