@@ -13,6 +13,7 @@ from roundelay.protocols.dtp.messages import Msg
 from roundelay.protocols.dtp.token import LiteralToken, Token
 from roundelay.sim.scenario import parse, rewrite
 from roundelay.sim.story import Story
+from roundelay.sim.swarm import Campaign
 from roundelay.sim.watch import Watch
 
 SHIPPED = files("roundelay.sim") / "scenarios"
@@ -148,3 +149,11 @@ def test_every_planted_breach_is_found(plant, engine, found, monkeypatch):
     plant(monkeypatch)
     with pytest.raises(AssertionError, match=found):
         watched(engine)
+
+
+@pytest.mark.parametrize("engine", ["dtp", "cm", "pinwheel"])
+def test_a_campaign_with_the_literal_rules_convicts_them_and_goes_on(engine):
+    campaign = Campaign(engine, static=True, rules="paper")
+    judged = list(campaign.run(0, 4, 1))
+    assert len(judged) == 4
+    assert any(judgement.failures for judgement in judged)

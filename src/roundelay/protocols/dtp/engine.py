@@ -393,7 +393,9 @@ class DtpEngine:
     def _repeat_msgs(self) -> None:
         ledger = self.ledger
         for number in range(ledger.own_ready + 1, ledger.expected[ledger.me]):
-            self._send(ledger.msgs[ledger.me, number])
+            msg = ledger.msgs.get((ledger.me, number))
+            assert msg is not None, f"own packet {number} was forgotten before it was ordered"
+            self._send(msg)
         self._out.append(self._arm[MSG])
         self._count(MSG, (), "nobody orders what was sent")
 

@@ -23,9 +23,9 @@ def token_sent_again(run: Evidence) -> bool:
         if sent.tag == "ACK" and sent.message.hop:
             first.setdefault((sent.view, sent.message.hop), pkt)
     return any(
-        first[view, hop] != pkt and first[view, hop] in run.dropped
+        hop and first[view, hop] != pkt and first[view, hop] in run.dropped
         for _, (_, view, hop), pkt in _acquired(run)
-    )
+    )  # By literal rules a copy without a number gives the token too.
 
 
 def old_transfer(run: Evidence) -> bool:
