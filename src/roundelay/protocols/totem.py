@@ -279,10 +279,10 @@ class TotemEngine:
         """End the rest: use the token and pass it on."""
         token, self.held = self.held, None
         assert token is not None
-        self._out.append(CancelTimer(HOLD))
         if self._outlet.waiting:
             self.idle = 0
         self._use(token)
+        self._out.append(CancelTimer(HOLD))  # Others wait for what is sent, so that goes first.
 
     def _visit(self, token: Token) -> None:
         """A token that did not come over the wire: the first."""

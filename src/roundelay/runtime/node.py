@@ -443,17 +443,14 @@ class Node:
             elif type(effect) is SetTimer:
                 self._timers.set(effect.timer, effect.delay_s)
             elif type(effect) is Send:
-                data = self._encode(effect)
                 if effect.to is None:
-                    burst.append(data)
-                    waits += len(data)
-                    if waits < BURST_BYTES:
-                        continue
-                if burst:
+                    burst.append(self._encode(effect))
+                    waits += len(burst[-1])
+                if burst and (effect.to is not None or waits >= BURST_BYTES):
                     socket.send_all(burst, self._everybody)
                     burst, waits = [], 0
                 if effect.to is not None:
-                    socket.send(data, self._addresses.get(effect.to, ()))
+                    socket.send(self._encode(effect), self._addresses.get(effect.to, ()))
             elif type(effect) is Record:
                 if tracing is not None:
                     tracing.recorder.record(effect)
