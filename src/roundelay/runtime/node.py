@@ -40,7 +40,7 @@ from roundelay.runtime.neighbours import Neighbours
 from roundelay.runtime.port import Port
 from roundelay.runtime.receipts import Receipts
 from roundelay.runtime.state import Storage
-from roundelay.runtime.tape import Input, Tape
+from roundelay.runtime.tape import Input, Tape, join_run
 from roundelay.runtime.timers import Timers
 from roundelay.runtime.tracing import Tracing
 from roundelay.transport.address import SocketAddress
@@ -287,36 +287,40 @@ class Node:
 
     def receive_run(self, run: Sequence[bytes]) -> None:
         """As `receive` for each; but what comes from one node goes through the core at once."""
-        # A tape and a trace tell of every frame, and where there is no room each is looked at.
-        room = self._backlog_bytes - self.inbox.bytes
-        if self._tape is not None or self._tracing is not None or len(run) * len(run[0]) > room:
-            for data in run:
+        if self.inbox.bytes + len(run) * len(run[0]) > self._backlog_bytes:
+            for data in run:  # There may be no room for all of them.
                 self.receive(data)
             return
-        origin: Origin | None = None
-        messages: list[Any] = []
+        taken: list[tuple[Frame[Any], bytes]] = []
         for data in run:
             frame = self.endpoint.receive(data)
             if type(frame) is not Frame:
                 assert isinstance(frame, Reason)
                 self._refused(frame)
                 continue
-            if frame.origin is not origin:
-                self._take(origin, messages)
-                origin, messages = frame.origin, []
-            messages.append(frame.message)
-        self._take(origin, messages)
+            if taken and frame.origin is not taken[0][0].origin:
+                self._take(taken)
+                taken = []
+            taken.append((frame, data))
+        if taken:
+            self._take(taken)
 
-    def _take(self, origin: Origin | None, messages: list[Any]) -> None:
-        """Messages of one node that came together."""
-        if origin is None or not messages:
-            return
+    def _take(self, taken: list[tuple[Frame[Any], bytes]]) -> None:
+        """Frames of one node that came together."""
+        origin = taken[0][0].origin
         if self._lives.get(origin.node) != origin.incarnation and not self._welcome(origin):
             return
+        if self._tracing is not None:
+            for frame, _ in taken:
+                self._tracing.arrive(frame, self.endpoint)
+        messages = [frame.message for frame, _ in taken]
         self.meter.frames_received += len(messages)
         self.meter.packets_received += sum([hasattr(message, "packet") for message in messages])
         try:
-            self._run(self.stack.receive_run(origin, messages))
+            effects = self.stack.receive_run(origin, messages)
+            if self._tape is not None:
+                self._tape.write(Input.RUN, join_run([data for _, data in taken]), effects)
+            self._run(effects)
         except Exception as e:
             self._fail(e)
 

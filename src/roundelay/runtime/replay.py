@@ -11,8 +11,8 @@ from roundelay.core.effects import Effect
 from roundelay.core.ids import Service
 from roundelay.group.stack import Stack
 from roundelay.runtime.plan import Plan
-from roundelay.runtime.tape import Entry, Input, TapeError, digest, read
-from roundelay.wire.frame import decode
+from roundelay.runtime.tape import Entry, Input, TapeError, digest, read, split_run
+from roundelay.wire.frame import Frame, decode
 from roundelay.wire.primitives import WireError
 
 Progress = Callable[[int, int], None]
@@ -73,15 +73,22 @@ def _apply(stack: Stack, entry: Entry, origins: dict[bytes, Origin]) -> list[Eff
         case Input.FLUSH:
             return stack.flush()
         case Input.RECEIVE:
-            try:
-                frame = decode(entry.data, stack.codec, origins)
-            except WireError as e:
-                raise TapeError(f"the record holds a damaged datagram ({e}); copy it again") from e
+            frame = _frame(entry.data, stack, origins)
             return stack.receive(frame.origin, frame.message)
+        case Input.RUN:
+            run = [_frame(data, stack, origins) for data in split_run(entry.data)]
+            return stack.receive_run(run[0].origin, [frame.message for frame in run])
         case Input.EXPIRE:
             return stack.expire(entry.data.decode())
         case Input.LEAVE:
             return stack.leave()
+
+
+def _frame(data: bytes, stack: Stack, origins: dict[bytes, Origin]) -> Frame[Any]:
+    try:
+        return decode(data, stack.codec, origins)
+    except WireError as e:
+        raise TapeError(f"the record holds a damaged datagram ({e}); copy it again") from e
 
 
 def _shown(entry: Entry) -> str:

@@ -2,9 +2,10 @@
 
     line of JSON                what the core was: its boot, its founders, its configuration
     entries, one after another:
-        u8   kind               0 start, 1 accept, 2 flush, 3 receive, 4 expire, 5 leave
+        u8   kind               0 start, 1 accept, 2 flush, 3 receive, 4 expire, 5 leave, 6 run
         u32  size, bytes        accept: a line of JSON and the payload; receive: the datagram;
-                                expire: the timer's name
+                                expire: the timer's name; run: datagrams that were handed over at
+                                once, each with its size, u32, before it
         u32  digest             CRC-32 over the effects, running from the beginning
 
 A record that was cut short, by `kill -9` say, is good up to its last whole entry.
@@ -24,6 +25,7 @@ from roundelay.core.effects import Deliver, Effect, Record, Send
 from roundelay.core.ids import NodeId, Packet, Service
 
 _ENTRY = struct.Struct(">BI")
+_SIZE = struct.Struct(">I")
 _DIGEST = struct.Struct(">I")
 ENTRY_BYTES_MAX = 1 << 28
 """More than any message may have: a longer entry is damage."""
@@ -38,6 +40,7 @@ class Input(IntEnum):
     RECEIVE = 3
     EXPIRE = 4
     LEAVE = 5
+    RUN = 6
 
 
 class TapeError(Exception):
@@ -91,6 +94,25 @@ class Tape:
             self._file.close()
         if error is not None:
             self.trouble(f"the record ends here: {error.strerror}; free some space")
+
+
+def join_run(datagrams: Iterable[bytes]) -> bytes:
+    """As one entry holds them."""
+    return b"".join(part for data in datagrams for part in (_SIZE.pack(len(data)), data))
+
+
+def split_run(data: bytes) -> Iterator[bytes]:
+    """The datagrams in an entry; TapeError if they do not add up."""
+    at = 0
+    while at < len(data):
+        try:
+            (size,) = _SIZE.unpack_from(data, at)
+        except struct.error:
+            raise TapeError("the record holds half a datagram; copy it again") from None
+        at += _SIZE.size + size
+        if at > len(data):
+            raise TapeError("the record holds half a datagram; copy it again")
+        yield data[at - size : at]
 
 
 class Entry(NamedTuple):

@@ -9,7 +9,7 @@ from roundelay.core.contract import Boot
 from roundelay.core.ids import Service
 from roundelay.runtime.plan import Plan
 from roundelay.runtime.replay import replay
-from roundelay.runtime.tape import Input, Tape, TapeError, read
+from roundelay.runtime.tape import Input, Tape, TapeError, join_run, read, split_run
 
 PLAN = Plan(
     Boot("g", "a", 3, b"torn", 99), ("a", "b"), "totem", {"token_loss_s": "0.4"}, 0.4, 900, 2**20
@@ -106,3 +106,13 @@ def test_a_full_disk_ends_the_record_and_says_so(tmp_path):
     tape.close()
     assert told == ["the record ends here: No space left on device; free some space"]
     assert replay(tmp_path / "record").inputs == 1
+
+
+def test_a_run_is_kept_datagram_by_datagram():
+    run = [b"", b"x", bytes(70_000)]
+    joined = join_run(run)
+    assert list(split_run(joined)) == run
+    for cut in (1, 5, 100):
+        with pytest.raises(TapeError, match="half a datagram"):
+            list(split_run(joined[:-cut]))
+    assert list(split_run(b"")) == []

@@ -1,0 +1,87 @@
+"""Datagrams that one call of the system brings, over real sockets: traced, recorded, replayed."""
+
+import asyncio
+from collections import Counter
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundelay
+from roundelay.check import check
+from roundelay.check.text import table
+from roundelay.runtime.collect import collect, quiet_end
+from roundelay.runtime.replay import replay
+from roundelay.runtime.tape import Input, read
+from roundelay.trace import reader
+from roundelay.transport.address import free_addresses
+
+pytestmark = pytest.mark.process
+
+LIMIT_S = 60.0
+NODES = "abc"
+MESSAGES = 600
+
+
+async def load(directory: Path, engine: str) -> dict[str, list[tuple[str, bytes]]]:
+    """Every node sends many messages in packets of one datagram; what each of them delivered."""
+    where = free_addresses(NODES)
+    log: dict[str, list[tuple[str, bytes]]] = {node: [] for node in NODES}
+
+    async def read_all(node: str, group: roundelay.Group) -> None:
+        async for event in group:
+            if isinstance(event, roundelay.Message):
+                log[node].append((event.sender, event.payload))
+                if len(log[node]) == MESSAGES * len(NODES):
+                    return
+
+    async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack:
+        groups = {}
+        for node in NODES:
+            group = roundelay.join(
+                "g",
+                node=node,
+                peers=where,
+                engine=engine,
+                timeout_s=2.0,
+                datagram_bytes=1400,
+                trace=directory / "traces",
+                record=directory / f"record-{node}",
+            )
+            groups[node] = await stack.enter_async_context(group)
+        for group in groups.values():
+            await group.wait_for(timeout_s=LIMIT_S)
+        for i in range(MESSAGES):
+            for node, group in groups.items():
+                group.send_nowait(f"{node}{i}".ljust(100).encode())
+        await asyncio.gather(*(read_all(node, group) for node, group in groups.items()))
+        while not all(map(settled, groups.values())):  # noqa: ASYNC110  # Nobody tells of it.
+            await asyncio.sleep(0.01)
+    return log
+
+
+def settled(group: roundelay.Group) -> bool:
+    """Whether this node knows that all have everything."""
+    assert group._node is not None
+    engine: Any = group._node.stack.engine
+    return bool(engine.claimed == engine.delivered)
+
+
+@pytest.mark.parametrize("engine", ["totem", "dtp"])
+def test_runs_are_ordered_traced_and_replayed(tmp_path, engine):
+    log = asyncio.run(load(tmp_path, engine))
+    assert log["a"] == log["b"] == log["c"]
+    kinds: Counter[Input] = Counter()
+    for node in NODES:
+        found = replay(tmp_path / f"record-{node}")
+        assert found.differs_at is None, f"{node}: {found}"
+        kinds.update(entry.kind for entry in read(tmp_path / f"record-{node}")[1])
+    if engine == "totem":  # DTP sends one packet at a time.
+        assert kinds[Input.RUN] > 5
+    world = quiet_end(tmp_path / "traces")
+    collect(tmp_path / "traces", tmp_path / "whole", world, format="jsonl")
+    whole = reader.read(tmp_path / "whole")
+    report = check(whole.rows, whole.manifest, problems=whole.problems)
+    assert report.ok, table(report, whole.manifest)
+    assert report["O5"].instances
