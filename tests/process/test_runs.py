@@ -84,4 +84,4 @@ def test_runs_are_ordered_traced_and_replayed(tmp_path, engine):
     whole = reader.read(tmp_path / "whole")
     report = check(whole.rows, whole.manifest, problems=whole.problems)
     assert report.ok, table(report, whole.manifest)
-    assert report["O5"].instances
+    assert report["L1"].instances
