@@ -64,14 +64,13 @@ def unpack(body: bytes, count: int) -> tuple[bytes, ...] | Piece:
         if count == 1:
             return (body[_SAME.size :],)
         return _same(size, count).unpack_from(body, _SAME.size)
-    r = Reader(body, 1)
-    if form == PIECE:
-        index, pieces, crc = r.u32(), r.u32(), r.u32()
+    if form == PIECE and len(body) >= _PIECE.size:
+        _, index, pieces, crc = _PIECE.unpack_from(body)
         if index >= pieces or count != (index == pieces - 1):
             raise WireError(Reason.MALFORMED, "a piece out of place")
         return Piece(index, pieces, crc, body[_PIECE.size :])
     if form == MIXED:
-        sizes = r.fields(struct.Struct(f">{count}I"))
+        sizes = Reader(body, 1).fields(struct.Struct(f">{count}I"))
         ends = [*accumulate(sizes, initial=1 + 4 * count)]
         if ends[-1] != len(body):
             raise WireError(Reason.MALFORMED, "sizes do not add up")

@@ -218,4 +218,5 @@ class Packer:
             self._flying[large.span.first] = large
         else:
             self._piece += 1
-        return Packet(large.span._replace(count=int(last)), large.service, body, large.destinations)
+        span = Span(self._node, self._incarnation, large.span.first, int(last))
+        return Packet(span, large.service, body, large.destinations)
