@@ -47,10 +47,11 @@ class Delivery:
         return self.accepted()  # Others came before it: one record tells of all.
 
     def accepted(self) -> list[Effect[Any]]:
-        """The record of messages accepted since the last one; none if there are none."""
+        """The record of messages accepted since the last one; none if there are none, or nobody
+        reads it."""
         first, self._told = self._told, self.packer.next
         count = self._told - first
-        if not count:
+        if not count or not self.packer.traced:
             return []
         return [Record(Kind.SUBMIT, Span(self._node, self._incarnation, first, count))]
 
