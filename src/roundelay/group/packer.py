@@ -124,7 +124,7 @@ class Packer:
         if size > config.message_bytes_max:
             raise ValueError(f"a message of {size} bytes; the limit is {config.message_bytes_max}")
         messages = self._messages + len(self._open)
-        waits = self._bytes + sum(map(len, self._open))
+        waits = self._bytes + self._open_bytes
         if messages >= config.queue_messages or (waits and waits + size > config.queue_bytes):
             raise QueueFullError(f"{messages} messages, {waits} bytes wait to be sent")
         self._close()
@@ -140,6 +140,12 @@ class Packer:
         self._packets += self._pieces(large)
         self._messages += 1
         self._bytes += size
+
+    @property
+    def _open_bytes(self) -> int:
+        """Of the messages in the packet being filled: what is gone of its room."""
+        count = len(self._open)
+        return self._whole_bytes - self._room - count * MESSAGE_OVERHEAD_BYTES if count else 0
 
     @property
     def waiting(self) -> int:

@@ -220,3 +220,11 @@ def test_a_forged_piece_neither_grows_memory_nor_raises(body):
     huge = b"\x03" + (0).to_bytes(4) + (2**32 - 1).to_bytes(4) + bytes(4) + b"x" * 50
     assert assembler.take(Packet(Span("a", 0, 0, 0), AGREED, huge)) == ()
     assert assembler.take(Packet(Span("a", 0, 0, 1), AGREED, pack([b"ok"]))) == (b"ok",)
+
+
+@given(st.lists(st.binary(max_size=40), max_size=30))
+def test_the_size_of_the_open_packet_is_that_of_its_messages(payloads):
+    packer = Packer("a", 0, GroupConfig(packet_bytes=200))
+    for payload in payloads:
+        packer.put(payload)
+        assert packer._open_bytes == sum(map(len, packer._open))
