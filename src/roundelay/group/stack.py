@@ -84,7 +84,7 @@ class Stack:
         effects = self.membership.receive_run(origin, messages)
         if effects is None:
             return [effect for message in messages for effect in self.receive(origin, message)]
-        return self.delivery.finish(effects)
+        return self._finish(effects)
 
     def expire(self, timer: str) -> list[Effect[Any]]:
         return self._finish(self.membership.expire(timer))

@@ -289,7 +289,8 @@ class Node:
         """As `receive` for each; but what comes from one node goes through the core at once."""
         if self.inbox.bytes + len(run) * len(run[0]) > self._backlog_bytes:
             for data in run:  # There may be no room for all of them.
-                self.receive(data)
+                if self.error is None:
+                    self.receive(data)
             return
         taken: list[tuple[Frame[Any], bytes]] = []
         for data in run:
@@ -307,6 +308,8 @@ class Node:
 
     def _take(self, taken: list[tuple[Frame[Any], bytes]]) -> None:
         """Frames of one node that came together."""
+        if self.error is not None:
+            return  # What came before them ended this node.
         origin = taken[0][0].origin
         if self._lives.get(origin.node) != origin.incarnation and not self._welcome(origin):
             return

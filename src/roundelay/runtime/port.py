@@ -187,7 +187,7 @@ class Port:
                     count += 1  # What an earlier datagram met with, told to us late.
                     continue
                 count += len(datagrams)
-                self._bytes += len(datagrams) * len(datagrams[0])
+                self._bytes += sum(map(len, datagrams))
                 if len(datagrams) > 1 and self._only is not None and not stale:
                     self._only.receive_run(datagrams)
                     continue

@@ -102,9 +102,9 @@ def join_run(datagrams: Iterable[bytes]) -> bytes:
 
 
 def split_run(data: bytes) -> Iterator[bytes]:
-    """The datagrams in an entry; TapeError if they do not add up."""
+    """The datagrams in an entry, one at least; TapeError if they do not add up."""
     at = 0
-    while at < len(data):
+    while at < len(data) or not data:
         try:
             (size,) = _SIZE.unpack_from(data, at)
         except struct.error:

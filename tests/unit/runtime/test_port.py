@@ -165,6 +165,14 @@ def test_a_port_that_stalls_or_is_closed_does_not_stay_awake(sender):
         assert port.stalled
         await asyncio.sleep(0)
         assert not port.lingers
+        node.crowd = False
+        port.poll()
+        sender.send(bytes(LINGER_BYTES), (port.socket.address,))
+        port.read()
+        assert port.lingers
+        port.close()
+        await asyncio.sleep(0)
+        assert not port.lingers
 
     play(story)
 

@@ -8,13 +8,17 @@ from typing import Any, cast
 import pytest
 
 from roundelay.core.contract import Boot
+from roundelay.core.effects import Suspect
 from roundelay.group.engines import engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
+from roundelay.protocols.totem import HoldCancel
+from roundelay.runtime.errors import FailedError
 from roundelay.runtime.events import Batch
 from roundelay.runtime.node import PATIENCE, Node
 from roundelay.runtime.port import Port
 from roundelay.runtime.state import NoStorage
+from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.primitives import Reason
 
 NAMES = ("a", "b")
@@ -188,5 +192,44 @@ def test_where_the_application_left_no_room_a_run_is_refused_as_its_frames_are()
         node.inbox.bytes = waits
         await net.until(lambda: len(net.payloads("b")) == len(MESSAGES))
         assert net.payloads("b") == MESSAGES
+
+    run(story)
+
+
+def test_a_run_that_ends_the_node_is_not_read_to_its_end() -> None:
+    async def story(net: Net) -> None:
+        datagrams = await next_run(net)
+        node = net.nodes["b"]
+
+        def broken(origin: Any, messages: Any) -> Any:
+            raise AssertionError("a bug")
+
+        node.stack.receive_run = broken  # type: ignore[method-assign]
+        stranger: Endpoint[Any] = Endpoint(Boot("g", "a", 7), node.stack.codec)
+        other = stranger.encode(HoldCancel(), None)[1]
+        before = node.meter.frames_received
+        node.receive_run([*datagrams[:3], other, *datagrams[3:]])
+        assert isinstance(node.error, FailedError)
+        assert node.meter.frames_received == before + 3
+        node.inbox.bytes = BACKLOG  # The other way: one by one.
+        node.receive_run(datagrams)
+        assert node.meter.frames_received == before + 3
+
+    run(story)
+
+
+def test_a_run_that_ends_the_view_leaves_the_next_one_running() -> None:
+    async def story(net: Net) -> None:
+        datagrams = await next_run(net)
+        node = net.nodes["b"]
+        engine: Any = node.stack.engine
+        engine.receive_run = lambda origin, messages: [Suspect(("a",), "it fails to receive")]
+        node.receive_run(datagrams)
+        assert node.view is not None
+        assert node.view.members == ("b",)
+        assert not node.stack.membership.waiting, "the new view's engine was not started"
+        node.accept(b"alone")
+        node.flush()
+        assert net.payloads("b") == [b"alone"]
 
     run(story)
