@@ -28,6 +28,8 @@ from roundelay.pipeline.scratch import orderly_end, scratch
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+QUICK_TO_START = " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""A JVM of one compiler; it would set aside a fifth of that, which many queries fill."""
 DEFAULT_MASTER = "local[*]"
 
 MEMORY_VARIABLE = "ROUNDELAY_SPARK_MEMORY"
@@ -176,7 +178,7 @@ def _classic(master: str, kind: str, memory: str, short: bool) -> "SparkSession"
     if here:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         threads = _threads(master)
-        options = "-XX:+UseSerialGC" + " -XX:TieredStopAtLevel=1" * short
+        options = "-XX:+UseSerialGC" + QUICK_TO_START * short
         builder = (
             builder.config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
