@@ -9,6 +9,7 @@ import json
 import signal
 import sys
 from pathlib import Path
+from typing import TextIO
 
 import roundelay
 
@@ -33,6 +34,7 @@ async def main(told: dict[str, object]) -> None:
             task.result()
         for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def read(group: roundelay.Group) -> None:
@@ -41,23 +43,19 @@ async def read(group: roundelay.Group) -> None:
 
 
 async def load(group: roundelay.Group, rate: float, receipts: Path, quiet: asyncio.Event) -> None:
-    waiting: set[asyncio.Task[None]] = set()
     with receipts.open("a") as file:
-        for number in range(sys.maxsize):
-            if quiet.is_set():
-                await asyncio.gather(*waiting)
-                file.flush()
-                await asyncio.Event().wait()
-            safe = number % SAFE_EVERY == 0
-            receipt = await group.send(b"%d" % number, safe=safe)
-            if safe:
-                task = asyncio.create_task(note(receipt, file))
-                waiting.add(task)
-                task.add_done_callback(waiting.discard)
-            await asyncio.sleep(1 / rate)
+        async with asyncio.TaskGroup() as notes:  # None of them outlives the file.
+            for number in range(sys.maxsize):
+                if quiet.is_set():
+                    await asyncio.Event().wait()
+                safe = number % SAFE_EVERY == 0
+                receipt = await group.send(b"%d" % number, safe=safe)
+                if safe:
+                    notes.create_task(note(receipt, file))
+                await asyncio.sleep(1 / rate)
 
 
-async def note(receipt: roundelay.Receipt, file: object) -> None:
+async def note(receipt: roundelay.Receipt, file: TextIO) -> None:
     await receipt
     assert receipt.view is not None
     view = receipt.view
@@ -67,8 +65,8 @@ async def note(receipt: roundelay.Receipt, file: object) -> None:
         "transitional": view.transitional,
         "members": view.members,
     }
-    file.write(json.dumps(entry) + "\n")  # type: ignore[attr-defined]  # A text file.
-    file.flush()  # type: ignore[attr-defined]
+    file.write(json.dumps(entry) + "\n")
+    file.flush()
 
 
 asyncio.run(main(json.loads(sys.argv[1])))
