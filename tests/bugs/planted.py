@@ -172,8 +172,8 @@ def not_frozen() -> list[Patch]:
 def old_ring_not_sealed() -> list[Patch]:
     def receive(self: Membership, origin: Origin, message: Any) -> list[Effect[Any]]:
         direct = type(message) not in MESSAGES and origin.view == self.view.id
-        if direct and self.phase is Phase.RECOVERY and self._engine_began:
-            self.engine.receive(origin, message)
+        if direct and self.phase is Phase.RECOVERY:
+            self.tenant.engine.receive(origin, message)
             return []
         return original(self, origin, message)
 
@@ -334,7 +334,7 @@ def literal_outsider_join() -> list[Patch]:
 @bug("Rings that have nothing to say do not say so: they never find each other.")
 def no_merge_detection() -> list[Patch]:
     def silent(self: Membership) -> None:
-        self._spoke = False
+        self.tenant.spoke = False
 
     return [(Membership, "_on_merge_timer", silent)]
 

@@ -35,9 +35,9 @@ because it did not hear us is left alone for a while, which grows.
 import contextlib
 import itertools
 from collections.abc import Sequence
-from typing import Any, assert_never, cast
+from typing import Any, assert_never
 
-from roundelay.core.contract import Boot, Engine, Origin, RunEngine
+from roundelay.core.contract import Boot, Engine, Origin
 from roundelay.core.effects import (
     CancelTimer,
     Effect,
@@ -64,7 +64,6 @@ from roundelay.membership.config import (
 )
 from roundelay.membership.expulsions import Expulsions
 from roundelay.membership.messages import (
-    ATTEMPTS_MAX,
     MESSAGES,
     Commit,
     Entry,
@@ -73,24 +72,21 @@ from roundelay.membership.messages import (
     Leave,
     Merge,
     Message,
-    Primary,
     RingItem,
     RingToken,
 )
-from roundelay.membership.phase import Hold, Phase
-from roundelay.membership.primary import first_primary, is_primary
+from roundelay.membership.phase import LIVE, SEALED, Phase
+from roundelay.membership.primary import Standing
 from roundelay.membership.proposal import Proposal
 from roundelay.membership.quarrels import Quarrels
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import Token
 from roundelay.membership.storage import STEP, last_seq, pack
+from roundelay.membership.tenant import Tenant
 from roundelay.wire.primitives import WireError
 
 ALONE_VISITS_MAX = 100_000
 """More than a ring of one can need for all it may hold."""
-
-
-_LIVE, _FROZEN, _SEALED = Hold  # Asked for with every frame, and slow to get at in an Enum.
 
 
 class Membership:
@@ -105,37 +101,27 @@ class Membership:
     ) -> None:
         self.node = boot.node
         self.config = config or MembershipConfig()
-        self.engine = engine
+        self.tenant = Tenant(engine)
         self.phase = Phase.OPERATIONAL
-        self.hold = _SEALED
         self.ring = ViewId(0, boot.node)
         self.view = View(self.ring, (boot.node,))
         self.proposal = Proposal(boot.node)
         self.commit_wait = False
         self.max_seq = 0
         """Largest ring number heard of."""
-        self.attempts: tuple[Primary, ...] = ()
-        """Primary views that a peer may have installed and this node did not."""
+        self.standing = Standing(boot, founders)
         self.obligation: tuple[NodeId, ...] = ()
         self.waiting = False
         """A view is installed and its engine has yet to be started: see `begin`."""
         self.recovery: Recovery | None = None
         """The ring being formed; after installation, until its token has retired."""
         self._boot = boot
-        self._founders = tuple(sorted(founders))
-        self._primary = first_primary(self._founders, restarted=boot.incarnation > 0)
         self._commit: Commit | None = None
         self._commit_seq = 0
         self._repeats: tuple[tuple[NodeId, ...], int] = ((), 0)
         self._expulsions = Expulsions(self.config.pause_s, self.config.pause_max_s)
-        self._spoke = False
         self._quarrels = Quarrels(self.config.members_max)
         self._early: list[tuple[Origin, Any]] = []
-        self._engine_began = False
-        """The view a node starts in is there only to be left: its engine does not run."""
-        self._engine_timers: set[str] = set()
-        self._runs = cast("RunEngine[Any]", engine) if hasattr(engine, "receive_run") else None
-        """The engine, if it takes many frames at once."""
         self._out: list[Effect[Any]] = []
 
     # Inputs
@@ -149,24 +135,24 @@ class Membership:
         self.ring = ViewId(stored + STEP, self.node)
         self.max_seq = self.ring.seq
         self._persist()
-        alone = Entry(self.node, self.ring, primary=self._primary)
-        primary = is_primary([alone], self._founders)
+        alone = Entry(self.node, self.ring, primary=self.standing.last)
+        primary = self.standing.of([alone])
         self.view = View(self.ring, (self.node,), primary=primary)
-        self._note_primary(self.view)
+        self.standing.note(self.view)
         self._emit(Install(self.view))
         self._gather()
         return self._drain()
 
     def submit(self) -> list[Effect[Any]]:
         """Packets wait."""
-        return self._pass_on(self.engine.submit()) if self.hold is _LIVE else []
+        return self._pass_on(self.tenant.engine.submit()) if self.tenant.hold is LIVE else []
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
         if type(message) in MESSAGES:
             self._on_message(origin, message)
         elif origin.view == self.view.id and origin.node in self.view.members:
-            if self.hold is not _SEALED:
-                return self._pass_on(self.engine.receive(origin, message))
+            if self.tenant.hold is not SEALED:
+                return self._pass_on(self.tenant.engine.receive(origin, message))
         else:
             self._on_other_view(origin, message)
         return self._drain()
@@ -174,21 +160,20 @@ class Membership:
     def receive_run(self, origin: Origin, messages: Sequence[Any]) -> list[Effect[Any]] | None:
         """As `receive` for each of them, where all go to an engine that takes them at once; None,
         and nothing done, where they have to be given one by one."""
-        view = self.view
+        view, tenant = self.view, self.tenant
         if (
-            self._runs is not None
-            and self.hold is _LIVE
+            tenant.runs is not None
+            and tenant.hold is LIVE
             and origin.view == view.id
             and origin.node in view.members
             and MESSAGES.isdisjoint(map(type, messages))
         ):
-            return self._pass_on(self._runs.receive_run(origin, messages))
+            return self._pass_on(tenant.runs.receive_run(origin, messages))
         return None
 
     def expire(self, timer: str) -> list[Effect[Any]]:
-        if timer in self._engine_timers:
-            self._engine_timers.discard(timer)
-            return self._pass_on(self.engine.expire(timer))
+        if self.tenant.owns(timer):
+            return self._pass_on(self.tenant.engine.expire(timer))
         if timer == JOIN:
             self._emit(Send(self._join(), self.view.id))
             self._emit(SetTimer(JOIN, self.config.join_s))
@@ -438,13 +423,11 @@ class Membership:
         """First rotation: freeze the engine and fill in our entry."""
         if self.waiting:
             self._begin()  # The view lasted no longer than this one input.
-        if self.hold is _LIVE:
-            self.hold = _FROZEN
-            self._out += map(CancelTimer, sorted(self._engine_timers))
-            self._engine_timers.clear()
-        summary = self.engine.freeze() if self._engine_began else b""
+        summary, ended = self.tenant.freeze()
+        self._out += ended
+        standing = self.standing
         entry = Entry(
-            self.node, self.view.id, summary, self.obligation, self._primary, self.attempts
+            self.node, self.view.id, summary, self.obligation, standing.last, standing.attempts
         )
         entries = (*m.entries[: m.index], entry, *m.entries[m.index + 1 :])
         assert m.ring.seq > self.ring.seq, "a ring number came a second time"
@@ -480,13 +463,12 @@ class Membership:
         recovery = Recovery(self.node, m, self.view.id, self.config.ring)
         assert set(recovery.obligations) <= set(self.view.members), "a stranger in our old view"
         try:
-            items = self.engine.seal(recovery.summaries) if self._engine_began else ()
+            items = self.tenant.seal(recovery.summaries)
         except WireError:
             return  # No member wrote that summary; the real token is yet to come.
         recovery.offer(items)
         self.phase = Phase.RECOVERY
         self.recovery = recovery
-        self.hold = _SEALED
         recovery.ring.token_seq = m.token_seq + 1
         self._pass_commit(Commit(m.ring, m.token_seq + 1, m.index, m.entries))
 
@@ -510,11 +492,11 @@ class Membership:
         if origin.view != self.ring or self.recovery is None:
             return
         item = self.recovery.receive(m)
-        if item is None or self.phase is not Phase.RECOVERY or not self._engine_began:
+        if item is None or self.phase is not Phase.RECOVERY:
             return
         # A forged item is no item: what it displaced is still offered by whoever has it.
         with contextlib.suppress(WireError):
-            self._out += self.engine.absorb(item)
+            self._out += self.tenant.absorb(item)
 
     def _on_installed(self, origin: Origin) -> None:
         if (
@@ -535,7 +517,7 @@ class Membership:
             step = recovery.visit(token)
             if recovery.complete and not complete:
                 self.obligation = recovery.obligations
-                self._doubt(recovery)
+                self.standing.doubt(recovery.id, recovery.entries)
             for item in step.sends:
                 self._emit(Send(item, self.ring))
             if step.accused is not None:
@@ -581,24 +563,19 @@ class Membership:
             transitional=True,
             previous=old.id,
         )
-        withdrawn: tuple[Any, ...] = ()
-        if self._engine_began:
-            end = self.engine.conclude(recovery.summaries, passing, recovery.obligations)
-            self._out += end.regular
-            self._emit(Install(passing))
-            self._out += end.transitional
-            withdrawn = end.withdrawn
-        else:
-            self._emit(Install(passing))
-        for packet in withdrawn:
+        end = self.tenant.conclude(recovery.summaries, passing, recovery.obligations)
+        self._out += end.regular
+        self._emit(Install(passing))
+        self._out += end.transitional
+        for packet in end.withdrawn:
             self._emit(Record(Kind.WITHDRAW, packet, old.id))
         self.view = View(
             recovery.id,
             recovery.members,
-            primary=is_primary(recovery.entries, self._founders),
+            primary=self.standing.of(recovery.entries),
             previous=passing.id,
         )
-        self._note_primary(self.view)
+        self.standing.note(self.view)
         self._emit(Install(self.view))
         gone = [node for node in old.members if node in self.proposal.fails]
         for node, pause_s in self._expulsions.settle(gone):
@@ -610,31 +587,18 @@ class Membership:
         self.proposal.settle(recovery.members)
         self.obligation = ()
         self._repeats = ((), 0)
-        self._spoke = False
         if len(recovery.members) == 1:
             self._retire()
         self._emit(SetTimer(MERGE, self.config.merge_detect_s / 2))
         if self._expulsions.any:
             self._emit(SetTimer(FORGIVE, self.config.forgive_s))
-        assert self.hold is _SEALED, "installing over a view that still runs"
         self.waiting = True
-
-    def _note_primary(self, view: View) -> None:
-        if view.primary:
-            self._primary = Primary(view.id, view.members)
-            self.attempts = ()
-
-    def _doubt(self, recovery: Recovery) -> None:
-        """A peer may install from here on. If the view is primary, that must be remembered."""
-        if is_primary(recovery.entries, self._founders):
-            attempt = Primary(recovery.id, recovery.members)
-            self.attempts = (*self.attempts, attempt)[-ATTEMPTS_MAX:]
 
     def _on_merge_timer(self) -> None:
         """§6.1 leaves idle rings unheard: the representative of one says that it is there."""
-        if not self._spoke:
+        if not self.tenant.spoke:
             self._show_up()
-        self._spoke = False
+        self.tenant.spoke = False
         # Twice in the time: an idle ring is heard within it, whenever it fell silent.
         self._emit(SetTimer(MERGE, self.config.merge_detect_s / 2))
 
@@ -647,33 +611,16 @@ class Membership:
 
     def _begin(self) -> None:
         self.waiting = False
-        self.hold = _LIVE
-        self._engine_began = True
-        self._out += self._pass_on(self.engine.start(self.view))
-        assert self._engine_timers.isdisjoint(TIMERS), "the engine uses timers of membership"
+        self._out += self._pass_on(self.tenant.begin(self.view))
+        assert self.tenant.timers.isdisjoint(TIMERS), "the engine uses timers of membership"
         early, self._early = self._early, []
         for origin, message in early:
-            if self.hold is _LIVE and origin.node in self.view.members:
-                self._out += self._pass_on(self.engine.receive(origin, message))
+            if self.tenant.hold is LIVE and origin.node in self.view.members:
+                self._out += self._pass_on(self.tenant.engine.receive(origin, message))
 
     def _pass_on(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
         """What the engine wants, except for suspicions, which are ours."""
-        live = self.hold is _LIVE
-        suspicions: list[Suspect] = []
-        for effect in effects:
-            kind = type(effect)  # The most frequent first: every effect of every visit comes here.
-            if kind is Record:
-                continue
-            assert live, f"{effect} in a view that is over"
-            if kind is SetTimer:
-                self._engine_timers.add(effect.timer)  # type: ignore[union-attr]
-            elif kind is Send:
-                if effect.to is None:  # type: ignore[union-attr]
-                    self._spoke = True
-            elif kind is CancelTimer:
-                self._engine_timers.discard(effect.timer)  # type: ignore[union-attr]
-            elif kind is Suspect:
-                suspicions.append(effect)  # type: ignore[arg-type]
+        suspicions = self.tenant.heed(effects)
         if not suspicions:
             return effects
         self._out += [effect for effect in effects if type(effect) is not Suspect]

@@ -18,3 +18,6 @@ class Hold(StrEnum):
     LIVE = "live"
     FROZEN = "frozen"
     SEALED = "sealed"
+
+
+LIVE, FROZEN, SEALED = Hold  # Asked for with every frame, and slow to get at in an Enum.

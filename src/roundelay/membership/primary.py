@@ -13,8 +13,9 @@ restarted, the founders, all of them together, begin anew.
 
 from collections.abc import Sequence
 
-from roundelay.core.ids import NodeId, ViewId
-from roundelay.membership.messages import Entry, Primary
+from roundelay.core.contract import Boot
+from roundelay.core.ids import NodeId, View, ViewId
+from roundelay.membership.messages import ATTEMPTS_MAX, Entry, Primary
 
 FOUNDING = ViewId(0, "")
 """The id of the view that the founders of a group are taken to have been in before the first."""
@@ -35,9 +36,31 @@ def is_primary(entries: Sequence[Entry], founders: tuple[NodeId, ...]) -> bool:
     return all(_majority(members, doubt.members) for doubt in sorted(doubts, key=lambda d: d.id))
 
 
-def first_primary(founders: tuple[NodeId, ...], *, restarted: bool) -> Primary | None:
-    """What a node takes for the last primary view when it starts."""
-    return None if restarted else Primary(FOUNDING, founders)
+class Standing:
+    """What one node remembers of primary views."""
+
+    def __init__(self, boot: Boot, founders: tuple[NodeId, ...]) -> None:
+        self._founders = tuple(sorted(founders))
+        self.last = None if boot.incarnation else Primary(FOUNDING, self._founders)
+        """The last one that it was in; who restarted knows of none."""
+        self.attempts: tuple[Primary, ...] = ()
+        """Later ones that a peer may have installed and this node did not."""
+
+    def of(self, entries: Sequence[Entry]) -> bool:
+        """Whether a view of these members is primary."""
+        return is_primary(entries, self._founders)
+
+    def note(self, view: View) -> None:
+        """A view was installed."""
+        if view.primary:
+            self.last = Primary(view.id, view.members)
+            self.attempts = ()
+
+    def doubt(self, view: ViewId, entries: Sequence[Entry]) -> None:
+        """A peer may install from here on. If the view is primary, that must be remembered."""
+        if self.of(entries):
+            attempt = Primary(view, tuple(entry.node for entry in entries))
+            self.attempts = (*self.attempts, attempt)[-ATTEMPTS_MAX:]
 
 
 def _majority(present: Sequence[NodeId], members: tuple[NodeId, ...]) -> bool:

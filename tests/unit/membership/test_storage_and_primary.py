@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from roundelay.core.contract import Boot
-from roundelay.core.ids import ViewId
-from roundelay.membership.messages import Entry, Primary
-from roundelay.membership.primary import first_primary, is_primary
+from roundelay.core.ids import View, ViewId
+from roundelay.membership.messages import ATTEMPTS_MAX, Entry, Primary
+from roundelay.membership.primary import Standing, is_primary
 from roundelay.membership.storage import last_seq, pack, unpack
 
 FOUNDERS = ("a", "b", "c", "d", "e")
@@ -43,8 +43,29 @@ def entries(nodes: str, primary: Primary | None, *attempts: Primary) -> list[Ent
 
 
 def test_a_node_starts_with_the_founders_in_mind_and_restarts_with_nothing():
-    assert first_primary(FOUNDERS, restarted=False) == FOUNDING
-    assert first_primary(FOUNDERS, restarted=True) is None
+    assert Standing(Boot("g", "a"), FOUNDERS).last == FOUNDING
+    assert Standing(Boot("g", "a", incarnation=1), FOUNDERS).last is None
+
+
+def test_a_view_in_doubt_is_remembered_until_a_primary_view_is_installed():
+    standing = Standing(Boot("g", "a"), FOUNDERS)
+    standing.doubt(ViewId(8, "a"), entries("abc", FOUNDING))
+    standing.doubt(ViewId(12, "a"), entries("ab", FOUNDING))  # Not primary: nobody's concern.
+    assert standing.attempts == (Primary(ViewId(8, "a"), ("a", "b", "c")),)
+
+    standing.note(View(ViewId(16, "a"), ("a", "b")))
+    assert (standing.last, len(standing.attempts)) == (FOUNDING, 1)
+    standing.note(View(ViewId(20, "a"), ("a", "b", "d"), primary=True))
+    assert standing.last == Primary(ViewId(20, "a"), ("a", "b", "d"))
+    assert not standing.attempts
+
+
+def test_of_many_views_in_doubt_the_last_are_remembered():
+    standing = Standing(Boot("g", "a"), FOUNDERS)
+    for number in range(ATTEMPTS_MAX + 3):
+        standing.doubt(ViewId(4 * number + 4, "a"), entries("abc", FOUNDING))
+    assert len(standing.attempts) == ATTEMPTS_MAX
+    assert standing.attempts[-1].id.seq == 4 * (ATTEMPTS_MAX + 3)
 
 
 def test_a_majority_of_the_founders_is_primary():

@@ -162,7 +162,8 @@ class Stage(Story):
             core = host.core if host.alive else None
             if isinstance(core, Stack):
                 m = core.membership
-                labels[host.name] = (host.incarnation, m.view.id, m.phase.value, m.hold.value)
+                doing = (m.phase.value, m.tenant.hold.value)
+                labels[host.name] = (host.incarnation, m.view.id, *doing)
         return labels
 
     def quiet(self) -> bool:
