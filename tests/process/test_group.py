@@ -9,7 +9,7 @@ from tests.process.cluster import Cluster, unhonoured, until
 from roundelay.check import check
 from roundelay.check.text import table
 from roundelay.core.effects import Kind
-from roundelay.group.engines import MODULES, STATIC_ONLY
+from roundelay.group.engines import IN_VIEWS
 from roundelay.runtime.replay import replay
 from roundelay.trace import reader
 from roundelay.trace.schema import Row
@@ -17,7 +17,6 @@ from roundelay.trace.schema import Row
 pytestmark = pytest.mark.process
 
 NODES = "abcde"
-ENGINES = [engine for engine in MODULES if engine not in STATIC_ONLY]
 
 
 def judge(cluster: Cluster) -> None:
@@ -35,7 +34,7 @@ def judge(cluster: Cluster) -> None:
     assert unhonoured(whole.rows, cluster) == []
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", IN_VIEWS)
 def test_crash_pause_partition_and_loss(tmp_path, engine):
     with Cluster(tmp_path, NODES, engine) as cluster:
         cluster.start()
@@ -111,7 +110,7 @@ def test_the_trial_convicts(tmp_path):
     assert unhonoured(rows, cluster) == [f"{other} lacks {sender}'0:{receipt['number']}"]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", IN_VIEWS)
 def test_rolling_restart_under_load(tmp_path, engine):
     with Cluster(tmp_path, "abc", engine, relay=False) as cluster:
         cluster.start()

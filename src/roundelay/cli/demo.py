@@ -11,7 +11,7 @@ from pathlib import Path
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
-from roundelay.group.engines import MODULES, STATIC_ONLY
+from roundelay.group.engines import IN_VIEWS
 
 NODES = ("a", "b", "c", "d", "e")
 PAUSE_S = 0.02
@@ -21,9 +21,8 @@ ASIDE_S = 1.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    engines = [name for name in MODULES if name not in STATIC_ONLY]
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, default=Path("out/demo"))
-    parser.add_argument("--engine", choices=engines, default="totem", help="(default: totem)")
+    parser.add_argument("--engine", choices=IN_VIEWS, default="totem", help="(default: totem)")
     parser.add_argument("--master", default="local[2]", help="of Spark (default: local[2])")
     parser.add_argument(
         "--simulated", action="store_true", help="two groups in the simulator; needs no Spark"

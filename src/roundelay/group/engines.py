@@ -24,6 +24,9 @@ MODULES = {
 STATIC_ONLY = frozenset({"template"})
 """Engines that notice no failure, and so cannot end a view."""
 
+IN_VIEWS = tuple(name for name in MODULES if name not in STATIC_ONLY)
+"""The others: what real nodes can run."""
+
 
 def engine_factory(name: str, options: Mapping[str, str] | None = None) -> EngineFactory:
     """The engine of that name, configured by `options`: text, as files and flags give it."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from roundelay.core.ids import NODE_NAME_BYTES_MAX
-from roundelay.group.engines import MODULES, STATIC_ONLY
+from roundelay.group.engines import IN_VIEWS
 from roundelay.runtime.errors import ConfigError
 from roundelay.transport.address import Address, AddressError, parse_address
 
@@ -73,8 +73,8 @@ class Settings:
         for name, value in (("bind", self.bind), ("multicast", self.multicast)):
             if value is not None:
                 _parse(name, value)
-        if self.engine not in MODULES or self.engine in STATIC_ONLY:
-            known = ", ".join(name for name in MODULES if name not in STATIC_ONLY)
+        if self.engine not in IN_VIEWS:
+            known = ", ".join(IN_VIEWS)
             raise ConfigError(f"no engine for real nodes is called {self.engine!r}; use {known}")
         if not TIMEOUT_S_MIN <= self.timeout_s <= 60:
             raise ConfigError(

@@ -76,6 +76,8 @@ class Latency:
     """From handing over to delivery, over all nodes and rounds."""
 
     system: str
+    engine: str | None
+    """None for peers."""
     nodes: int
     per_s: float
     samples: int
@@ -87,6 +89,7 @@ class Latency:
 class Idle:
     """What a node with nothing to do takes of a processor: the mean over nodes, and the most."""
 
+    engine: str
     nodes: int
     cpu_share: float
     highest: float
@@ -96,6 +99,7 @@ class Idle:
 class Recoveries:
     """Crashes and returns of different nodes; medians, and the longest in `_max`."""
 
+    engine: str
     nodes: int
     timeout_s: float | None
     """None: the default."""
@@ -186,6 +190,7 @@ def latency(
     return [
         Latency(
             name,
+            cell.engine if name == OURS.name else None,
             cell.nodes,
             per_s,
             len(times),
@@ -198,13 +203,14 @@ def latency(
 
 def idle(cell: Cell, seconds: float) -> Idle:
     shares = runs.idle(cell, seconds)
-    return Idle(cell.nodes, sum(shares) / len(shares), max(shares))
+    return Idle(cell.engine, cell.nodes, sum(shares) / len(shares), max(shares))
 
 
 def recovery(cell: Cell, crashes: int) -> Recoveries:
     """Crash one node after the other, the ring's first one among them."""
     found = runs.recovery(cell, range(crashes))
     return Recoveries(
+        cell.engine,
         cell.nodes,
         cell.timeout_s,
         crashes,

@@ -19,6 +19,7 @@ Reading: TypeAlias = Literal["batches", "messages"]
 class Cell:
     """One combination of settings whose throughput is measured."""
 
+    engine: str = "totem"
     size: int = 100
     """Of a message, in bytes."""
     nodes: int = 3
@@ -31,7 +32,8 @@ class Cell:
     """The token timeout, where it is not the default."""
 
     def __str__(self) -> str:
-        words = [f"{self.nodes} nodes", f"{self.size} B", f"datagrams of {self.datagram}"]
+        words = [self.engine, f"{self.nodes} nodes", f"{self.size} B"]
+        words.append(f"datagrams of {self.datagram}")
         if self.senders == "one":
             words.append("one sender")
         if self.service == "safe":

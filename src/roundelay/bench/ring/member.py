@@ -239,7 +239,11 @@ def _peak_mb() -> float:
 
 async def main(job: Job) -> None:
     orders = Orders()
-    more: dict[str, Any] = {"datagram_bytes": job.cell.datagram, "queue_bytes": QUEUE_BYTES}
+    more: dict[str, Any] = {
+        "engine": job.cell.engine,
+        "datagram_bytes": job.cell.datagram,
+        "queue_bytes": QUEUE_BYTES,
+    }
     if job.cell.timeout_s is not None:
         more["timeout_s"] = job.cell.timeout_s
     if job.directory:

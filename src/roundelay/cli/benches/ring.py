@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.core.checksum import SOURCE
+from roundelay.group.engines import IN_VIEWS
 
 if TYPE_CHECKING:
     from roundelay.bench.ring.figures import Idle, Latency, Recoveries, Throughput
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PARTS = ("throughput", "latency", "idle", "recovery")
+ENGINES = tuple(name for name in IN_VIEWS if name != "fifo")
+"""Those that put all messages into one order: it is verified in every run."""
 PACE_PER_S = 100.0
 TIMEOUT_S = 0.1
 """The short token timeout that recovery is measured with too."""
@@ -41,6 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     cells = parser.add_argument_group(
         "cells", "any of these measures every combination of what is given"
     )
+    cells.add_argument("--engine", nargs="+", metavar="NAME", help=", ".join(ENGINES))
     cells.add_argument("--size", nargs="+", type=int, metavar="B", help="bytes in a message")
     cells.add_argument("--nodes", nargs="+", type=int, metavar="N")
     cells.add_argument("--senders", nargs="+", choices=("all", "one"))
@@ -94,7 +98,10 @@ def _measure(cells: "Sequence[Cell]", args: argparse.Namespace) -> int:
     out = Printer(args.json)
     out.line(f"{_machine()}; {args.rounds} rounds, medians; the order is verified in every run")
     groups = list(
-        dict.fromkeys(Cell(nodes=c.nodes, senders="one", timeout_s=c.timeout_s) for c in cells)
+        dict.fromkeys(
+            Cell(engine=c.engine, nodes=c.nodes, senders="one", timeout_s=c.timeout_s)
+            for c in cells
+        )
     )
     document: dict[str, Any] = {"machine": _machine()}
     if "throughput" in parts:
@@ -189,6 +196,9 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
         for field in dataclasses.fields(Cell)
         if getattr(args, field.name) is not None
     }
+    for engine in given.get("engine", ()):
+        if engine not in ENGINES:
+            raise UserError(f"--engine {engine}: the engines here are {', '.join(ENGINES)}")
     for nodes in given.get("nodes", ()):
         if not 2 <= nodes <= len(NAMES):
             raise UserError(f"--nodes {nodes}: a ring has 2 to {len(NAMES)} nodes here")
@@ -264,21 +274,22 @@ class Printer:
     def latency(self, found: "Sequence[Latency]") -> None:
         self.line("submit to delivery, over all nodes, 100 messages of 100 B a second")
         for f in found:
-            self.line(
-                f"  {f.system:<12}{f.nodes} nodes  p50 {f.p50_ms:.2f} ms  p99 {f.p99_ms:.2f} ms"
-            )
+            name = f.engine or f.system
+            self.line(f"  {name:<12}{f.nodes} nodes  p50 {f.p50_ms:.2f} ms  p99 {f.p99_ms:.2f} ms")
 
     def idle(self, found: "Sequence[Idle]") -> None:
         self.line("a node with nothing to do, share of a core")
         for f in found:
-            self.line(f"  {f.nodes} nodes  {f.cpu_share:.1%}, at most {f.highest:.1%}")
+            self.line(
+                f"  {f.engine:<12}{f.nodes} nodes  {f.cpu_share:.1%}, at most {f.highest:.1%}"
+            )
 
     def recovery(self, found: "Sequence[Recoveries]") -> None:
         self.line("kill -9 until the last survivor has the new view; join until all have it again")
         for f in found:
             timeout = "default" if f.timeout_s is None else f"{f.timeout_s * 1e3:.0f} ms"
             self.line(
-                f"  {f.nodes} nodes, timeout {timeout:<8} new view {f.crash_s:.2f} s"
+                f"  {f.engine}, {f.nodes} nodes, timeout {timeout:<8} new view {f.crash_s:.2f} s"
                 f" (at most {f.crash_s_max:.2f}), rejoin {f.rejoin_s:.2f} s"
                 f" (at most {f.rejoin_s_max:.2f}; with the start of Python {f.restart_s:.2f})"
             )
