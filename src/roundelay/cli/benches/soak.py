@@ -4,12 +4,13 @@ import argparse
 import dataclasses
 import json
 
-from roundelay.cli.benches.ring import guarded
+from roundelay.cli.benches.ring import ENGINES, guarded
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--engine", choices=ENGINES, default="totem", help="(default: totem)")
     parser.add_argument("--nodes", type=int, default=5)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
@@ -28,13 +29,13 @@ def _soak(args: argparse.Namespace) -> int:
     from roundelay.bench.ring.soak import soak
 
     progress = Progress("soaking")
-    found = soak(Cell(nodes=args.nodes), args.minutes * 60, progress.update)
+    found = soak(Cell(args.engine, nodes=args.nodes), args.minutes * 60, progress.update)
     progress.close()
     if args.json:
         print(json.dumps(dataclasses.asdict(found) | {"growth": found.growth}, indent=2))
     else:
         print(
-            f"{found.nodes} nodes at full load for {found.seconds / 60:g} minutes:"
+            f"{args.engine}: {found.nodes} nodes at full load for {found.seconds / 60:g} minutes:"
             f" {found.messages:,} messages, {found.msgs_per_s:,.0f} a second, all in one order\n"
             f"  false suspicions  {found.suspicions}\n"
             f"  memory            {found.peak_mb:.0f} MB at most in the largest node,"
