@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from multiprocessing import get_context
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from roundelay.experiments.catalogue import Measures, Result, cost
 
 Report = Callable[[int, int], None]
 """Hears how much is done, and of how much."""
@@ -38,6 +40,25 @@ def spread(
         done += costs[i]
         report(round(done), round(total))
     return [results[i] for i in range(len(tasks))]
+
+
+def run_cells(
+    run: Callable[[Any, int], Measures],
+    tasks: Sequence[tuple[Any, int]],
+    *,
+    jobs: int,
+    report: Report,
+) -> list[Result]:
+    """What comes of cells, each with a seed; `run` is that of their experiment."""
+    return spread(partial(_result, run), tasks, jobs=jobs, report=report, cost=_cost)
+
+
+def _result(run: Callable[[Any, int], Measures], task: tuple[Any, int]) -> Result:
+    return Result(*task, run(*task))
+
+
+def _cost(task: tuple[Any, int]) -> float:
+    return cost(task[0])
 
 
 def _results(

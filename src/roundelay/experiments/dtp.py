@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from roundelay.experiments.catalogue import Result
-from roundelay.experiments.cells import Report, spread
+from roundelay.experiments.cells import Report, run_cells
 from roundelay.experiments.claims import Findings
 from roundelay.experiments.dtp_claims import (
     EVEN,
@@ -52,7 +52,7 @@ FULL = Lengths(
 def measure(*, full: bool, seeds: int, report: Report, jobs: int = 1) -> Findings:
     """Run everything, judge every claim, and put the figures together."""
     todo = cells(replace(FULL if full else QUICK, seeds=seeds))
-    return findings_of(spread(_result, todo, jobs=jobs, report=report, cost=_cost))
+    return findings_of(run_cells(run, todo, jobs=jobs, report=report))
 
 
 def cells(lengths: Lengths) -> list[tuple[Cell, int]]:
@@ -104,11 +104,3 @@ def figures_of(r: Results) -> tuple[Figure, ...]:
         Figure("figure4", "Average delivery time", size, "delivery time (ms)", delivery),
         Figure("figure5", "Average overhead", size, "overhead messages a message", extra, log=True),
     )
-
-
-def _result(task: tuple[Cell, int]) -> Result:
-    return Result(*task, run(*task))
-
-
-def _cost(task: tuple[Cell, int]) -> float:
-    return task[0].cost

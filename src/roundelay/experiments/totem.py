@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from roundelay.experiments.catalogue import Measures, Result
-from roundelay.experiments.cells import Report, spread
+from roundelay.experiments.cells import Report, run_cells
 from roundelay.experiments.claims import NEARLY, Claim, Findings, Outcome, judge, near
 from roundelay.experiments.totem_runs import HOPS, SMALL_BYTES, Cell, Latency, Workload, run
 
@@ -65,15 +65,7 @@ class Results:
 def measure(*, full: bool, seeds: int, report: Report, jobs: int = 1) -> Findings:
     """Run everything and judge every claim."""
     todo = cells(replace(FULL if full else QUICK, seeds=seeds))
-    return findings_of(spread(_result, todo, jobs=jobs, report=report, cost=_cost))
-
-
-def _result(task: tuple[Cell, int]) -> Result:
-    return Result(*task, run(*task))
-
-
-def _cost(task: tuple[Cell, int]) -> float:
-    return task[0].cost
+    return findings_of(run_cells(run, todo, jobs=jobs, report=report))
 
 
 def cells(lengths: Lengths) -> list[tuple[Cell, int]]:

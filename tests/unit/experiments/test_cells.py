@@ -1,10 +1,12 @@
 """Runs over several processes."""
 
 import math
+from typing import NamedTuple
 
 import pytest
 
-from roundelay.experiments.cells import spread
+from roundelay.experiments.catalogue import Result
+from roundelay.experiments.cells import run_cells, spread
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -33,3 +35,21 @@ def test_costly_tasks_begin_first():
 
 def test_nothing_to_do_is_nothing():
     assert spread(math.factorial, [], jobs=2, report=lambda done, total: None) == []
+
+
+class Cell(NamedTuple):
+    cost: float
+
+
+def test_cells_are_run_with_their_seeds_and_the_costly_ones_first():
+    begun: list[tuple[Cell, int]] = []
+
+    def run(cell: Cell, seed: int) -> dict[str, float]:
+        begun.append((cell, seed))
+        return {"product": cell.cost * seed}
+
+    small, large = Cell(1.0), Cell(9.0)
+    tasks = [(small, 2), (large, 3)]
+    results = run_cells(run, tasks, jobs=1, report=lambda done, total: None)
+    assert results == [Result(small, 2, {"product": 2.0}), Result(large, 3, {"product": 27.0})]
+    assert begun == [(large, 3), (small, 2)]
