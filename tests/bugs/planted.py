@@ -21,6 +21,7 @@ from roundelay.membership.messages import MESSAGES, Commit, Entry, Join
 from roundelay.membership.phase import Phase
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import NOBODY, Ring, Token
+from roundelay.protocols.dtp.patience import ACK, Patience
 from roundelay.protocols.totem import TotemEngine
 
 Patch = tuple[Any, str, Any]
@@ -406,3 +407,16 @@ def queue_lost_with_the_view() -> list[Patch]:
 
     original = packer.Packer.resume
     return [(packer.Packer, "resume", resume)]
+
+
+# Engines of the DTP family
+
+
+@bug("Who asks for what it lacks is given no more time than who says nothing.")
+def who_asks_is_silent() -> list[Patch]:
+    def renew(self: Patience, timer: str) -> None:
+        if timer != ACK:
+            original(self, timer)
+
+    original = Patience.renew
+    return [(Patience, "renew", renew)]

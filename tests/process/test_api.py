@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import roundelay
+from roundelay.group.engines import IN_VIEWS
 from roundelay.runtime import control
 from roundelay.runtime.port import Ports
 from roundelay.transport.address import free_addresses
@@ -177,7 +178,9 @@ def test_a_handler_that_sends_never_waits_for_itself():
     play(story)
 
 
-async def backlog(sender: roundelay.Group, reader: roundelay.Group) -> int:
+async def backlog(
+    sender: roundelay.Group, reader: roundelay.Group, messages: int = 400, pause_s: float = 0.002
+) -> int:
     """The most that ever waits at a slow reader while a sender sends all it can."""
 
     async def load() -> None:
@@ -188,16 +191,16 @@ async def backlog(sender: roundelay.Group, reader: roundelay.Group) -> int:
     read = most = 0
     async for event in reader:
         if isinstance(event, roundelay.Message):
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(pause_s)
             read += 1
             most = max(most, reader.status()["queues"]["bytes_to_read"])
-            if read == 400:
+            if read == messages:
                 break
     loading.cancel()
     return most
 
 
-@pytest.mark.parametrize("engine", ["totem", "fifo"])
+@pytest.mark.parametrize("engine", IN_VIEWS)
 def test_a_slow_application_slows_the_group_down(engine):
     """b reads far less than a could send: what waits is bounded, and nobody is given up."""
 
@@ -209,6 +212,25 @@ def test_a_slow_application_slows_the_group_down(engine):
             assert 1 << 19 < most < 4 << 20  # It had more to read than it could take.
             assert b.view.members == ("a", "b")
             assert b.status()["counters"]["suspicions"] == 0
+
+    play(story)
+
+
+@pytest.mark.parametrize("engine", IN_VIEWS)
+def test_a_very_slow_application_keeps_its_place(engine):
+    """A packet of three messages takes b a third of a second. What it has no room for it asks for
+    again and again, and those who ask are waited for."""
+
+    async def story() -> None:
+        settings = {"engine": engine, "backlog_bytes": 1 << 20, "timeout_s": 1.0}
+        async with cluster("abc", **settings) as (a, b, c):
+            a.ignore()
+            c.ignore()
+            assert await backlog(a, b, messages=25, pause_s=0.1) > 1 << 19
+            assert b.status()["drops"]["refused"] > 0
+            for group in (a, b, c):
+                assert group.view.members == ("a", "b", "c")
+                assert group.status()["counters"]["suspicions"] == 0
 
     play(story)
 

@@ -342,7 +342,7 @@ class Node:
         self.meter.stalls += 1
         if duration_s >= self.stall_s:
             self.narrator.slow_reader(self.inbox.bytes)
-        self._timers.put_off(duration_s)
+        self._timers.hold_up(duration_s)
 
     def crowded(self) -> bool:
         inbox = self.inbox
@@ -391,12 +391,15 @@ class Node:
         for _ in range(DRAIN_TURNS):
             if not self._port.read():
                 break
+        self.expire()
+        if self.error is None:
+            self._timers.resume()
+
+    def expire(self) -> None:
         for timer in self._timers.expired():
             if self._tracing is not None:
                 self._tracing.recorder.expire(timer)
             self._step(Input.EXPIRE, timer.encode(), partial(self.stack.expire, timer))
-        if self.error is None:
-            self._timers.resume()
 
     def _keep_house(self) -> None:
         self._housekeeping = self._loop.call_later(HOUSEKEEPING_S, self._keep_house)

@@ -14,8 +14,9 @@ token would wait for it at every hop. Whoever else wants to run on this processo
 
 An application that takes its deliveries too slowly makes the port *stall*: it does not read for a
 moment. The token waits here for so long, and the group slows down; a moment is short enough for
-nobody to be suspected. Nobody who waits for the group, in `send` or for a receipt, is ever made to
-wait by a stall: it would wait for itself.
+nobody to be suspected. Between two moments timers that are due have their turn: what there was no
+room for has to be asked for again. Nobody who waits for the group, in `send` or for a receipt, is
+ever made to wait by a stall: it would wait for itself.
 
 A process that was stopped for a while finds old datagrams and expired timers when it goes on. The
 datagrams are handed over first, without the Joins among them, which tell of a time gone by; and the
@@ -74,6 +75,10 @@ class Occupant(Protocol):
 
     def stalled(self, duration_s: float) -> None:
         """This node had to wait for its application for so long."""
+        ...
+
+    def expire(self) -> None:
+        """Whatever is due: nobody looks at the clock during a stall."""
         ...
 
     def crowded(self) -> bool:
@@ -245,6 +250,10 @@ class Port:
         return False
 
     def _stall(self) -> None:
+        for node in list(self._nodes.values()):
+            node.expire()
+        if not self._nodes:
+            return  # That was the end of them.
         self.stalled = True
         self._stalled_at = self._loop.time()
         self._ignore()

@@ -24,10 +24,13 @@ class Timers:
         self._alarm = alarm
         self._handle: asyncio.TimerHandle | None = None
         self._deadlines: dict[str, float] = {}
+        self._delays: dict[str, float] = {}
+        """For how long each was last set."""
 
     def set(self, timer: str, delay_s: float) -> None:
         deadline = self._clock() + delay_s
         self._deadlines[timer] = deadline
+        self._delays[timer] = delay_s
         if deadline < self.wake:
             self._call_at(deadline)
 
@@ -48,6 +51,13 @@ class Timers:
         """Time passed that does not count."""
         for timer in self._deadlines:
             self._deadlines[timer] += duration_s
+        self.resume()
+
+    def hold_up(self, duration_s: float) -> None:
+        """The same, but none is put off by more than it was set for: whoever is held up again and
+        again, each time for a moment, goes on with what it does every moment."""
+        for timer in self._deadlines:
+            self._deadlines[timer] += min(duration_s, self._delays[timer])
         self.resume()
 
     def rest(self) -> None:

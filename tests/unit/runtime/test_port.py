@@ -29,6 +29,7 @@ class Occupant:
         self.stale: list[bytes] = []
         self.pauses: list[float] = []
         self.stalls: list[float] = []
+        self.expiries = 0
 
     def receive(self, data: bytes, *, stale: bool = False) -> None:
         (self.stale if stale else self.got).append(data)
@@ -43,6 +44,9 @@ class Occupant:
 
     def stalled(self, duration_s: float) -> None:
         self.stalls.append(duration_s)
+
+    def expire(self) -> None:
+        self.expiries += 1
 
     def crowded(self) -> bool:
         return self.crowd
@@ -220,6 +224,33 @@ def test_a_stall_is_only_for_a_moment(sender):
             sender.send(b"x", (port.socket.address,))
             await until(lambda: len(node.got) >= count)  # noqa: B023  # It is over before the next.
         assert node.stalls
+
+    play(story)
+
+
+def test_what_is_due_is_done_before_every_stall(sender):
+    async def story(port: Port) -> None:
+        node = Occupant()
+        node.crowd = True
+        port.attach(node)
+        for count in (1, 2, 3):
+            sender.send(b"x", (port.socket.address,))
+            port.read()
+            assert (port.stalled, node.expiries) == (True, count)
+            port._go_on()
+
+    play(story)
+
+
+def test_a_node_that_ends_before_a_stall_leaves_nothing_to_wait_for(sender):
+    async def story(port: Port) -> None:
+        node = Occupant()
+        node.crowd = True
+        node.expire = lambda: port.detach(node)  # type: ignore[method-assign]
+        port.attach(node)
+        sender.send(b"x", (port.socket.address,))
+        port.read()
+        assert not port.stalled
 
     play(story)
 

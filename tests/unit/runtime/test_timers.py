@@ -88,6 +88,17 @@ def test_time_that_does_not_count(loop, timers):
     assert (timers.wake, list(timers.expired())) == (111, [])
 
 
+def test_whoever_is_held_up_goes_on_with_what_it_does_every_moment(loop, timers):
+    timers.set("alarm", 5)
+    timers.set("ask again", 1)
+    for _ in range(10):
+        loop.now += 3
+        timers.hold_up(3)
+        assert list(timers.expired()) == ["ask again"]
+        timers.set("ask again", 1)
+    assert timers._deadlines["alarm"] == 135
+
+
 def test_after_the_end_nothing_is_called(loop, timers):
     timers.set("loss", 1)
     timers.clear()

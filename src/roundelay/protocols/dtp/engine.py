@@ -25,6 +25,7 @@ from roundelay.protocols.dtp.ledger import Ledger, LiteralLedger
 from roundelay.protocols.dtp.messages import NOBODY, Ack, DtpCodec, Message, Msg, Req
 from roundelay.protocols.dtp.patience import (
     ACK,
+    ASKING,
     DISARMING,
     MSG,
     REQ,
@@ -228,13 +229,15 @@ class DtpEngine:
             self.ledger.note(peer, m.held)
         if self.frozen:
             return
-        token = self.token
+        token, patience = self.token, self._patience
+        patience.note_request()
         successor = token.grip is TRST and token.next == peer
         if successor or token.grip is HOLD:
             for answer in self.ledger.answers(m):
                 self._send(answer, peer)
         if successor:
             assert token.sent is not None
+            patience.renew(ACK)
             self._send(token.sent, peer)
 
     # What can be done now
@@ -370,7 +373,7 @@ class DtpEngine:
         if self.silence and not self.silent:
             self._out.append(DISARMING[SILENCE])
         self.silence = self.silent = False
-        self._patience.renew(ACK)
+        self._patience.begin_transfer()
         self.token.pass_on(ack)
         self._out += (self._released, Send(ack, self._id), self._arm[ACK])
 
@@ -383,6 +386,7 @@ class DtpEngine:
             self._send_req()
 
     def _send_req(self) -> None:
+        self._patience.note_request()
         self._send(self.ledger.request())
         self._out.append(self._arm[REQ])
 
@@ -404,8 +408,10 @@ class DtpEngine:
         assert sent is not None, "no token was handed on"
         self._send(sent)
         self._out.append(self._arm[ACK])
-        reason = "it fails to receive" if self.token.answers else "it does not take the token"
-        self._count(ACK, (self.view.members[sent.next],), reason)
+        successor = (self.view.members[sent.next],)
+        deaf = "it fails to receive"
+        self._count(ACK, successor, deaf if self.token.answers else "it does not take the token")
+        self._count(ASKING, successor, deaf)
 
     def _count(self, timer: str, members: tuple[NodeId, ...], reason: str) -> None:
         """One more repetition; after some, somebody is suspected."""

@@ -43,10 +43,15 @@ class Config:
     attempts: int = 5
     """Repetitions of an acknowledgment before whoever does not take the token is suspected. Too
     few: a bad network changes views all the time. Too many: a crash is noticed late."""
+    asking_attempts: int = 50
+    """The same for one that asks for what it lacks: it is there, and may be slow. Too few: an
+    application that reads slowly costs its node the view. Too many: so does a network that
+    carries small frames only, but late."""
     watch_s: float = 1.000
     """Without a transfer of the token, a number for a message or an answer to a request for so
-    long, the view is suspected. More than `attempts` repetitions of an acknowledgment, so that
-    a single member that is to blame is found out first."""
+    long, the view is suspected; while somebody asks for what it lacks, by that member alone. More
+    than `attempts` repetitions of an acknowledgment, so that a single member that is to blame is
+    found out first."""
     buffer_packets: int = 4096
     """How far ahead of what is here without gaps a number may be; what is beyond is dropped, to
     come again. Far more than an honest group needs."""
@@ -58,8 +63,8 @@ class Config:
             raise ValueError(f"there are no rules {self.rules!r}; choose one of {', '.join(RULES)}")
         if self.resilience < 0:
             raise ValueError(f"resilience={self.resilience}; it is a number of nodes, 0 or more")
-        if min(self.attempts, self.buffer_packets) < 1:
-            raise ValueError("attempts and buffer_packets are 1 at least")
+        if min(self.attempts, self.asking_attempts, self.buffer_packets) < 1:
+            raise ValueError("attempts, asking_attempts and buffer_packets are 1 at least")
 
 
 @value
