@@ -30,6 +30,9 @@ process up costs far more than a hop in the simulator."""
 WINDOWS = ((1472, 100, 300), (16_000, 40, 120), (65_507, 20, 60))
 """Datagrams of up to so many bytes: packets in one visit, packets of all in one rotation."""
 
+BUFFER_BYTES = 32 * 1024 * 1024
+"""Of packets that a ring keeps for the slowest of its members, before it waits for that one."""
+
 HEADERS_BYTES = 140
 """Of a frame and a packet, wrapped up once more by recovery, without the names in them."""
 
@@ -76,7 +79,12 @@ def engine_options(settings: Settings, datagram_bytes: int, room: int) -> dict[s
     names = {f.name for f in dataclasses.fields(config)}
     visit, packets = window(datagram_bytes, room)
     if "visit_packets" in names:
-        options |= {"visit_packets": str(visit), "window_packets": str(packets)}
+        kept = max(2 * packets, min(config().buffer_packets, BUFFER_BYTES // datagram_bytes))
+        options |= {
+            "visit_packets": str(visit),
+            "window_packets": str(packets),
+            "buffer_packets": str(kept),
+        }
     elif "window_packets" in names:  # Of each sender, not of all.
         options["window_packets"] = str(max(2, packets // max(1, len(settings.peers) - 1)))
     return {**options, **settings.options}

@@ -5,11 +5,15 @@ import importlib
 
 import pytest
 
-from roundelay.group.engines import MODULES, STATIC_ONLY, engine_factory
+from roundelay.group.engines import IN_VIEWS, MODULES, engine_factory
 from roundelay.runtime.settings import settings
-from roundelay.runtime.tuning import ALARMS, engine_options, membership_config, window
-
-ENGINES = [engine for engine in MODULES if engine not in STATIC_ONLY]
+from roundelay.runtime.tuning import (
+    ALARMS,
+    BUFFER_BYTES,
+    engine_options,
+    membership_config,
+    window,
+)
 
 
 def told(engine: str, **more):
@@ -17,7 +21,7 @@ def told(engine: str, **more):
     return settings({"group": "g", "node": "a", "peers": peers, "engine": engine, **more})
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", IN_VIEWS)
 def test_silence_is_noticed_after_the_timeout_whatever_the_engine(engine):
     options = engine_options(told(engine, timeout_s=0.5), 1400, 1000)
     config = importlib.import_module(MODULES[engine]).Config
@@ -42,6 +46,15 @@ def test_the_window_fits_the_receive_buffer():
     assert window(60_000, 130) == (20, 60)
     assert window(60_000, 6) == (1, 5)
     assert window(1400, 10_000) == (100, 300)
+
+
+def test_what_a_ring_keeps_for_its_slowest_member_is_bounded_in_bytes():
+    def kept(datagram_bytes: int) -> int:
+        return int(engine_options(told("totem"), datagram_bytes, 1000)["buffer_packets"])
+
+    assert BUFFER_BYTES // 2 < kept(60_000) * 60_000 <= BUFFER_BYTES
+    assert kept(1400) == importlib.import_module(MODULES["totem"]).Config().buffer_packets
+    assert kept(60_000) >= 2 * window(60_000, 1000)[1]
 
 
 @pytest.mark.parametrize("timeout_s", [0.1, 0.4, 3.0])
