@@ -69,9 +69,10 @@ def test_crash_pause_partition_and_loss(tmp_path, engine):
         judge(cluster)
 
 
-def test_a_pause_shorter_than_the_timeout_changes_nothing(tmp_path):
+@pytest.mark.parametrize("engine", IN_VIEWS)
+def test_a_pause_shorter_than_the_timeout_changes_nothing(tmp_path, engine):
     """Who was stopped for a moment notices it, and suspects nobody for its own silence."""
-    with Cluster(tmp_path, "abc", relay=False, timeout_s=2.0) as cluster:
+    with Cluster(tmp_path, "abc", engine, relay=False, timeout_s=2.0) as cluster:
         cluster.start()
         cluster.view()
         before = {node: cluster.counters(node) for node in cluster.nodes}
