@@ -320,6 +320,8 @@ DTP = {
     "expelled-for-not-receiving": Case(
         "lose MSG to=b\nsubmit a x\nrun 1200ms",
         "lose MSG to=b\nsubmit a x\nrun 300ms\nlose none\nrun 900ms",
+        engine="pinwheel asking_attempts=5",
+        near_engine="pinwheel asking_attempts=5",
     ),
 }
 

@@ -45,8 +45,8 @@ class Config:
     few: a bad network changes views all the time. Too many: a crash is noticed late."""
     asking_attempts: int = 50
     """The same for one that asks for what it lacks: it is there, and may be slow. Too few: an
-    application that reads slowly costs its node the view. Too many: so does a network that
-    carries small frames only, but late."""
+    application that reads slowly costs its node the view. Too many: a group waits long for one
+    that small frames reach and large ones do not."""
     watch_s: float = 1.000
     """Without a transfer of the token, a number for a message or an answer to a request for so
     long, the view is suspected; while somebody asks for what it lacks, by that member alone. More
