@@ -114,6 +114,14 @@ class Ledger:
 
     def extend(self) -> bool:
         """See how far everything is here now, and hold it. Whether that is further than before."""
+        number = self._whole()
+        if number == self.ready:
+            return False
+        self.ready = number
+        self.note(self.me, number)
+        return True
+
+    def _whole(self) -> int:
         number, acks, msgs, me = self.ready, self.acks, self.msgs, self.me
         while (ack := acks.get(number + 1)) is not None:
             uid = ack.uids[number - ack.last]
@@ -122,11 +130,7 @@ class Ledger:
             number += 1
             if uid[0] == me:
                 self.own_ready = uid[1]
-        if number == self.ready:
-            return False
-        self.ready = number
-        self.note(me, number)
-        return True
+        return number
 
     def order(self, uids: tuple[Uid, ...], next_: int, hop: int) -> Ack:
         """Give packets that are here the next numbers; nothing may be missing."""
@@ -211,7 +215,7 @@ class LiteralLedger(Ledger):
         before = self.ready
         while self.ready < self.low and self.ready + 1 not in self.acks:
             self.ready += 1  # All are said to hold it, and nobody kept it.
-        super().extend()
+        self.ready = self._whole()
         number = max(self.held[self.me], self.ready)
         while number + 1 in self.acks:
             number += 1
