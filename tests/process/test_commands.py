@@ -16,7 +16,7 @@ import pytest
 from tests.process.cluster import LIMIT_S, until
 
 from roundelay.cli import main
-from roundelay.runtime.client import Client
+from roundelay.runtime.client import Client, ClientError
 from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process
@@ -102,8 +102,11 @@ def test_a_group_from_the_command_line(nodes, capsys):
         assert Path(path).stat().st_mode & 0o077 == 0
 
     def together() -> bool:
-        with Client(Path(at_b[1])) as client:
-            return bool(client.ask(do="status")["view"]["members"] == ["a", "b"])
+        try:
+            with Client(Path(at_b[1])) as client:
+                return bool(client.ask(do="status")["view"]["members"] == ["a", "b"])
+        except ClientError:
+            return False  # Its socket was made a moment ago, and nobody listens yet.
 
     until(together, "a view of both")
     with Client(Path(at_b[1])) as tail:

@@ -179,6 +179,7 @@ def _bind(path: Path) -> socket.socket:
     before = os.umask(0o177)
     try:
         listener.bind(str(path))
+        listener.listen()  # At once: what does not answer is taken for a dead node's.
     except OSError:
         listener.close()
         raise
