@@ -399,6 +399,16 @@ def test_blocking_groups():
         b.send(b"x")
 
 
+def test_a_control_socket_answers_from_when_it_is_there():
+    """Or the next node at this path takes it for a dead one's, and removes it."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "sock"
+        with control._bind(path):
+            assert control._answers(path)
+            with pytest.raises(OSError, match="in use"):
+                control._bind(path)
+
+
 def test_the_control_socket_refuses_nonsense_and_cuts_off_who_does_not_read(monkeypatch):
     monkeypatch.setattr(control, "TAIL_BYTES_MAX", 100_000)
 

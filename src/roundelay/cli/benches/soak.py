@@ -32,7 +32,8 @@ def _soak(args: argparse.Namespace) -> int:
     found = soak(Cell(args.engine, nodes=args.nodes), args.minutes * 60, progress.update)
     progress.close()
     if args.json:
-        print(json.dumps(dataclasses.asdict(found) | {"growth": found.growth}, indent=2))
+        document = {"engine": args.engine, **dataclasses.asdict(found), "growth": found.growth}
+        print(json.dumps(document, indent=2))
     else:
         print(
             f"{args.engine}: {found.nodes} nodes at full load for {found.seconds / 60:g} minutes:"
