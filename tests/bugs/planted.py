@@ -17,7 +17,7 @@ from roundelay.membership import machine, recovery, storage
 from roundelay.membership.config import CONSENSUS
 from roundelay.membership.expulsions import Expulsions
 from roundelay.membership.machine import Membership
-from roundelay.membership.messages import MESSAGES, Commit, Entry, Join
+from roundelay.membership.messages import MESSAGES, STEP, Commit, Entry, Join
 from roundelay.membership.phase import Phase
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import NOBODY, Ring, Token
@@ -202,8 +202,11 @@ def transitional_by_name() -> list[Patch]:
                 self.view.id if e.node in self.view.members else e.old,
                 e.summary or totem_summary(),
                 tuple(n for n in e.obligation if n in self.view.members),
-                e.primary,
+                e.last,
                 e.attempts,
+                e.able,
+                e.founders,
+                e.incarnation,
             )
             for e in m.entries
         )
@@ -289,11 +292,12 @@ def number_not_stored() -> list[Patch]:
 
 @bug("A node that starts takes the number it finds, instead of a new one.")
 def number_not_raised_at_start() -> list[Patch]:
-    def last(boot: Any) -> int:
-        return max(0, original(boot) - storage.STEP)
+    def read(boot: Any) -> storage.Stored:
+        found = original(boot)
+        return storage.Stored(max(0, found.seq - STEP), found.standing, found.kept)
 
-    original = storage.last_seq
-    return [(machine, "last_seq", last)]
+    original = storage.read_storage
+    return [(machine, "read_storage", read)]
 
 
 @bug("Consensus does not end the wait: its timer goes on and gives everybody up.")

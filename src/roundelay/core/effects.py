@@ -42,6 +42,7 @@ class Kind(StrEnum):
     DROP = "drop"
     EXPIRE = "expire"
     SUSPECT = "suspect"
+    FREEZE = "freeze"
 
 
 @value
@@ -82,6 +83,10 @@ class Install:
     """The application leaves its view and enters this one."""
 
     view: View
+    able: bool = False
+    """Whether this node may vote on the next primary view; see `membership.primary`."""
+    why: str = ""
+    """For people: why the view is not primary."""
 
 
 @value
@@ -122,7 +127,8 @@ class Record:
     view: ViewId | None = None
     key: Key | None = None
     level: int | None = None
-    """stable: 1 received by all, 2 delivered by all; order: 0 tentative, 1 final."""
+    """stable: 1 received by all, 2 delivered by all; order: 0 tentative, 1 final; recover: 1 if
+    stable storage was found whole."""
     tag: str = ""
     """token: `acquire` or `release`."""
     stable_seq: int | None = None

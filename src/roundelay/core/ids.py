@@ -46,6 +46,8 @@ class View:
     transitional: bool = False
     primary: bool = False
     previous: ViewId | None = None
+    voters: tuple[NodeId, ...] = ()
+    """Of a primary view: a majority of them must be there for the next one. Others have none."""
 
     def __str__(self) -> str:
         kind = "T" if self.transitional else "R"

@@ -10,10 +10,11 @@ RETRANSMIT = "ring_retransmit"
 MERGE = "merge_detect"
 FORGIVE = "forgive"
 SETTLE = "settle"
+CAUGHT_UP = "caught_up"
 PAUSE = "pause "
 """Timer, followed by a node's name: until then we do not merge with that node."""
 
-TIMERS = frozenset({JOIN, CONSENSUS, LOSS, RETRANSMIT, MERGE, FORGIVE, SETTLE})
+TIMERS = frozenset({JOIN, CONSENSUS, LOSS, RETRANSMIT, MERGE, FORGIVE, SETTLE, CAUGHT_UP})
 """Names that no engine may use."""
 
 
@@ -43,6 +44,10 @@ class MembershipConfig:
     pause_max_s: float = 3.0
     forgive_s: float = 5.0
     """A view that lasts this long clears its members of having been expelled."""
+    caught_up_s: float = 1.0
+    """Until a member that has no vote in the present primary view, though it may have one in the
+    next, asks for another view. Too short: views follow each other while nodes come back one by
+    one; too long: the group can lose fewer members meanwhile."""
     members_max: int = 32
     """Of one ring. The Commit token carries what each of them brings along in a single datagram:
     32 fit with room to spare, 64 do not."""

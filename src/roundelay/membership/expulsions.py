@@ -52,7 +52,7 @@ class Expulsions:
 
     def meet(self, origin: Origin) -> None:
         """Somebody shows up; if it restarted, nothing is held against it."""
-        if origin.incarnation > self._lives.get(origin.node, 0):
+        if origin.incarnation != self._lives.get(origin.node, 0):
             self._lives[origin.node] = origin.incarnation
             self._times.pop(origin.node, None)
             self.paused.discard(origin.node)

@@ -34,7 +34,7 @@ because it did not hear us is left alone for a while, which grows.
 
 import contextlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 from roundelay.core.contract import Boot, Engine, Origin
@@ -51,6 +51,7 @@ from roundelay.core.effects import (
 )
 from roundelay.core.ids import NodeId, View, ViewId
 from roundelay.membership.config import (
+    CAUGHT_UP,
     CONSENSUS,
     FORGIVE,
     JOIN,
@@ -65,6 +66,7 @@ from roundelay.membership.config import (
 from roundelay.membership.expulsions import Expulsions
 from roundelay.membership.messages import (
     MESSAGES,
+    STEP,
     Commit,
     Entry,
     Installed,
@@ -74,19 +76,26 @@ from roundelay.membership.messages import (
     Message,
     RingItem,
     RingToken,
+    fill_in,
 )
 from roundelay.membership.phase import LIVE, SEALED, Phase
-from roundelay.membership.primary import Standing
+from roundelay.membership.primary import rule
 from roundelay.membership.proposal import Proposal
 from roundelay.membership.quarrels import Quarrels
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import Token
-from roundelay.membership.storage import STEP, last_seq, pack
+from roundelay.membership.storage import pack, read_storage
 from roundelay.membership.tenant import Tenant
 from roundelay.wire.primitives import WireError
 
 ALONE_VISITS_MAX = 100_000
 """More than a ring of one can need for all it may hold."""
+CLAIM_MAX = 2**54
+"""Ring numbers below this are believed. Whoever takes its first number from the clock stays below
+it until the year 2112, and counting takes for ever to get there."""
+CLAIM_STEP = 2**24
+"""Above it a number is believed if it is so little ahead of this node's own. One forged number can
+therefore move a group to `CLAIM_MAX` at most, where counting goes on; it never runs out."""
 
 
 class Membership:
@@ -109,7 +118,11 @@ class Membership:
         self.commit_wait = False
         self.max_seq = 0
         """Largest ring number heard of."""
-        self.standing = Standing(boot, founders)
+        self._stored = read_storage(boot)
+        self.standing = self._stored.standing
+        self._founders = (*sorted(founders),)
+        self._lives: Mapping[NodeId, int] = {boot.node: boot.incarnation}
+        """The life of each member of the view: no other speaks for it."""
         self.obligation: tuple[NodeId, ...] = ()
         self.waiting = False
         """A view is installed and its engine has yet to be started: see `begin`."""
@@ -127,19 +140,16 @@ class Membership:
     # Inputs
 
     def start(self) -> list[Effect[Any]]:
-        stored = last_seq(self._boot)
+        stored = self._stored
         if self._boot.incarnation:
-            self._emit(Record(Kind.RECOVER, stable_seq=stored))
+            self._emit(Record(Kind.RECOVER, stable_seq=stored.seq, level=int(stored.kept)))
         # A number of its own for every start: a node that restarts before anybody noticed must
         # not look like a continuing member of its old ring.
-        self.ring = ViewId(stored + STEP, self.node)
+        self.ring = ViewId(stored.seq + STEP, self.node)
         self.max_seq = self.ring.seq
         self._persist()
-        alone = Entry(self.node, self.ring, primary=self.standing.last)
-        primary = self.standing.of([alone])
-        self.view = View(self.ring, (self.node,), primary=primary)
-        self.standing.note(self.view)
-        self._emit(Install(self.view))
+        self.view = View(self.ring, (self.node,))
+        self._emit(Install(self.view, self.standing.able, "the node has just started"))
         self._gather()
         return self._drain()
 
@@ -150,7 +160,7 @@ class Membership:
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
         if type(message) in MESSAGES:
             self._on_message(origin, message)
-        elif origin.view == self.view.id and origin.node in self.view.members:
+        elif origin.view == self.view.id and self._lives.get(origin.node) == origin.incarnation:
             if self.tenant.hold is not SEALED:
                 return self._pass_on(self.tenant.engine.receive(origin, message))
         else:
@@ -165,7 +175,7 @@ class Membership:
             tenant.runs is not None
             and tenant.hold is LIVE
             and origin.view == view.id
-            and origin.node in view.members
+            and self._lives.get(origin.node) == origin.incarnation
             and MESSAGES.isdisjoint(map(type, messages))
         ):
             return self._pass_on(tenant.runs.receive_run(origin, messages))
@@ -190,6 +200,8 @@ class Membership:
             self._show_up()
         elif timer == FORGIVE:
             self._expulsions.forgive(self.view.members)
+        elif timer == CAUGHT_UP:
+            self._accuse(Suspect((), f"{self.node} has caught up, and may vote from now on"))
         elif timer.startswith(PAUSE):
             self._expulsions.resume(timer.removeprefix(PAUSE))
         return self._drain()
@@ -228,12 +240,21 @@ class Membership:
 
     def _on_other_view(self, origin: Origin, message: Any) -> None:
         """A frame of an engine: of a view that comes, or of somebody else's."""
-        if self.recovery is not None and origin.view == self.ring:
+        if self._of_forming_ring(origin):
             # An already installed peer. What does not fit is lost, as frames may be.
             if len(self._early) < self.config.early_frames_max:
                 self._early.append((origin, message))
         else:
             self._on_foreign(origin)
+
+    def _of_forming_ring(self, origin: Origin) -> bool:
+        """Whether a frame comes from a member of the ring being formed, in its present life."""
+        recovery = self.recovery
+        return (
+            recovery is not None
+            and origin.view == self.ring
+            and recovery.lives.get(origin.node) == origin.incarnation
+        )
 
     def _on_foreign(self, origin: Origin) -> None:
         """§6.1: somebody is there who is not with us."""
@@ -263,7 +284,7 @@ class Membership:
         self._early.clear()
         self.proposal.begin()
         self._quarrels.forget()
-        self._out += map(CancelTimer, (LOSS, RETRANSMIT, MERGE, FORGIVE, SETTLE))
+        self._out += map(CancelTimer, (LOSS, RETRANSMIT, MERGE, FORGIVE, SETTLE, CAUGHT_UP))
         self._emit(Send(self._join(), self.view.id))
         self._emit(SetTimer(JOIN, self.config.join_s))
         self._emit(SetTimer(CONSENSUS, self.config.consensus_s))
@@ -275,6 +296,8 @@ class Membership:
 
     def _on_join(self, origin: Origin, m: Join) -> None:
         node = origin.node
+        if not self._believable(m.ring_seq):
+            return
         if self.phase in (Phase.COMMIT, Phase.RECOVERY):
             assert self._commit is not None
             member = any(entry.node == node for entry in self._commit.entries)
@@ -379,8 +402,11 @@ class Membership:
     def _on_leave(self, origin: Origin) -> None:
         """A companion stops: what its silence would tell later. A ring that is being formed
         finds out by itself."""
-        if origin.view != self.view.id or origin.node in self.proposal.fails:
-            return  # Of an earlier life, or known.
+        life = self._lives.get(origin.node)
+        if origin.view != self.view.id or origin.incarnation != life:
+            return  # Of an earlier view or life.
+        if origin.node in self.proposal.fails:
+            return  # Known.
         if self.phase in (Phase.OPERATIONAL, Phase.GATHER) and origin.node != self.node:
             self._emit(Suspect((origin.node,), "it leaves"))
             self.proposal.give_up((origin.node,))
@@ -404,20 +430,52 @@ class Membership:
                     and members == self.proposal.members
                     and m.ring.rep == m.entries[0].node
                     and m.ring.seq > self.ring.seq
+                    and self._believable(m.ring.seq)
                 ):
                     self._accept_commit(m)
             case Phase.COMMIT:
                 complete = m.index == len(m.entries)
-                if m.ring == self.ring and complete and m.token_seq > self._commit_seq:
+                if complete and self._comes_round(m) and self._is_sound(m):
                     self._enter_recovery(m)
             case Phase.RECOVERY:
                 assert self.recovery is not None
                 mine = self.recovery.representative == self.node
-                if m.ring == self.ring and mine and m.token_seq > self._commit_seq:
+                if mine and self._comes_round(m):
                     self._commit_seq = m.token_seq
                     self._visit(self.recovery.first_token(m.token_seq))
             case Phase.OPERATIONAL:
                 pass  # Late.
+
+    def _believable(self, seq: int) -> bool:
+        """Whether a ring number that a peer claims can be an honest one."""
+        return seq <= max(CLAIM_MAX, self.max_seq) + CLAIM_STEP
+
+    def _comes_round(self, m: Commit) -> bool:
+        """Whether this is the Commit token that this node sent on, after a rotation."""
+        last = self._commit
+        assert last is not None
+        hops = 4 * len(m.entries)  # It goes round twice, and not much further.
+        return m.ring == self.ring and self._commit_seq < m.token_seq <= last.token_seq + hops
+
+    def _is_sound(self, m: Commit) -> bool:
+        """Whether the entries can be true: our own is as we wrote it, and who says that it comes
+        from our view was in it."""
+        last = self._commit
+        assert last is not None
+        members = self.view.members
+        same = all(
+            entry.node == old.node and (old.old is None or entry == old)
+            for entry, old in zip(m.entries, last.entries, strict=False)
+        )
+        return (
+            same
+            and len(m.entries) == len(last.entries)
+            and all(
+                entry.node in members and set(entry.obligation) <= set(members)
+                for entry in m.entries
+                if entry.old == self.view.id
+            )
+        )
 
     def _accept_commit(self, m: Commit) -> None:
         """First rotation: freeze the engine and fill in our entry."""
@@ -427,10 +485,21 @@ class Membership:
         self._out += ended
         standing = self.standing
         entry = Entry(
-            self.node, self.view.id, summary, self.obligation, standing.last, standing.attempts
+            self.node,
+            self.view.id,
+            summary,
+            self.obligation,
+            standing.last,
+            standing.attempts,
+            standing.able,
+            self._founders,
+            self._boot.incarnation,
         )
-        entries = (*m.entries[: m.index], entry, *m.entries[m.index + 1 :])
+        filled = fill_in(m, entry)
+        if filled is None:
+            return  # No honest token is so large.
         assert m.ring.seq > self.ring.seq, "a ring number came a second time"
+        self._emit(Record(Kind.FREEZE, view=m.ring))
         self.ring = m.ring
         self.max_seq = max(self.max_seq, m.ring.seq)
         self._persist()  # Before any frame shows that we know this ring.
@@ -438,7 +507,7 @@ class Membership:
         self.commit_wait = False
         self._early.clear()
         self._out += map(CancelTimer, (JOIN, CONSENSUS))
-        self._pass_commit(Commit(m.ring, m.token_seq + 1, m.index + 1, entries))
+        self._pass_commit(filled)
 
     def _pass_commit(self, m: Commit) -> None:
         """Send the Commit token on; a ring of one goes through it all at once."""
@@ -461,7 +530,6 @@ class Membership:
     def _enter_recovery(self, m: Commit) -> None:
         """Second rotation: everybody's entry is known."""
         recovery = Recovery(self.node, m, self.view.id, self.config.ring)
-        assert set(recovery.obligations) <= set(self.view.members), "a stranger in our old view"
         try:
             items = self.tenant.seal(recovery.summaries)
         except WireError:
@@ -474,8 +542,10 @@ class Membership:
 
     def _on_ring_token(self, origin: Origin, m: RingToken) -> None:
         recovery = self.recovery
-        if origin.view != self.ring or recovery is None:
-            if self.phase is Phase.OPERATIONAL and origin.view == self.view.id:
+        if recovery is None or not self._of_forming_ring(origin):
+            life = self._lives.get(origin.node)
+            ours = origin.view == self.view.id and origin.incarnation == life
+            if ours and self.phase is Phase.OPERATIONAL and recovery is None:
                 self._emit(Send(Installed(), self.view.id, origin.node))
             return
         fresh = recovery.ring.accepts(m.token)
@@ -489,7 +559,7 @@ class Membership:
                 self._emit(Send(Installed(), self.view.id, origin.node))
 
     def _on_ring_item(self, origin: Origin, m: RingItem) -> None:
-        if origin.view != self.ring or self.recovery is None:
+        if self.recovery is None or not self._of_forming_ring(origin):
             return
         item = self.recovery.receive(m)
         if item is None or self.phase is not Phase.RECOVERY:
@@ -502,7 +572,7 @@ class Membership:
         if (
             self.phase is Phase.OPERATIONAL
             and self.recovery is not None
-            and origin.view == self.ring
+            and self._of_forming_ring(origin)
             and origin.node == self.recovery.successor
         ):
             self._retire()
@@ -517,7 +587,8 @@ class Membership:
             step = recovery.visit(token)
             if recovery.complete and not complete:
                 self.obligation = recovery.obligations
-                self.standing.doubt(recovery.id, recovery.entries)
+                if self.standing.attempt(recovery.id, rule(recovery.entries)):
+                    self._persist()  # Before any frame lets a peer install.
             for item in step.sends:
                 self._emit(Send(item, self.ring))
             if step.accused is not None:
@@ -569,14 +640,21 @@ class Membership:
         self._out += end.transitional
         for packet in end.withdrawn:
             self._emit(Record(Kind.WITHDRAW, packet, old.id))
+        ruling = rule(recovery.entries)
+        voters = ruling.voters
         self.view = View(
             recovery.id,
             recovery.members,
-            primary=self.standing.of(recovery.entries),
+            primary=bool(voters),
             previous=passing.id,
+            voters=voters,
         )
-        self.standing.note(self.view)
-        self._emit(Install(self.view))
+        self._lives = recovery.lives
+        if self.standing.install(recovery.id, ruling):
+            self._persist()
+            if self.node not in voters:
+                self._emit(SetTimer(CAUGHT_UP, self.config.caught_up_s))
+        self._emit(Install(self.view, self.standing.able, ruling.why))
         gone = [node for node in old.members if node in self.proposal.fails]
         for node, pause_s in self._expulsions.settle(gone):
             self._emit(SetTimer(PAUSE + node, pause_s))
@@ -615,7 +693,7 @@ class Membership:
         assert self.tenant.timers.isdisjoint(TIMERS), "the engine uses timers of membership"
         early, self._early = self._early, []
         for origin, message in early:
-            if self.tenant.hold is LIVE and origin.node in self.view.members:
+            if self.tenant.hold is LIVE:
                 self._out += self._pass_on(self.tenant.engine.receive(origin, message))
 
     def _pass_on(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
@@ -636,7 +714,7 @@ class Membership:
         self._gather()
 
     def _persist(self) -> None:
-        self._emit(Persist(pack(self.ring.seq, self._boot.incarnation)))
+        self._emit(Persist(pack(self.ring.seq, self.standing)))
 
     def _emit(self, effect: Effect[Any]) -> None:
         self._out.append(effect)

@@ -1,67 +1,155 @@
-"""Which views are the primary component.
+"""Which views are the primary component, and what a node must remember for that.
 
-At any time at most one view is primary, and each primary view shares members with the one before
-it. A new view is primary if it holds a majority of the last primary view that any of its members
-was in, counting those who were in it or were about to be. A primary view that somebody may have
-installed, while none of the members at hand did, stands in doubt: then a majority of it is needed
-as well. A group's first primary view is its founders.
+Theory of operation
+===================
 
-A restarted node remembers no primary view and has no vote. But where all members of the last one
-are present, restarted or not, nobody is left who could go on elsewhere; and if everybody
-restarted, the founders, all of them together, begin anew.
+Of all views that exist at one time at most one is primary, so whoever is in a primary view may act
+for the whole group. Every primary view has *voters*, fixed when it is formed. The next one needs
+
+- a majority of the voters of the last primary view that anybody present remembers, and
+- half of the voters of every later *attempt*: a primary view that somebody present helped to form,
+  and that others may have installed meanwhile. It was installed only if all its members had noted
+  the attempt, so whoever went on from there needs one of the half that is here.
+
+Only nodes that are *able* count: those whose stable storage holds everything they ever noted. A
+node that lost its storage could have forgotten the very view that matters, so it has no vote until
+it has installed a primary view again. An empty storage cannot be told from a lost one. Hence a
+group is founded, or begins anew, only when all its founders are present and none of them remembers
+a primary view.
+
+Voters are the able members, but never fewer than three (or than a smaller group has): of three
+nodes any two go on, whichever of them fails next.
+
+A node writes an attempt to stable storage before anybody can install that view, and a primary view
+before it installs it itself. Attempts of the same voters are merged into the newest and are never
+dropped otherwise; a view for which a member would need more than `ATTEMPTS_MAX` is not primary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from roundelay.core.contract import Boot
-from roundelay.core.ids import NodeId, View, ViewId
+from roundelay.core.ids import NodeId, ViewId
+from roundelay.core.value import value
 from roundelay.membership.messages import ATTEMPTS_MAX, Entry, Primary
 
 FOUNDING = ViewId(0, "")
 """The id of the view that the founders of a group are taken to have been in before the first."""
+VOTERS_MIN = 3
+"""Voters never become fewer than this, unless there were fewer before."""
 
 
-def is_primary(entries: Sequence[Entry], founders: tuple[NodeId, ...]) -> bool:
-    """Whether a view of these members is primary; the same answer at every one of them."""
-    known = [entry.primary for entry in entries if entry.primary is not None]
+@value
+class Ruling:
+    """Whether a view is primary; every member of it comes to the same one."""
+
+    voters: tuple[NodeId, ...] = ()
+    """None: the view is not primary."""
+    founding: bool = False
+    """Nobody present remembers a primary view: this one begins a new line of them."""
+    why: str = ""
+    """For people: why the view is not primary, and what would help."""
+
+
+def rule(entries: Sequence[Entry]) -> Ruling:
+    """Decide on a view of the members that brought these entries."""
     members = [entry.node for entry in entries]
-    if not known:
-        return all(founder in members for founder in founders)
+    able = tuple(entry.node for entry in entries if entry.able)
+    crowded = [entry.node for entry in entries if entry.crowded]
+    if crowded:
+        return Ruling(why=f"too many past members for one Commit token (of {_list(crowded)})")
+    known = [entry.last for entry in entries if entry.last is not None]
+    founding = not known
+    if founding:
+        odd = [entry.node for entry in entries if entry.founders != entries[0].founders]
+        if odd:
+            return Ruling(
+                why=f"the peers of {members[0]} and of {_list(odd)} differ; give all nodes the "
+                "same peers"
+            )
+        founders = entries[0].founders
+        if set(founders) <= set(members):
+            return _within_limits(entries, Ruling(founders, founding=True))
+        known = [Primary(FOUNDING, founders)]
     last = max(known, key=lambda primary: primary.id)
-    voters = [e.node for e in entries if e.primary == last or last in e.attempts]
-    whole = all(member in members for member in last.members)
-    if not whole and not _majority(voters, last.members):
-        return False
-    doubts = {attempt for entry in entries for attempt in entry.attempts if attempt.id > last.id}
-    return all(_majority(members, doubt.members) for doubt in sorted(doubts, key=lambda d: d.id))
+    if 2 * _present(able, last.voters) <= len(last.voters):
+        return Ruling(why=_no_majority(members, able, last))
+    attempts = {a for entry in entries for a in entry.attempts if a.id > last.id}
+    for attempt in sorted(attempts, key=lambda a: a.id):
+        if 2 * _present(able, attempt.voters) < len(attempt.voters):
+            missing = [node for node in attempt.voters if node not in able]
+            return Ruling(
+                why=f"needs one of {_list(missing)}: they may have gone on in view {attempt.id}"
+            )
+    enough = len(able) >= min(VOTERS_MIN, len(last.voters))
+    return _within_limits(entries, Ruling(able if enough else last.voters, founding))
+
+
+def _within_limits(entries: Sequence[Entry], ruling: Ruling) -> Ruling:
+    for entry in entries:
+        if len({ruling.voters, *(a.voters for a in entry.attempts)}) > ATTEMPTS_MAX:
+            return Ruling(
+                why=f"too many unfinished view changes in the memory of {entry.node}; it clears "
+                f"once a majority of an earlier view meets"
+            )
+    return ruling
+
+
+def _no_majority(members: Sequence[NodeId], able: Sequence[NodeId], last: Primary) -> str:
+    absent = [node for node in last.voters if node not in members]
+    lost = [node for node in last.voters if node in members and node not in able]
+    needed = len(last.voters) // 2 + 1 - _present(able, last.voters)
+    if last.id == FOUNDING:
+        return f"the group begins when all its founders are there: {_list(absent)} missing" + (
+            f"; or {needed} more that kept their state" if able else ""
+        )
+    if needed <= len(absent):
+        forgot = f" ({_list(lost)} lost their state)" if lost else ""
+        return f"needs {needed} more of {_list(absent)}, voters of view {last.id}{forgot}"
+    others = [node for node in members if node in able] + absent
+    return (
+        f"{_list(lost)} lost their state; restart {_list(sorted(others))} as well, without state, "
+        "to begin anew"
+    )
 
 
 class Standing:
-    """What one node remembers of primary views."""
+    """What one node remembers of primary views, to be kept in stable storage."""
 
-    def __init__(self, boot: Boot, founders: tuple[NodeId, ...]) -> None:
-        self._founders = tuple(sorted(founders))
-        self.last = None if boot.incarnation else Primary(FOUNDING, self._founders)
-        """The last one that it was in; who restarted knows of none."""
-        self.attempts: tuple[Primary, ...] = ()
+    def __init__(
+        self,
+        able: bool = False,
+        last: Primary | None = None,
+        attempts: tuple[Primary, ...] = (),
+    ) -> None:
+        self.able = able
+        """Whether it remembers everything it ever noted, so that it may vote."""
+        self.last = last
+        """The last primary view it was in."""
+        self.attempts = attempts
         """Later ones that a peer may have installed and this node did not."""
 
-    def of(self, entries: Sequence[Entry]) -> bool:
-        """Whether a view of these members is primary."""
-        return is_primary(entries, self._founders)
+    def attempt(self, view: ViewId, ruling: Ruling) -> bool:
+        """From here on a peer may install this view; whether that has to be stored first."""
+        if not ruling.voters:
+            return False
+        kept = tuple(a for a in self.attempts if a.voters != ruling.voters)
+        self.attempts = (*kept, Primary(view, ruling.voters))
+        # Who founds a group has nothing that it could have forgotten.
+        self.able = self.able or ruling.founding
+        return True
 
-    def note(self, view: View) -> None:
-        """A view was installed."""
-        if view.primary:
-            self.last = Primary(view.id, view.members)
-            self.attempts = ()
-
-    def doubt(self, view: ViewId, entries: Sequence[Entry]) -> None:
-        """A peer may install from here on. If the view is primary, that must be remembered."""
-        if self.of(entries):
-            attempt = Primary(view, tuple(entry.node for entry in entries))
-            self.attempts = (*self.attempts, attempt)[-ATTEMPTS_MAX:]
+    def install(self, view: ViewId, ruling: Ruling) -> bool:
+        """This node installs this view; whether that has to be stored first."""
+        if not ruling.voters:
+            return False
+        self.able = True
+        self.last = Primary(view, ruling.voters)
+        self.attempts = tuple(a for a in self.attempts if a.id > view)
+        return True
 
 
-def _majority(present: Sequence[NodeId], members: tuple[NodeId, ...]) -> bool:
-    return 2 * sum(member in present for member in members) > len(members)
+def _present(able: Collection[NodeId], voters: Iterable[NodeId]) -> int:
+    return sum(voter in able for voter in voters)
+
+
+def _list(nodes: Sequence[NodeId]) -> str:
+    return ", ".join(nodes)

@@ -38,6 +38,8 @@ class Recovery:
         self.id = commit.ring
         self.members = tuple(entry.node for entry in commit.entries)
         self.entries = commit.entries
+        self.lives: Mapping[NodeId, int] = {e.node: e.incarnation for e in commit.entries}
+        """The life of each member: a frame of another one is not the member's."""
         self.old = old
         companions = [entry for entry in commit.entries if entry.old == old]
         self.transitional = tuple(entry.node for entry in companions)

@@ -1,42 +1,78 @@
-"""What survives a crash: the largest ring number this node may have used.
+"""What survives a crash: the largest ring number this node may have used, and its standing.
 
 Ring numbers are never used twice, or a view id could have two memberships. So the number is on disk
-before a frame carries it, and where the disk cannot be trusted a number is taken that is larger
-than any before: the wall clock's.
+before a frame carries it, and where the disk cannot be trusted a number is taken from the wall
+clock. The standing is what `membership.primary` must remember; a node whose storage is missing,
+torn or foreign has none, and no vote.
 """
-
-import struct
 
 from roundelay.core.checksum import crc32
 from roundelay.core.contract import Boot
+from roundelay.core.value import value
+from roundelay.membership.messages import (
+    ATTEMPTS_MAX,
+    SEQ_MAX,
+    STEP,
+    read_primary,
+    write_primary,
+)
+from roundelay.membership.primary import Standing
+from roundelay.wire.primitives import Reader, WireError, Writer
 
-STEP = 4
-"""Ring numbers are multiples of this; the numbers between them name transitional views."""
+WALL_US_MAX = 2**52
+"""A clock past this (the year 2112) is wrong: a ring number made from it would leave no room."""
 
-_FORM = struct.Struct(">4sQI")
-_MAGIC = b"RDS1"
+_MAGIC = b"RDS2"
 
 
-def pack(seq: int, incarnation: int) -> bytes:
-    """Stable storage that holds this ring number."""
-    body = _FORM.pack(_MAGIC, seq, incarnation)
+@value
+class Stored:
+    """Stable storage as it was read back."""
+
+    seq: int
+    """At least every ring number that this node has used."""
+    standing: Standing
+    kept: bool
+    """Whether storage was found whole."""
+
+
+def pack(seq: int, standing: Standing) -> bytes:
+    """The bytes to keep."""
+    w = Writer()
+    w.rest(_MAGIC)
+    w.u64(seq)
+    w.flag(standing.able)
+    w.flag(standing.last is not None)
+    if standing.last is not None:
+        write_primary(w, standing.last)
+    w.u16(len(standing.attempts))
+    for attempt in standing.attempts:
+        write_primary(w, attempt)
+    body = w.done()
     return body + crc32(body).to_bytes(4)
 
 
-def unpack(stored: bytes) -> tuple[int, int] | None:
-    """Ring number and incarnation, or None if the bytes are torn or not ours."""
-    if len(stored) != _FORM.size + 4:
-        return None
+def unpack(stored: bytes) -> tuple[int, Standing] | None:
+    """Ring number and standing, or None if the bytes are torn or not ours."""
     body, check = stored[:-4], stored[-4:]
-    magic, seq, incarnation = _FORM.unpack(body)
-    if magic != _MAGIC or crc32(body) != int.from_bytes(check):
+    if body[:4] != _MAGIC or len(check) < 4 or crc32(body) != int.from_bytes(check):
         return None
-    return int(seq), int(incarnation)
+    r = Reader(body, 4)
+    try:
+        seq, able = r.u64(SEQ_MAX), r.flag()
+        last = read_primary(r) if r.flag() else None
+        attempts = r.many(lambda: read_primary(r), ATTEMPTS_MAX)
+        r.done()
+    except WireError:
+        return None
+    return seq, Standing(able, last, attempts)
 
 
-def last_seq(boot: Boot) -> int:
-    """A ring number that is at least every one this node has used."""
-    if boot.stored is None and boot.incarnation == 0:
-        return 0
+def read_storage(boot: Boot) -> Stored:
+    """What a node begins with."""
     found = unpack(boot.stored) if boot.stored is not None else None
-    return found[0] if found is not None else STEP * boot.wall_us
+    if found is not None:
+        return Stored(found[0], found[1], kept=True)
+    first = boot.stored is None and boot.incarnation == 0
+    seq = 0 if first else STEP * min(boot.wall_us, WALL_US_MAX)
+    return Stored(seq, Standing(), kept=False)

@@ -150,19 +150,19 @@ class Reader:
             raise WireError(Reason.MALFORMED, f"no name of at most {most} bytes")
         self._at = at + 1
         try:
-            return self._take(size).decode()
+            return self.take(size).decode()
         except UnicodeDecodeError:
             raise WireError(Reason.MALFORMED, "a name is not UTF-8") from None
 
     def blob(self, most: int) -> bytes:
-        return self._take(self.u32(most))
+        return self.take(self.u32(most))
 
     def rest(self, most: int) -> bytes:
         """Everything that is left."""
         left = len(self._data) - self._at
         if left > most:
             raise WireError(Reason.MALFORMED, f"{left} bytes where at most {most} may be")
-        return self._take(left)
+        return self.take(left)
 
     def many(self, item: Callable[[], T], most: int) -> tuple[T, ...]:
         """A count of at most `most`, then as many items; `item` reads one."""
@@ -173,7 +173,8 @@ class Reader:
         if self._at != len(self._data):
             raise WireError(Reason.MALFORMED, f"{len(self._data) - self._at} bytes too many")
 
-    def _take(self, size: int) -> bytes:
+    def take(self, size: int) -> bytes:
+        """So many bytes."""
         end = self._at + size
         if end > len(self._data):
             raise WireError(Reason.MALFORMED, f"{end - len(self._data)} bytes missing")

@@ -4,9 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundelay.core.contract import Item
+from roundelay.core.contract import SUMMARY_BYTES_MAX, Item
 from roundelay.core.ids import ViewId
 from roundelay.membership.messages import (
+    ATTEMPTS_MAX,
+    COMMIT_BYTES_MAX,
+    NAMES_MAX,
     Commit,
     Entry,
     Installed,
@@ -17,6 +20,7 @@ from roundelay.membership.messages import (
     Primary,
     RingItem,
     RingToken,
+    fill_in,
 )
 from roundelay.membership.ring import Token
 from roundelay.wire.primitives import WireError
@@ -34,6 +38,10 @@ filled = st.builds(
     some,
     st.none() | primaries,
     st.lists(primaries, max_size=3).map(tuple),
+    st.booleans(),
+    some,
+    st.integers(0, 2**63 - 1),
+    st.booleans(),
 )
 tokens = st.builds(
     Token,
@@ -96,3 +104,54 @@ def test_any_bytes_decode_or_are_refused(tag, body):
 def test_sets_out_of_order_and_unfilled_entries_are_refused(message):
     with pytest.raises(WireError):
         CODEC.decode(*CODEC.encode(message), 0)
+
+
+def commit_round(members: list[str], summary_bytes: int, strangers: int = 0) -> Commit:
+    """A Commit token that has gone round once, every standing as long as it may be."""
+    token = Commit(ViewId(8, members[0]), 0, 0, tuple(Entry(name) for name in members))
+    for i, name in enumerate(members):
+        absent = [f"gone-{i}-{j}" for j in range(strangers)]
+        attempts = tuple(
+            Primary(ViewId(100 + n, members[n]), tuple(sorted([*members[n:], *absent])))
+            for n in range(ATTEMPTS_MAX)
+        )
+        last = Primary(ViewId(8, members[0]), tuple(members))
+        summary = bytes(summary_bytes)
+        filled = fill_in(
+            token,
+            Entry(
+                name, ViewId(4, name), summary, tuple(members), last, attempts, True, tuple(members)
+            ),
+        )
+        assert filled is not None
+        assert filled.token_seq == token.token_seq + 1
+        token = filled
+    return token
+
+
+def test_a_commit_token_of_many_members_with_long_memories_is_small():
+    members = [f"node-{i:02}" for i in range(32)]
+    token = commit_round(members, summary_bytes=300)
+    tag, body = CODEC.encode(token)
+    assert len(body) < COMMIT_BYTES_MAX
+    assert CODEC.decode(tag, body, 0) == token
+    assert not any(entry.crowded for entry in token.entries)
+
+
+def test_standings_that_do_not_fit_are_left_out_and_the_token_says_so():
+    members = [f"{i:02}" + "n" * 62 for i in range(32)]
+    token = commit_round(members, SUMMARY_BYTES_MAX, strangers=8)
+    tag, body = CODEC.encode(token)
+    assert CODEC.decode(tag, body, 0) == token
+    assert len(body) < 60_000
+    crowded = [entry for entry in token.entries if entry.crowded]
+    assert crowded
+    assert all(entry.last is None and not entry.able for entry in crowded)
+
+
+def test_a_token_that_speaks_of_too_many_is_not_filled_in():
+    names_ = tuple(f"x{i:04}" for i in range(2 * NAMES_MAX))
+    forged = Commit(
+        ViewId(8, "a"), 1, 1, (Entry("a", ViewId(4, "a"), obligation=names_), Entry("b"))
+    )
+    assert fill_in(forged, Entry("b", ViewId(4, "b"))) is None

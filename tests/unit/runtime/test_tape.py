@@ -62,7 +62,7 @@ def test_another_core_is_noticed(record):
     head, _, rest = record.read_bytes().partition(b"\n")
     header = {**json.loads(head), "incarnation": 4}
     record.write_bytes(json.dumps(header).encode() + b"\n" + rest)
-    assert replay(record).differs_at == 0
+    assert replay(record).differs_at is not None
 
 
 def test_what_a_killed_node_left_is_good_up_to_its_last_entry(record):
