@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from roundelay.core.contract import Conclusion, Origin
-from roundelay.core.effects import Deliver, Effect, SetTimer
+from roundelay.core.effects import Deliver, Effect, Persist, SetTimer
 from roundelay.core.ids import Service, ViewId
 from roundelay.group import assembler, packer
 from roundelay.membership import machine, recovery, storage
@@ -193,6 +193,11 @@ def no_obligations() -> list[Patch]:
     return [(Recovery, "__init__", forgetful)]
 
 
+def believe(self: Membership, m: Commit) -> bool:
+    """In place of the check that would refuse what a planted bug makes of a Commit token."""
+    return True
+
+
 @bug("Companions are those who were members, not those who come from the same view.")
 def transitional_by_name() -> list[Patch]:
     def enter(self: Membership, m: Commit) -> None:
@@ -216,7 +221,7 @@ def transitional_by_name() -> list[Patch]:
         return bytes(16)
 
     original = Membership._enter_recovery
-    return [(Membership, "_enter_recovery", enter)]
+    return [(Membership, "_enter_recovery", enter), (Membership, "_is_sound", believe)]
 
 
 @bug("Nothing is exchanged: everybody concludes with what it holds.")
@@ -277,16 +282,15 @@ def commit_copy_accepted() -> list[Patch]:
         original(self, m)
 
     original = Membership._on_commit
-    return [(Membership, "_on_commit", on_commit)]
+    return [(Membership, "_on_commit", on_commit), (Membership, "_is_sound", believe)]
 
 
 @bug("The ring number is written to storage only at start.")
 def number_not_stored() -> list[Patch]:
     def persist(self: Membership) -> None:
-        if self.phase is not Phase.GATHER:
-            original(self)
+        seq = self.__dict__.setdefault("first_seq", self.ring.seq)
+        self._emit(Persist(storage.pack(seq, self.standing)))
 
-    original = Membership._persist
     return [(Membership, "_persist", persist)]
 
 
