@@ -4,8 +4,9 @@ Each is a patch of one or two methods of the product, in force within `planted(n
 switch for any of them in the product.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -13,12 +14,13 @@ from roundelay.core.contract import Conclusion, Origin
 from roundelay.core.effects import Deliver, Effect, Persist, SetTimer
 from roundelay.core.ids import Service, ViewId
 from roundelay.group import assembler, packer
-from roundelay.membership import machine, recovery, storage
+from roundelay.membership import machine, primary, recovery, storage
 from roundelay.membership.config import CONSENSUS
 from roundelay.membership.expulsions import Expulsions
 from roundelay.membership.machine import Membership
-from roundelay.membership.messages import MESSAGES, STEP, Commit, Entry, Join
+from roundelay.membership.messages import MESSAGES, STEP, Commit, Entry, Join, Primary
 from roundelay.membership.phase import Phase
+from roundelay.membership.primary import Standing
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import NOBODY, Ring, Token
 from roundelay.protocols.dtp.patience import ACK, Patience
@@ -302,6 +304,85 @@ def number_not_raised_at_start() -> list[Patch]:
 
     original = storage.read_storage
     return [(machine, "read_storage", read)]
+
+
+# Primary views
+
+
+@bug("A node that lost its storage votes.")
+def lost_disk_votes() -> list[Patch]:
+    def read(boot: Any) -> storage.Stored:
+        found = original(boot)
+        found.standing.able = True
+        return found
+
+    original = storage.read_storage
+    return [(machine, "read_storage", read)]
+
+
+@bug("A node that lost its storage counts where a view is in doubt.")
+def lost_disk_counts_in_a_doubt() -> list[Patch]:
+    def everybody(entries: Sequence[Entry]) -> primary.Ruling:
+        ruling = original(entries)
+        if ruling.voters or not ruling.why.startswith("needs one of"):
+            return ruling
+        return original([replace(entry, able=True) for entry in entries])
+
+    original = primary.rule
+    return [(machine, "rule", everybody)]
+
+
+@bug("Of the views in doubt the last four are remembered.")
+def attempts_pushed_out() -> list[Patch]:
+    def attempt(self: Standing, view: ViewId, ruling: primary.Ruling) -> bool:
+        if ruling.voters:
+            self.able = self.able or ruling.founding
+            self.attempts = (*self.attempts, Primary(view, ruling.voters))[-4:]
+        return bool(ruling.voters)
+
+    return [(Standing, "attempt", attempt)]
+
+
+@bug("Views in doubt are forgotten at a restart.")
+def attempts_not_stored() -> list[Patch]:
+    def pack(seq: int, standing: Standing) -> bytes:
+        return original(seq, Standing(standing.able, standing.last))
+
+    original = storage.pack
+    return [(machine, "pack", pack)]
+
+
+@bug("A view in doubt is stored after the token has left.")
+def attempt_stored_too_late() -> list[Patch]:
+    def visit(self: Membership, token: Token) -> None:
+        before = len(self._out)
+        original(self, token)
+        late = [e for e in self._out[before:] if isinstance(e, Persist)]
+        if late and self.phase is Phase.RECOVERY:
+            self._out[before:] = [e for e in self._out[before:] if not isinstance(e, Persist)]
+            self._out += late
+
+    original = Membership._visit
+    return [(Membership, "_visit", visit)]
+
+
+@bug("The last primary view is forgotten at a restart, and the node votes all the same.")
+def last_primary_not_stored() -> list[Patch]:
+    def pack(seq: int, standing: Standing) -> bytes:
+        return original(seq, Standing(standing.able, None))
+
+    original = storage.pack
+    return [(machine, "pack", pack)]
+
+
+@bug("Half of the voters is taken for a majority.")
+def half_is_a_majority() -> list[Patch]:
+    def present(able: Any, voters: Any) -> int:
+        count = original(able, voters)
+        return count + 1 if 2 * count == len(voters) else count
+
+    original = primary._present
+    return [(primary, "_present", present)]
 
 
 @bug("Consensus does not end the wait: its timer goes on and gives everybody up.")

@@ -48,6 +48,13 @@ STORIES = {
     "engine_started_too_early": "totem/large_message_at_a_view_change",
     "merge_detection_at_half_speed": "totem/idle_rings_meet",
     "who_asks_is_silent": "dtp/slow_member",
+    "lost_disk_votes": "totem/primary_lost_disk",
+    "lost_disk_counts_in_a_doubt": "totem/primary_restarted_in_doubt",
+    "attempts_pushed_out": "totem/primary_fifth_attempt",
+    "attempts_not_stored": "totem/primary_attempt_kept",
+    "attempt_stored_too_late": "totem/primary_attempt_kept",
+    "last_primary_not_stored": "totem/primary_after_restarts",
+    "half_is_a_majority": "totem/primary_even_split",
 }
 
 
