@@ -32,6 +32,7 @@ class Kind(StrEnum):
     STABLE = "stable"
     INSTALL = "install"
     WITHDRAW = "withdraw"
+    FREEZE = "freeze"
     TOKEN = "token"
     CRASH = "crash"
     RECOVER = "recover"
@@ -82,6 +83,10 @@ class Install:
     """The application leaves its view and enters this one."""
 
     view: View
+    able: bool = False
+    """Whether this node may vote on the next primary view."""
+    why: str = ""
+    """For people: why the view is not primary; empty if it is."""
 
 
 @value
@@ -113,7 +118,8 @@ class Record:
     Deliveries, views and frames are recorded by the driver from the effects themselves. The group
     layer adds `submit`, and an engine what only it knows: `originate` (first broadcast of a
     packet), `receive` (a copy arrived, duplicates too), `order`, `confirm`, `stable`, `withdraw`,
-    `token`.
+    `token`. Membership adds `recover`, and `freeze` with the ring that is being formed as `view`:
+    it accepted a Commit token, and nothing more is delivered in the old view.
     """
 
     kind: Kind
@@ -122,7 +128,8 @@ class Record:
     view: ViewId | None = None
     key: Key | None = None
     level: int | None = None
-    """stable: 1 received by all, 2 delivered by all; order: 0 tentative, 1 final."""
+    """stable: 1 received by all, 2 delivered by all; order: 0 tentative, 1 final; recover: 1 if the
+    node kept its standing, 0 if it lost it."""
     tag: str = ""
     """token: `acquire` or `release`."""
     stable_seq: int | None = None
