@@ -17,6 +17,7 @@ from roundelay.check import (
     liveness,
     membership,
     order,
+    primacy,
     stability,
     tokens,
     wellformed,
@@ -44,6 +45,7 @@ __all__ = [
 _DECLARING = (
     wellformed,
     membership,
+    primacy,
     delivery,
     order,
     causal,

@@ -2,14 +2,17 @@
 
 A node's path is its installs in order. Regular views follow one another with a transitional view
 between them, which holds those that come along; "directly" and "previous" below mean within one
-incarnation, as a node that restarts comes from nowhere.
+incarnation, as a node that restarts comes from nowhere. M10, on primary views, is in `primacy`.
+
+M2 and M5 reach from one life of a node to the next, but only where the later life still had what
+the earlier one had stored: its `recover` row says whether its standing was kept.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from roundelay.check.model import Config, Event, Model
+from roundelay.check.primary import kept_standing
 from roundelay.check.property import Finding, declare
 from roundelay.core.effects import Kind
 
@@ -84,15 +87,26 @@ def self_inclusion(model: Model) -> Finding:
 def local_monotony(model: Model) -> Finding:
     count = 0
     for proc in model.processes:
-        path = model.installs[proc]
-        for earlier, later in pairwise(path):
+        recoveries: list[Event] = []
+        earlier: Event | None = None
+        for later in model.by_proc[proc]:
+            if later.kind == Kind.RECOVER:
+                recoveries.append(later)
+                if not kept_standing(later.row):
+                    earlier = None
+            if later.kind != Kind.INSTALL:
+                continue
+            if earlier is None:
+                earlier, recoveries = later, []
+                continue
             count += 1
             if _identity(earlier) >= _identity(later):
                 reason = (
                     f"{model.name(proc)} installs {model.view(later.cfg)} after "
                     f"{model.view(earlier.cfg)}"
                 )
-                return Finding(count, reason, (earlier, later))
+                return Finding(count, reason, (earlier, *recoveries, later))
+            earlier, recoveries = later, []
     return Finding(count)
 
 
@@ -147,7 +161,9 @@ def numbers_survive(model: Model) -> Finding:
         highest: Event | None = None
         recovery: Event | None = None
         for event in model.by_proc[proc]:
-            if event.kind == Kind.RECOVER and event.row.k0 is not None:
+            if event.kind == Kind.RECOVER and not kept_standing(event.row):
+                highest = recovery = None
+            elif event.kind == Kind.RECOVER and event.row.k0 is not None:
                 count += 1
                 recovery = event
                 if highest is not None and event.row.k0 < _identity(highest)[0]:
@@ -291,29 +307,3 @@ def same_predecessor(model: Model) -> Finding:
                 events = [step.source, step.to, other.source, other.to]
                 return Finding(count, reason, tuple(e for e in events if e is not None))
     return Finding(count)
-
-
-@declare("M10", "Primary views form one chain, each with a survivor of the one before")
-def primary_component(model: Model) -> Finding:
-    first: dict[Identity, Event] = {}
-    survivors: set[tuple[Identity, Identity]] = set()
-    for proc in model.processes:
-        last: Identity | None = None
-        for event in model.installs[proc]:
-            if not (event.row.primary and _regular(event)):
-                continue
-            identity = _identity(event)
-            first.setdefault(identity, event)
-            if last is not None:
-                survivors.add((last, identity))
-            last = identity
-    chain = sorted(first)
-    for earlier, later in pairwise(chain):
-        if (earlier, later) not in survivors:
-            one, two = first[earlier], first[later]
-            reason = (
-                f"{_view(model, one)} and {_view(model, two)} are both primary, and nobody who "
-                "installed the second had the first as its last primary view"
-            )
-            return Finding(len(chain) - 1, reason, (one, two))
-    return Finding(max(len(chain) - 1, 0))

@@ -104,7 +104,7 @@ _ALONE: dict[str, _Standings] = {
 
 # M9 is nobody's: a node that restarts, or is cut off alone, rejoins its old companions by a way of
 # its own, and transitional views say so.
-_VIEWS = _held("M1 M2 M3 M4 M5 M6 M7 M8 D3 D4e D5 D6 D7 L2 L3", optional="M10")
+_VIEWS = _held("M1 M2 M3 M4 M5 M6 M7 M8 M10 D3 D4e D5 D6 D7 L2 L3")
 """What every engine is held to where there are views."""
 
 _IN_VIEWS: dict[str, _Standings] = {

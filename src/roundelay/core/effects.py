@@ -32,6 +32,7 @@ class Kind(StrEnum):
     STABLE = "stable"
     INSTALL = "install"
     WITHDRAW = "withdraw"
+    FREEZE = "freeze"
     TOKEN = "token"
     CRASH = "crash"
     RECOVER = "recover"
@@ -42,7 +43,6 @@ class Kind(StrEnum):
     DROP = "drop"
     EXPIRE = "expire"
     SUSPECT = "suspect"
-    FREEZE = "freeze"
 
 
 @value
@@ -84,9 +84,9 @@ class Install:
 
     view: View
     able: bool = False
-    """Whether this node may vote on the next primary view; see `membership.primary`."""
+    """Whether this node may vote on the next primary view."""
     why: str = ""
-    """For people: why the view is not primary."""
+    """For people: why the view is not primary; empty if it is."""
 
 
 @value
@@ -118,7 +118,8 @@ class Record:
     Deliveries, views and frames are recorded by the driver from the effects themselves. The group
     layer adds `submit`, and an engine what only it knows: `originate` (first broadcast of a
     packet), `receive` (a copy arrived, duplicates too), `order`, `confirm`, `stable`, `withdraw`,
-    `token`.
+    `token`. Membership adds `recover`, and `freeze` with the ring that is being formed as `view`:
+    it accepted a Commit token, and nothing more is delivered in the old view.
     """
 
     kind: Kind
@@ -127,8 +128,8 @@ class Record:
     view: ViewId | None = None
     key: Key | None = None
     level: int | None = None
-    """stable: 1 received by all, 2 delivered by all; order: 0 tentative, 1 final; recover: 1 if
-    stable storage was found whole."""
+    """stable: 1 received by all, 2 delivered by all; order: 0 tentative, 1 final; recover: 1 if the
+    node kept its standing, 0 if it lost it."""
     tag: str = ""
     """token: `acquire` or `release`."""
     stable_seq: int | None = None

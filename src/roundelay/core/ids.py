@@ -47,7 +47,7 @@ class View:
     primary: bool = False
     previous: ViewId | None = None
     voters: tuple[NodeId, ...] = ()
-    """Of a primary view: a majority of them must be there for the next one. Others have none."""
+    """Of a primary view: the nodes whose majorities decide; empty for any other view."""
 
     def __str__(self) -> str:
         kind = "T" if self.transitional else "R"

@@ -19,7 +19,7 @@ from roundelay.pipeline.arrow import EVENT_DDL, EVENT_FIELDS, doubtful, to_array
 from roundelay.trace import jsonl, parquet
 from roundelay.trace.intake import Findings, UnreadableError
 from roundelay.trace.manifest import TraceError
-from roundelay.trace.schema import COLUMNS, NULLABLE, Row
+from roundelay.trace.schema import COLUMNS, NULLABLE, SCHEMA_VERSION, Row
 from roundelay.trace.writer import canonical_batch
 
 BATCH_ROWS = 65_536
@@ -101,6 +101,8 @@ class Unit:
     first_row: int = 0
     rows_sha256: str = ""
     """What the rows of the file must hash to; empty if that is known already, or cannot be."""
+    schema: int = SCHEMA_VERSION
+    """The version of the schema whose columns were hashed."""
     error: str = ""
     """Nothing is read then."""
 
@@ -157,7 +159,7 @@ def _read(unit: Unit, found: _Findings) -> Iterator[Any]:
                     "run and its own manifest in a directory"
                 )
             if unit.rows_sha256 and rows is not None:
-                sha256.update(canonical_batch(rows))
+                sha256.update(canonical_batch(rows, unit.schema))
             count = len(arrays[0])
             run = unit.run or next(iter(found.runs), Path(unit.path).stem)
             words = [pa.array([run] * count), pa.array([unit.path] * count)]

@@ -10,7 +10,7 @@ of a node in their order.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from json import dumps, loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,14 +122,16 @@ def _units(sources: Iterable[Source], surveys: dict[str, Survey]) -> list[Unit]:
         whole = Unit(source.path, run, node_count, error=seen.error)
         expected = "" if manifest is None else manifest.sha256
         if seen.error or not seen.groups or (expected and expected != seen.rows_sha256):
-            units.append((seen.bytes, _hashed(whole, expected)))
+            units.append((seen.bytes, _hashed(whole, manifest)))
         else:
             units += _split(whole, seen)
     return [unit for _, unit in sorted(units, key=lambda item: -item[0])]
 
 
-def _hashed(unit: Unit, sha256: str) -> Unit:
-    return Unit(**asdict(unit) | {"rows_sha256": sha256})
+def _hashed(unit: Unit, manifest: Manifest | None) -> Unit:
+    if manifest is None:
+        return unit
+    return replace(unit, rows_sha256=manifest.sha256, schema=manifest.schema)
 
 
 def _split(whole: Unit, seen: Survey) -> Iterator[tuple[int, Unit]]:

@@ -12,9 +12,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ from roundelay.trace.manifest import Manifest, TraceError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FORMAT = 1
+FORMAT = 2
 POINTER = "table.json"
 NOTES = "_part.json"
 TABLE_DDL = f"{OUT_DDL}, part string, bad int, shard int"
@@ -116,7 +115,7 @@ class Table:
             for text in part.manifests:
                 manifest = Manifest.from_json(text)
                 other = whole.get(manifest.run)
-                whole[manifest.run] = manifest if other is None else _together(other, manifest)
+                whole[manifest.run] = manifest if other is None else other.joined(manifest)
         return whole
 
     @cached_property
@@ -174,13 +173,6 @@ def _part(home: Path) -> Part:
             f"{home} is named in the table and cannot be read; ingest the traces again into a new "
             "directory"
         ) from None
-
-
-def _together(one: Manifest, other: Manifest) -> Manifest:
-    rows = None
-    if one.rows is not None and other.rows is not None:
-        rows = dict(Counter(one.rows) + Counter(other.rows))
-    return replace(one, rows=rows, sha256="")
 
 
 def _write(path: Path, text: str) -> None:

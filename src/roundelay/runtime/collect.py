@@ -8,6 +8,7 @@ one, is not part of the run.
 
 import dataclasses
 from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 
 from roundelay.core.effects import Kind
@@ -61,7 +62,11 @@ def quiet_end(traces: str | Path) -> list[Row]:
     lives = _lives(directory)
     manifest = _manifest(directory, lives)
     final = {life.rows[-1].proc: life for life in sorted(lives, key=lambda life: life.rows[-1].inc)}
-    stopped = {proc: life.rows[-1] for proc, life in final.items() if life.manifest is not None}
+    stopped = {
+        proc: life.rows[-1]
+        for proc, life in final.items()
+        if life.manifest is not None and not life.manifest.ended
+    }
     if not stopped:
         raise TraceError(f"no node of {directory} was stopped in good order at the end")
     rows: list[Row] = []
@@ -86,12 +91,14 @@ def _lives(directory: Path) -> list[reader.Trace]:
 
 
 def _manifest(directory: Path, lives: Sequence[reader.Trace]) -> Manifest:
-    for life in lives:
-        if life.manifest is not None:
-            return life.manifest
-    raise TraceError(
-        f"no trace in {directory} has a manifest; stop at least one node in good order"
-    )
+    """What the manifests of all lives say together."""
+    told = [life.manifest for life in lives if life.manifest is not None]
+    if not told:
+        raise TraceError(
+            f"no trace in {directory} has a manifest; stop at least one node in good order"
+        )
+    whole = reduce(Manifest.joined, told)
+    return dataclasses.replace(whole, machine="", machines=whole.clocks())
 
 
 def _read(path: Path) -> reader.Trace:

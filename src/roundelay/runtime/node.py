@@ -484,7 +484,7 @@ class Node:
                 self._timers.cancel(effect.timer)
             case Install():
                 if tracing is not None:
-                    tracing.recorder.install(effect.view)
+                    tracing.recorder.install(effect.view, able=effect.able)
                     tracing.settle()
                 self._install(effect.view)
             case Persist():

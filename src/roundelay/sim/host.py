@@ -348,7 +348,7 @@ class Host:
     def _run_rare(self, effect: Effect[Any]) -> None:
         match effect:
             case Install():
-                self.recorder.install(effect.view)
+                self.recorder.install(effect.view, able=effect.able)
                 self._world.observe(self.name, "installs", effect.view)
             case Receipt():
                 self._world.observe(self.name, "receipt", effect)

@@ -100,7 +100,7 @@ def fault(row: Row, node_count: int) -> str | None:
         return f"the {kind} names no view"
     if row.count < 1:
         return f"count is {row.count}"
-    for nodes in (row.members, row.dst):
+    for nodes in (row.members, row.dst, row.voters):
         if nodes and not 0 <= min(nodes) <= max(nodes) < node_count:
             return f"{nodes} are not all nodes of the run"
     if row.members is None and kind in ("install", "end"):

@@ -30,6 +30,9 @@ _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 class Encoder:
     """Writes rows to a file."""
 
+    divisible = True
+    """Whether the file can be cut behind any batch and still be read."""
+
     def __init__(self, file: BinaryIO, run: str) -> None:
         self._file = file
         self._run = run

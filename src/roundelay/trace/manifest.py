@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +40,14 @@ class Manifest:
     """How long after the faults stopped everything must have happened that must happen."""
     rows: Mapping[str, int] | None = None
     """Rows per writer, as {"proc.inc": count}; the only way to notice that a trace was cut."""
+    ended: Mapping[str, str] = field(default_factory=dict)
+    """By writer, as {"proc.inc": reason}: whose rows end before its life did, and why. The reason
+    completes "the trace of node b ends early, ..."."""
+    machine: str = ""
+    """Names one boot of the machine that wrote this file; two files with the same name have times
+    of one clock. Empty if that is not known."""
+    machines: Mapping[str, str] = field(default_factory=dict)
+    """The same by writer, where files of several lives were put together."""
     sha256: str = ""
     """Over the rows in canonical form: see `writer.canonical`."""
     schema: int = SCHEMA_VERSION
@@ -48,6 +57,32 @@ class Manifest:
         if 0 <= proc < len(self.nodes):
             return self.nodes[proc]
         return "world" if proc == WORLD else f"node number {proc}"
+
+    def clocks(self) -> dict[str, str]:
+        """By writer, as "proc.inc", the boot of the machine whose clock its rows have."""
+        alone = dict.fromkeys(self.rows or (), self.machine) if self.machine else {}
+        return {**alone, **self.machines}
+
+    def cut_short(self) -> list[str]:
+        """Whose rows end early; each a sentence for the user."""
+        return [
+            f"the trace of node {self.name(int(writer.partition('.')[0]))} ends early, {reason}"
+            for writer, reason in sorted(self.ended.items())
+        ]
+
+    def joined(self, other: "Manifest") -> "Manifest":
+        """The manifest of two files of one run."""
+        rows = None
+        if self.rows is not None and other.rows is not None:
+            rows = dict(Counter(self.rows) + Counter(other.rows))
+        return dataclasses.replace(
+            self,
+            rows=rows,
+            ended={**self.ended, **other.ended},
+            machine="",
+            machines={**self.clocks(), **other.clocks()},
+            sha256="",
+        )
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
@@ -111,11 +146,25 @@ def _names(value: object) -> bool:
     return len(set(value)) == len(value)
 
 
+def _by_writer(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        re.fullmatch(r"-?[0-9]+\.[0-9]+", writer) for writer in value
+    )
+
+
 def _counts(value: object) -> bool:
     return value is None or (
         isinstance(value, dict)
-        and all(re.fullmatch(r"-?[0-9]+\.[0-9]+", writer) for writer in value)
+        and _by_writer(value)
         and all(type(count) is int and count >= 0 for count in value.values())
+    )
+
+
+def _words(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and _by_writer(value)
+        and all(isinstance(v, str) for v in value.values())
     )
 
 
@@ -128,6 +177,8 @@ _VALID: Mapping[str, Callable[[object], bool]] = {
     "envelope": _object,
     "bound_ns": _number,
     "rows": _counts,
+    "ended": _words,
+    "machines": _words,
     "schema": _number,
 }
 """What a field must look like, where it is not a text."""

@@ -1,7 +1,9 @@
 """A language for traces that fit on a line: one token per event, from left to right in time.
 
-    p+V2{p,q}     p installs regular view 2       p+V2{p}!    flagged primary
-    p~T3{p}       p installs transitional view 3  pX p^ p^9   crash, recover (9 from stable storage)
+    p+V2{p,q}     p installs regular view 2       p+V2{p}!      flagged primary
+    p~T3{p}       p installs transitional view 3  p+V2{p}!{p,q} the same, with its voters p and q
+    pX p^ p^9     crash, recover (9 from storage) p^-           recover, its standing lost
+    p/V3          p accepts the Commit token of ring 3: it freezes its old view
     p!a           p originates a                  p!a/s{q,r}%x  safe (/f fifo, /c causal), for q
     p?a           p receives a                                  and r alone, digest of payload x
     p#a=7 p$a=7   p assigns, confirms key 7       p.a p.a=7%x   p delivers a, key and digest known
@@ -49,8 +51,10 @@ _TOKEN = re.compile(
     rf"""
       (?P<end>end(?:{_SET})+)
     | (?P<node>{_NAME}) (?:
-          (?P<view>\+V|~T) (?P<seq>{_NUMBER}) (?P<members>{_SET}) (?P<primary>!?)
-        | (?P<life>X|\^(?P<stable_seq>{_NUMBER})?)
+          (?P<view>\+V|~T) (?P<seq>{_NUMBER}) (?P<members>{_SET})
+                            (?P<primary>!(?P<voters>{_SET})?)?
+        | (?P<freeze>/V)    (?P<ring>{_NUMBER})
+        | (?P<life>X|\^(?:(?P<stable_seq>{_NUMBER})|(?P<lost>-))?)
         | (?P<token>[()])
         | (?P<originate>!)  (?P<m1>{_NAME}) (?:/(?P<service>[fcs]))? (?P<dst>{_SET})?
                             (?:%(?P<digest1>\w+))?
@@ -71,6 +75,7 @@ _EXAMPLES = {
     "~": "p~T3{p}",
     "X": "pX",
     "^": "p^9",
+    "/": "p/V3",
     "!": "p!a/s{q,r}%x",
     "?": "p?a",
     "#": "p#a=7",
@@ -93,11 +98,12 @@ class _Token(NamedTuple):
     node: str = ""
     message: str = ""
     seq: int | None = None
-    """Of the view installed, or read back from stable storage."""
+    """Of the view installed, the ring being formed, or read back from stable storage."""
     c_kind: int | None = None
     members: tuple[str, ...] | None = None
     """Of a view, or the live component, or the destinations."""
     primary: bool = False
+    voters: tuple[str, ...] | None = None
     service: Service = Service.AGREED
     key: tuple[int, int] | None = None
     digest: int | None = None
@@ -117,7 +123,9 @@ def parse(text: str, run: str = "mini") -> tuple[Manifest, list[Row]]:
     Raises TraceError with the first token that is none.
     """
     tokens = list(_tokens(text))
-    names = sorted({name for t in tokens for name in (t.node, *(t.members or ())) if name})
+    names = sorted(
+        {name for t in tokens for name in (t.node, *(t.members or ()), *(t.voters or ())) if name}
+    )
     procs = {name: i for i, name in enumerate(names)}
     messages = _identities(tokens, procs)
     rows = _rows(tokens, procs, messages)
@@ -181,14 +189,16 @@ def _events(t: re.Match[str]) -> Iterator[_Token]:
             c_kind=REGULAR if t["view"] == "+V" else TRANSITIONAL,
             members=_set(t["members"]),
             primary=bool(t["primary"]),
+            voters=None if t["voters"] is None else _set(t["voters"]),
         )
+    elif t["freeze"]:
+        yield _Token(Kind.FREEZE, node, seq=int(t["ring"]))
     elif t["life"]:
-        stable_seq = t["stable_seq"]
-        yield _Token(
-            Kind.CRASH if t["life"] == "X" else Kind.RECOVER,
-            node,
-            seq=None if stable_seq is None else int(stable_seq),
-        )
+        if t["life"] == "X":
+            yield _Token(Kind.CRASH, node)
+            return
+        seq = None if t["stable_seq"] is None else int(t["stable_seq"])
+        yield _Token(Kind.RECOVER, node, seq=seq, level=0 if t["lost"] else 1)
     elif t["token"]:
         yield _Token(Kind.TOKEN, node, tag="acquire" if t["token"] == "(" else "release")
     elif t["originate"]:
@@ -273,8 +283,9 @@ def _rows(
 
         c_seq, c_rep, c_kind = life.view or (None, None, None)
         m_src, m_inc, m_seq = messages[t.message] if t.message else (None, None, None)
-        k0 = t.seq if t.kind is Kind.RECOVER else None
-        k1 = k2 = k3 = None
+        k0 = t.seq if t.kind in (Kind.RECOVER, Kind.FREEZE) else None
+        k1 = REPRESENTATIVE if t.kind is Kind.FREEZE else None
+        k2 = k3 = None
         if t.key is not None:
             (k0, k1), (k2, k3) = life.regular, t.key
         # The originate speaks for itself; those who got the message repeat what it said.
@@ -306,6 +317,7 @@ def _rows(
                 members=numbers(t.members) if t.kind in (Kind.INSTALL, Kind.END) else None,
                 prev_c=prev_c,
                 primary=t.primary if t.kind is Kind.INSTALL else None,
+                voters=numbers(t.voters),
                 digest=t.digest,
             )
         )
@@ -372,7 +384,7 @@ _ABOUT_MESSAGES = {
     Kind.STABLE: "*",
     Kind.WITHDRAW: "-",
 }
-_STATES = frozenset({Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.TOKEN, Kind.END})
+_STATES = frozenset({Kind.INSTALL, Kind.FREEZE, Kind.CRASH, Kind.RECOVER, Kind.TOKEN, Kind.END})
 _LETTER = {service: letter for letter, service in _SERVICES.items()}
 
 
@@ -391,11 +403,15 @@ class _Words:
         if row.kind == Kind.INSTALL:
             sign = "~T" if row.c_kind == TRANSITIONAL else "+V"
             mark = "!" if row.primary else ""
+            mark += self._set(row.voters) if mark and row.voters is not None else ""
             return f"{node}{sign}{self._view(row)}{self._set(row.members)}{mark}"
+        if row.kind == Kind.FREEZE:
+            return f"{node}/V{self.views[row.k0 or 0, row.k1 or 0]}"
         if row.kind == Kind.CRASH:
             return f"{node}X"
         if row.kind == Kind.RECOVER:
-            return f"{node}^{'' if row.k0 is None else row.k0}"
+            lost = "-" if row.level == 0 else ""
+            return f"{node}^{lost or ('' if row.k0 is None else row.k0)}"
         if row.kind == Kind.TOKEN:
             return f"{node}{')' if row.tag == 'release' else '('}"
         message = self.messages[row.m_src, row.m_inc, row.m_seq]
@@ -451,9 +467,10 @@ def _message_names(
     return names
 
 
-def _view_numbers(rows: Iterable[Row]) -> dict[tuple[int, int], int]:
+def _view_numbers(rows: Sequence[Row]) -> dict[tuple[int, int], int]:
     """The number of each view, which is its own unless both halves of a partition took it."""
     ids = {(row.c_seq or 0, row.c_rep or 0) for row in rows if row.kind == Kind.INSTALL}
+    ids |= {(row.k0 or 0, row.k1 or 0) for row in rows if row.kind == Kind.FREEZE}
     if len({seq for seq, _ in ids}) == len(ids):
         return {(seq, rep): seq for seq, rep in ids}
     return {view: number for number, view in enumerate(sorted(ids), 1)}

@@ -19,7 +19,7 @@ from roundelay.trace.intake import (
     listed,
 )
 from roundelay.trace.manifest import TraceError, check_schema_version
-from roundelay.trace.schema import COLUMNS, NULLABLE, SCHEMA_VERSION, Row
+from roundelay.trace.schema import ADDED, COLUMNS, NULLABLE, SCHEMA_VERSION, Row
 
 SCHEMA_KEY = b"roundelay.schema"
 """Where a file says which version of the schema it has."""
@@ -30,6 +30,9 @@ SHA256_KEY = b"roundelay.sha256"
 
 class Encoder:
     """Writes rows to a file: a row group per batch; zstd, dictionaries for words, checksums."""
+
+    divisible = False
+    """Whether the file can be cut behind any batch and still be read."""
 
     def __init__(self, file: BinaryIO, run: str) -> None:
         self._run = run
@@ -146,7 +149,8 @@ def check_columns(schema: Any, found: Findings) -> None:
         )
     if len(set(schema.names)) < len(schema.names):
         raise UnreadableError("has two columns of one name: it is no trace; name another one")
-    if lacking := [name for name in COLUMNS if name not in schema.names]:
+    here = [name for name in COLUMNS if ADDED.get(name, 1) <= int(version)]
+    if lacking := [name for name in here if name not in schema.names]:
         found.notes.append(f"it lacks the columns {listed(lacking)}, which properties may need")
     found.unknown.update(dict.fromkeys(n for n in schema.names if n not in COLUMNS and n != "run"))
 

@@ -7,9 +7,10 @@ such a trace must answer that it is inconclusive.
 
     TraceError      no such path; no trace in it; every data file empty, cut (Parquet), damaged or
                     foreign; a schema newer than ours; a manifest that is damaged or of another run
-    problems        no manifest; rows fewer or more than it counts, or not those it has the sha256
-                    of; holes and repetitions in lseq; rows left out because they make no sense;
-                    a last line cut short; a damaged file among others; columns missing or unknown
+    problems        no manifest, or one that says that rows end early; rows fewer or more than it
+                    counts, or not those it has the sha256 of; holes and repetitions in lseq; rows
+                    left out because they make no sense; a last line cut short; a damaged file
+                    among others; columns missing or unknown
 """
 
 import gc
@@ -17,7 +18,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
@@ -105,12 +106,12 @@ def iterate(path: str | Path, *, batch_rows: int = BATCH_ROWS, verify: bool = Fa
         data, manifests = _files_of(path) if path.is_dir() else _files_beside(path)
         if not path.is_dir() and (text := _mini_text(path)) is not None:
             return Stream.of_text(path, text, batch_rows)
-        manifest, sha256 = _read_manifests(path, manifests)
+        manifest, hashes = _read_manifests(path, manifests)
     except OSError as e:
         raise TraceError(
             f"cannot read {e.filename or path}: {e.strerror or e}; check that it is yours to read"
         ) from None
-    return Stream(path, data, manifest, sha256, batch_rows, verify)
+    return Stream(path, data, manifest, hashes, batch_rows, verify)
 
 
 class Stream:
@@ -125,7 +126,7 @@ class Stream:
         path: Path,
         data: Sequence[Path],
         manifest: Manifest | None,
-        sha256: Mapping[str, str],
+        hashes: Mapping[str, tuple[str, int]],
         batch_rows: int,
         verify: bool = False,
     ) -> None:
@@ -133,7 +134,7 @@ class Stream:
         self.problems: list[str] = []
         self._path = path
         self._data = data
-        self._sha256 = sha256
+        self._hashes = hashes
         self._batch_rows = batch_rows
         self._verify = verify
         self._run = None if manifest is None else manifest.run
@@ -183,7 +184,7 @@ class Stream:
             self.problems.append(f"{self._path} holds no rows")
 
     def _file(self, path: Path, found: Findings) -> Iterator[list[Row]]:
-        expected = self._sha256.get(path.stem, "")
+        expected, schema = self._hashes.get(path.stem, ("", 0))
         sha256 = hashlib.sha256()
         computed = False
         for rows in _decode(path, self._batch_rows, found):
@@ -191,7 +192,7 @@ class Stream:
                 self._check_run(path, run)
             if expected and (self._verify or found.sha256 != expected):
                 computed = True
-                sha256.update(canonical_batch(rows))
+                sha256.update(canonical_batch(rows, schema))
             yield rows
         if found.left_out and not found.row_count:
             raise UnreadableError(f"holds no row of a trace ({found.first}); name another file")
@@ -264,10 +265,11 @@ def _mini_text(path: Path) -> str | None:
 
 def _read_manifests(
     path: Path, manifests: Sequence[Path]
-) -> tuple[Manifest | None, dict[str, str]]:
-    """The manifest of the whole, and the sha256 of each data file by its stem."""
+) -> tuple[Manifest | None, dict[str, tuple[str, int]]]:
+    """The manifest of the whole, and by the stem of each data file the sha256 of its rows and the
+    version of their schema."""
     whole: Manifest | None = None
-    sha256: dict[str, str] = {}
+    hashes: dict[str, tuple[str, int]] = {}
     for file in manifests:
         try:
             manifest = Manifest.from_json(file.read_text(encoding="utf-8"))
@@ -279,7 +281,8 @@ def _read_manifests(
                 "without it"
             ) from None
         if manifest.sha256:
-            sha256[file.name.removesuffix("manifest.json").rstrip(".") or "trace"] = manifest.sha256
+            stem = file.name.removesuffix("manifest.json").rstrip(".") or "trace"
+            hashes[stem] = manifest.sha256, manifest.schema
         if whole is None:
             whole = manifest
         elif (manifest.run, manifest.nodes) != (whole.run, whole.nodes):
@@ -288,11 +291,8 @@ def _read_manifests(
                 f"{manifest.run!r}); keep one run in a directory"
             )
         else:
-            counts = None
-            if whole.rows is not None and manifest.rows is not None:
-                counts = dict(Counter(whole.rows) + Counter(manifest.rows))
-            whole = replace(whole, rows=counts, sha256="")
-    return whole, sha256
+            whole = whole.joined(manifest)
+    return whole, hashes
 
 
 def _decode(path: Path, batch_rows: int, found: Findings) -> Iterator[list[Row]]:
@@ -346,6 +346,8 @@ class _Tally:
             found = ["the manifest does not count the rows, so some may be missing at the end"]
         else:
             found = []
+        if manifest is not None:
+            found = manifest.cut_short() + found
         lines = [
             sentence
             for writer in sorted(self.next.keys() | _writers(manifest))

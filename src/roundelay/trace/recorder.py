@@ -2,17 +2,22 @@
 
 One recorder per node and incarnation. It knows the view the node is in, counts its rows, and keeps
 the cause: every row written between one input and the next names the row of that input.
+
+A frame may name anybody, and what it says may reach the trace before anyone refuses it. So no name
+and no number from outside can make a recorder fail: a name that is no node of the run is left out
+of lists, is null as the other end of a frame, and is nobody, -1, as a sender or a representative.
+A row whose message is of an incarnation that no column can hold is not written, only counted.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Protocol
 
 from roundelay.core.checksum import crc32
 from roundelay.core.effects import Deliver, Kind, Record
 from roundelay.core.ids import Key, NodeId, Packet, Span, View, ViewId
-from roundelay.trace.schema import REGULAR, TRANSITIONAL, Row, packet_key
+from roundelay.trace.schema import INT64_MAX, REGULAR, TRANSITIONAL, WORLD, Row, packet_key
 
 
 class Clock(Protocol):
@@ -63,18 +68,20 @@ class Recorder:
         self._append = append
         self._numbers = numbers
         self._proc = numbers[node]
-        self._inc = incarnation
+        self._inc = incarnation & INT64_MAX
         self._clock = clock
         self._gseq = gseq
         self._lseq = 0
         self._cause: int | None = None
         self._view: tuple[int, int, int] | None = None
-        self._place: tuple[int | None, ...] = (None,) * 6
-        """The columns from `c_seq` to `primary`, of rows that install no view."""
+        self._place: tuple[int | None, ...] = (None,) * 7
+        """The columns from `c_seq` to `voters`, of rows that install no view."""
         self._token_of: ViewId | None = None
         self._about_token = _NOTHING
         """The same columns of token rows in that view: a ring writes many."""
         self._arrived: tuple[int | None, int | None] = (None, None)
+        self.unwritten = 0
+        """Rows that were not written because their message has an impossible incarnation."""
         self.lamport = 0
         """The node's Lamport clock; the driver keeps it up to date."""
 
@@ -120,6 +127,8 @@ class Recorder:
             keys = self._keys(record.view, record.key)
             if record.kind is Kind.RECOVER:
                 keys = (record.stable_seq, None, None, None)
+            elif record.kind is Kind.FREEZE:
+                keys = (*self._ring(record.view), None, None)
             x = None if record.detail is None else json.dumps(record.detail, sort_keys=True)
             self._other(record.kind, record.tag, keys=keys, level=record.level, x=x)
         elif record.kind is _SUBMIT:
@@ -128,22 +137,26 @@ class Recorder:
         else:
             self._message(record.kind, "to", record.subject, record.view, record.key, record.level)
 
-    def install(self, view: View) -> None:
-        left, numbers = self._view, self._numbers
+    def install(self, view: View, *, able: bool = False) -> None:
+        """The node enters a view; `able` says whether it may vote on the next primary one."""
+        left = self._view
         kind = TRANSITIONAL if view.transitional else REGULAR
-        self._view = (view.id.seq, numbers[view.id.rep], kind)
-        self._place = (*self._view, None, None, None)
+        self._view = (view.id.seq, self._numbers.get(view.id.rep, WORLD), kind)
+        self._place = (*self._view, None, None, None, None)
+        voters = self._known(view.voters) if view.primary and view.voters else None
         self._other(
             Kind.INSTALL,
             "",
-            members=tuple(numbers[member] for member in view.members),
+            level=int(able),
+            members=self._known(view.members),
             prev_c=left,
             primary=view.primary,
+            voters=voters,
         )
 
     def suspect(self, members: tuple[NodeId, ...], reason: str) -> None:
-        numbers = tuple(self._numbers[member] for member in members)
-        self._other(Kind.SUSPECT, "", members=numbers, x=json.dumps({"reason": reason}))
+        x = json.dumps({"reason": reason})
+        self._other(Kind.SUSPECT, "", members=self._known(members), x=x)
 
     def crash(self) -> None:
         self._cause = None
@@ -155,7 +168,7 @@ class Recorder:
 
     def end(self, component: tuple[NodeId, ...]) -> None:
         """The run ended quietly, and these nodes were alive and connected."""
-        self._other(Kind.END, "", members=tuple(self._numbers[node] for node in component))
+        self._other(Kind.END, "", members=self._known(component))
 
     # Rows are put together from runs of their columns; see `_put`.
 
@@ -179,15 +192,18 @@ class Recorder:
             service = dst = size = digest = None
         if not count:
             return None  # Part of a large message: no message to tell of yet.
-        numbers = self._numbers
-        to = None if dst is None else tuple(numbers[d] for d in dst)
+        if not 0 <= incarnation <= INT64_MAX:
+            self.unwritten += 1
+            return None
+        src = self._numbers.get(node, WORLD)
+        to = None if dst is None else self._known(dst)
         k0, k1, k2, k3 = self._keys(view, key)
         pkt, peer = self._arrived if kind is _RECEIVE else (None, None)
         return self._put(
             kind,
             layer,
             "",
-            (numbers[node], incarnation, first, service, to, k0, k1, k2, k3, level),
+            (src, incarnation, first, service, to, k0, k1, k2, k3, level),
             (digest, size, count, pkt, peer, self._cause, None),
         )
 
@@ -195,7 +211,7 @@ class Recorder:
         """A ring that is idle otherwise writes nothing else."""
         view = record.view
         if view is not self._token_of:
-            keys = (None, None) if view is None else (view.seq, self._numbers[view.rep])
+            keys = self._ring(view)
             self._token_of, self._about_token = view, (*_NOTHING[:5], *keys, None, None, None)
         rest = (None, None, 1, None, None, self._cause, None)
         self._put(_TOKEN, "to", record.tag, self._about_token, rest)
@@ -234,6 +250,7 @@ class Recorder:
         members: tuple[int, ...] | None = None,
         prev_c: tuple[int, int, int] | None = None,
         primary: bool | None = None,
+        voters: tuple[int, ...] | None = None,
         x: str | None = None,
     ) -> None:
         c_seq, c_rep, c_kind = self._view or _NO_VIEW
@@ -258,6 +275,7 @@ class Recorder:
                 members=members,
                 prev_c=prev_c,
                 primary=primary,
+                voters=voters,
                 cause=self._cause,
                 x=x,
             )
@@ -267,7 +285,16 @@ class Recorder:
     def _keys(self, view: ViewId | None, key: Key | None) -> Keys:
         if key is None or view is None:
             return _NO_KEYS
-        return view.seq, self._numbers[view.rep], key[0], key[1]
+        return view.seq, self._numbers.get(view.rep, WORLD), key[0], key[1]
+
+    def _ring(self, view: ViewId | None) -> tuple[int | None, int | None]:
+        """The columns k0 and k1 of a row about a ring itself."""
+        return (None, None) if view is None else (view.seq, self._numbers.get(view.rep, WORLD))
+
+    def _known(self, nodes: Iterable[NodeId]) -> tuple[int, ...]:
+        """The numbers of those nodes that the run knows."""
+        numbers = self._numbers
+        return tuple(numbers[node] for node in nodes if node in numbers)
 
 
 def _span(subject: Packet | Span) -> Span:

@@ -14,10 +14,13 @@ writes one row per packet. `expand` makes one row per message of them.
     deliver     driver         m_*, svc, dst, digest, size, count, k*
     stable      engine         m_*, count, level
     withdraw    engine         m_*, count
-    install     driver         c_* (the view entered), members, prev_c, primary
+    install     driver         c_* (the view entered), members, prev_c, primary, voters (of a
+                               primary view), level: 1 if this node is able to vote
+    freeze      core           k0, k1: the ring whose Commit token was accepted; c_*: the old view
     token       engine         tag: acquire, release; k0, k1: the view whose token it is
     crash       driver
-    recover     core           k0: the ring sequence number read back from stable storage
+    recover     core           k0: the ring sequence number read back from stable storage;
+                               level: 1 if the node kept its standing, 0 if it lost it
     suspect     driver         members
     expire      driver         tag: the timer
     send        driver         tag: the message type; pkt; peer (none: everyone); size
@@ -33,8 +36,11 @@ from typing import NamedTuple
 
 from roundelay.core.effects import Kind
 
-SCHEMA_VERSION = 1
-"""Grows when a reader of the older version would misread a trace."""
+SCHEMA_VERSION = 2
+"""Grows when a reader of the older version would misread a trace. We read all versions up to it."""
+
+ADDED: Mapping[str, int] = {"voters": 2}
+"""Columns that a version before this one does not have."""
 
 WORLD = -1
 """The `proc` of rows that belong to no node."""
@@ -53,7 +59,8 @@ class Row(NamedTuple):
     proc: int
     """The node, as a number."""
     inc: int
-    """Incarnation: 0 at the first start of the node."""
+    """Incarnation: which life of the node it is. The simulator counts 0, 1, 2 ...; real nodes take
+    a number of 63 bits from the clock and chance."""
     lseq: int
     """0, 1, 2 ... per (proc, inc): a hole means lost trace, not a bug."""
     gseq: int | None = None
@@ -85,6 +92,8 @@ class Row(NamedTuple):
     prev_c: tuple[int, int, int] | None = None
     """The view left (seq, rep, kind), on install rows."""
     primary: bool | None = None
+    voters: tuple[int, ...] | None = None
+    """Of a primary view, on install rows: whose majorities decide; none means its members."""
     digest: int | None = None
     """CRC-32 of the payload bytes of the row."""
     size: int | None = None
@@ -102,7 +111,7 @@ class Row(NamedTuple):
 COLUMNS: Mapping[str, str] = {
     "kind": "word",
     "proc": "int16",
-    "inc": "int32",
+    "inc": "int64",
     "lseq": "int64",
     "gseq": "int64",
     "t_ns": "int64",
@@ -111,7 +120,7 @@ COLUMNS: Mapping[str, str] = {
     "layer": "word",
     "tag": "word",
     "m_src": "int16",
-    "m_inc": "int32",
+    "m_inc": "int64",
     "m_seq": "int64",
     "svc": "int8",
     "dst": "list<int16>",
@@ -126,6 +135,7 @@ COLUMNS: Mapping[str, str] = {
     "members": "list<int16>",
     "prev_c": "view",
     "primary": "bool",
+    "voters": "list<int16>",
     "digest": "int64",
     "size": "int32",
     "count": "int32",
@@ -137,16 +147,23 @@ COLUMNS: Mapping[str, str] = {
 """The type of each column on disk, in column order; files have a column `run`, a word, besides.
 
 A `word` is a string of few values (a dictionary in Arrow), a `view` is (seq: int64, rep: int16,
-kind: int8). Incarnations have 32 bits: a node that lost its storage takes one from the clock.
+kind: int8).
 """
+
+INT64_MAX = (1 << 63) - 1
+"""The largest number of any column."""
 
 NULLABLE = frozenset(name for name in COLUMNS if Row._field_defaults.get(name, "required") is None)
 """Columns that may be null. The others must be there, or take the default that `Row` gives."""
 
 
 def packet_key(node: int, inc: int, number: int) -> int:
-    """The `pkt` of a node's `number`-th transmission: unique in a run, and it fits 64 bits."""
-    return (node & 0x7FFF) << 48 | (inc & 0xFFF) << 36 | (number & 0xF_FFFF_FFFF)
+    """The `pkt` of a node's `number`-th transmission, in 63 bits.
+
+    Of the incarnation it has the 19 low bits, which are random in real nodes: two lives of one of
+    1024 nodes have a key in common with a chance of one in half a million.
+    """
+    return (node & 0x3FF) << 53 | (inc & 0x7_FFFF) << 34 | (number & 0x3_FFFF_FFFF)
 
 
 def expand(rows: Iterable[Row]) -> Iterator[Row]:

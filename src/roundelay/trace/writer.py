@@ -7,23 +7,27 @@ Nodes that write side by side into one directory give each writer a name: `a.par
 `a.manifest.json`. A data file without its manifest is a trace that was cut short. That is also all
 there is after a writer died: what is left of JSON Lines can be read up to its last line, a Parquet
 file without its end cannot, so a node that expects to be killed writes JSON Lines and flushes.
+A writer whose disk fails goes back to the last batch that it wrote as a whole, and its manifest,
+if there is room for one, says under `ended` that the trace ends early, and why.
 """
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import itertools
 import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self
 
 from roundelay.trace import jsonl
 from roundelay.trace.manifest import Manifest, TraceError
-from roundelay.trace.schema import SCHEMA_VERSION, Row
+from roundelay.trace.schema import ADDED, SCHEMA_VERSION, Row
 
 if TYPE_CHECKING:
     from roundelay.trace import parquet
@@ -52,8 +56,13 @@ def canonical(row: Row) -> bytes:
     return canonical_batch((row,))
 
 
-def canonical_batch(rows: Sequence[Row]) -> bytes:
-    """Many canonical rows, one after the other, for the price of one call of the encoder."""
+def canonical_batch(rows: Sequence[Row], schema: int = SCHEMA_VERSION) -> bytes:
+    """Many canonical rows, one after the other, for the price of one call of the encoder; with the
+    columns that a schema of this version has."""
+    if any(version > schema for version in ADDED.values()):
+        names = enumerate(Row._fields)
+        kept = itemgetter(*(place for place, name in names if ADDED.get(name, 1) <= schema))
+        rows = list(map(kept, rows))
     return (_encode(rows)[1:-1] + ",").encode("ascii") if rows else b""
 
 
@@ -97,6 +106,12 @@ class Writer:
         self._counts: Counter[tuple[int, int]] = Counter()
         self._sha256 = hashlib.sha256() if hashed else None
         self._failure: TraceError | None = None
+        self._ended = ""
+        """Why the disk took no more."""
+        self._whole_bytes = 0
+        """The file up to the last batch that was written as a whole."""
+        self._written: Counter[tuple[int, int]] = Counter()
+        """Rows in there."""
         self._closed = False
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -104,6 +119,7 @@ class Writer:
                 old.unlink(missing_ok=True)
             self._file = _create(self.path)
             self._encoder = encoder(self._file, manifest.run)
+            self._whole_bytes = self._file.tell()
         except OSError as e:
             raise self._cannot_write(e) from None
 
@@ -126,6 +142,8 @@ class Writer:
         try:
             self._encoder.write(rows)
             self._file.flush()
+            self._whole_bytes = self._file.tell()
+            self._written = self._counts.copy()
         except OSError as e:
             raise self._cannot_write(e) from None
         except TraceError as e:
@@ -135,31 +153,53 @@ class Writer:
     def close(self, **fields: Any) -> Manifest:
         """Write what is left and then the manifest, with `fields` of it that are known only now."""
         self.flush()
-        counts = {f"{proc}.{inc}": n for (proc, inc), n in sorted(self._counts.items())}
         self.manifest = dataclasses.replace(
             self.manifest,
             **fields,
-            rows=counts,
+            rows=_by_writer(self._counts),
             sha256=self._digest(),
             schema=SCHEMA_VERSION,
         )
         try:
             self._finish()
-            # Written beside and renamed: a manifest is there as a whole or not at all.
-            beside = self.manifest_path.with_suffix(".tmp")
-            beside.write_text(self.manifest.to_json(), encoding="utf-8")
-            os.replace(beside, self.manifest_path)
+            self._write_manifest()
         except OSError as e:
             raise self._cannot_write(e) from None
         return self.manifest
 
     def abandon(self) -> None:
-        """End the file without a manifest: readers will say that the trace was cut short."""
+        """End the file before the run is over: readers will say that the trace was cut short.
+
+        There is no manifest then, unless it was the disk that failed: a reader could take what is
+        missing for a fault of other nodes, so the manifest says that it is missing.
+        """
         # Whoever abandons a trace has an error to tell already; a second one would hide it.
         with contextlib.suppress(OSError, TraceError):
             self.flush()
         with contextlib.suppress(OSError):
             self._finish()
+        if self._ended:
+            with contextlib.suppress(OSError):
+                if self._encoder.divisible:
+                    os.truncate(self.path, self._whole_bytes)
+            with contextlib.suppress(OSError):
+                self._end_early()
+
+    def _end_early(self) -> None:
+        writers = self._counts.keys() | self._written.keys()
+        self.manifest = dataclasses.replace(
+            self.manifest,
+            rows=_by_writer(self._written),
+            ended={f"{proc}.{inc}": self._ended for proc, inc in sorted(writers)},
+            schema=SCHEMA_VERSION,
+        )
+        self._write_manifest()
+
+    def _write_manifest(self) -> None:
+        # Written beside and renamed: a manifest is there as a whole or not at all.
+        beside = self.manifest_path.with_suffix(".tmp")
+        beside.write_text(self.manifest.to_json(), encoding="utf-8")
+        os.replace(beside, self.manifest_path)
 
     def _finish(self) -> None:
         if not self._closed:
@@ -173,6 +213,9 @@ class Writer:
         return "" if self._sha256 is None else self._sha256.hexdigest()
 
     def _cannot_write(self, error: OSError) -> TraceError:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        why = "its disk was full" if full else f"its disk failed ({error.strerror or error})"
+        self._ended = self._ended or why
         self._failure = TraceError(
             f"cannot write the trace to {self.directory}: {error.strerror or error}; "
             "free some space or name another directory"
@@ -216,6 +259,10 @@ def _encoder(format: Format) -> tuple[str, "type[parquet.Encoder] | type[jsonl.E
             return "jsonl", jsonl.Encoder
         raise TraceError(NEEDS_PYARROW) from None
     return "parquet", parquet.Encoder
+
+
+def _by_writer(counts: Counter[tuple[int, int]]) -> dict[str, int]:
+    return {f"{proc}.{inc}": n for (proc, inc), n in sorted(counts.items())}
 
 
 def _create(path: Path) -> BinaryIO:

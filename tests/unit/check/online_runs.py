@@ -30,6 +30,7 @@ class Author:
         self.nodes = 3
         self.rows: list[Row] = []
         self.flaw = rng.choice(FLAWS)
+        self.primaries = rng.randint(0, 1000)
         self.untrue = rng.random() < 0.15
         """Whether the trace itself may be wrong."""
         self.keyed = rng.random() < 0.7
@@ -49,7 +50,8 @@ class Author:
                 self.install(node, 1, REGULAR)
         actions = [self.send, self.deliver, self.deliver, self.deliver, self.receive, self.receive]
         actions += [self.claim, self.assign, self.token]
-        rare = [self.crash, self.recover, self.withdraw] + [self.move] * (3 * views)
+        rare = [self.crash, self.recover, self.withdraw]
+        rare += [self.move, self.move, self.move, self.freeze] * views
         for _ in range(rng.randint(5, 60)):
             rng.choice(actions if rng.random() < 0.9 else rare)()
 
@@ -78,9 +80,23 @@ class Author:
         if self.wrong():
             members = tuple(self.rng.sample(members, 2))
         self.view[node] = seq, kind
-        self.write(Kind.INSTALL, node, members=members)
+        self.write(Kind.INSTALL, node, members=members, **self.primacy(seq, kind))
         if kind == REGULAR:
             self.regular[node] = (seq, 0)
+
+    def primacy(self, seq: int, kind: int) -> Columns:
+        """Whether a view is primary, and its voters; now and then nodes disagree on that."""
+        rng = random.Random(seq + self.primaries)
+        if kind != REGULAR or rng.random() < 0.3:
+            return {"primary": self.wrong()}
+        voters = rng.choice((None, (0,), (1,), (2,), (0, 1), (0, 1, 2)))
+        return {"primary": not self.wrong(), "voters": voters}
+
+    def freeze(self) -> None:
+        """Often for the view that comes next, as if a node always heard of it."""
+        node = self.someone()
+        seq = (self.view[node] or (0, REGULAR))[0]
+        self.write(Kind.FREEZE, node, k0=seq + self.rng.randint(1, 3), k1=0)
 
     def move(self) -> None:
         node = self.someone()
@@ -100,7 +116,7 @@ class Author:
             self.inc[node] += 1
             self.view[node] = None
             self.down.discard(node)
-            self.write(Kind.RECOVER, node)
+            self.write(Kind.RECOVER, node, level=self.rng.choice((None, 0, 1, 1)))
 
     def send(self) -> None:
         node = self.someone()

@@ -46,7 +46,7 @@ def test_many_verdicts_with_one_reason_take_one_line():
 
 def test_an_optional_violation_is_marked():
     manifest, rows = mini.parse("p+V1{p}! q+V2{q}!")
-    manifest = replace(manifest, protocol="fifo")
+    manifest = replace(manifest, protocol="vs")
     assert "M10  violated (optional)" in table(check(rows, manifest), manifest)
 
 

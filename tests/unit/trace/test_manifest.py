@@ -24,6 +24,21 @@ def test_it_survives_json() -> None:
     assert Manifest.from_json(MANIFEST.to_json()) == MANIFEST
 
 
+def test_manifests_of_two_lives_are_put_together() -> None:
+    one = dataclasses.replace(MANIFEST, machine="boot 1")
+    two = dataclasses.replace(
+        MANIFEST, rows={"1.7": 3}, machine="boot 2", ended={"1.7": "its disk was full"}
+    )
+    both = one.joined(two)
+    assert both.rows == {"0.0": 4, "-1.0": 2, "1.7": 3}
+    assert both.clocks() == {"0.0": "boot 1", "-1.0": "boot 1", "1.7": "boot 2"}
+    assert both.cut_short() == ["the trace of node b ends early, its disk was full"]
+    assert both.sha256 == ""
+    third = both.joined(dataclasses.replace(MANIFEST, rows={"0.1": 1}))
+    assert third.clocks() == both.clocks()
+    assert Manifest.from_json(third.to_json()) == third
+
+
 def test_names_for_people() -> None:
     assert [MANIFEST.name(proc) for proc in (0, 1, -1, 5)] == ["a", "b", "world", "node number 5"]
 
@@ -50,6 +65,10 @@ def test_what_is_no_manifest(text: str) -> None:
         ("rows", {"0.0": -1}),
         ("rows", {"0.0": 1.5}),
         ("rows", [4]),
+        ("ended", {"0": "its disk was full"}),
+        ("ended", {"0.0": 1}),
+        ("machine", None),
+        ("machines", {"b": "x"}),
         ("schema", "1"),
         ("schema", 0),
         ("schema", True),
@@ -63,7 +82,7 @@ def test_values_of_the_wrong_kind(field: str, value: object) -> None:
 
 def test_a_newer_version() -> None:
     newer = dataclasses.replace(MANIFEST, schema=99)
-    with pytest.raises(TraceError, match="has schema 99, this version reads up to 1; update"):
+    with pytest.raises(TraceError, match="has schema 99, this version reads up to 2; update"):
         Manifest.from_json(newer.to_json())
 
 

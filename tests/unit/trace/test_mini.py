@@ -35,6 +35,24 @@ def test_install_carries_the_view_entered_and_the_view_left() -> None:
     assert second.primary is False
 
 
+def test_a_primary_view_may_name_its_voters() -> None:
+    _, rows = parse("p+V2{p,q}!{r,p,q} q+V2{p,q}!")
+    assert [row.voters for row in rows] == [(0, 1, 2), None]
+    assert [row.primary for row in rows] == [True, True]
+
+
+def test_freeze_names_the_ring_being_formed_and_stays_in_the_old_view() -> None:
+    row = only("p+V2{p} p/V7")
+    assert (row.kind, row.k0, row.k1, row.k2) == (Kind.FREEZE, 7, 0, None)
+    assert (row.c_seq, row.c_kind) == (2, REGULAR)
+
+
+def test_a_recovery_says_whether_standing_was_kept() -> None:
+    _, rows = parse("pX p^ pX p^9 pX p^-")
+    told = [(row.level, row.k0) for row in rows if row.kind == Kind.RECOVER]
+    assert told == [(1, None), (1, 9), (0, None)]
+
+
 def test_one_view_number_is_one_view() -> None:
     _, (p, q) = parse("p+V1{p,q} q+V1{q}")
     assert (p.c_seq, p.c_rep) == (q.c_seq, q.c_rep)
@@ -259,6 +277,9 @@ def tokens() -> st.SearchStrategy[str]:
     digest = st.sampled_from(["", "%x", "%00ff00ff"])
     return st.one_of(
         st.builds("{}+V{}{}{}".format, node, number, sets(), st.sampled_from(["", "!"])),
+        st.builds("{}+V{}{}!{}".format, node, number, sets(), sets()),
+        st.builds("{}/V{}".format, node, number),
+        st.builds("{}^-".format, node),
         st.builds("{}~T{}{}".format, node, number, sets()),
         st.builds("{}X".format, node),
         st.builds("{}^{}".format, node, st.one_of(st.just(""), number)),

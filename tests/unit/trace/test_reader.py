@@ -1,6 +1,7 @@
 """Traces that are not as they should be: an error in one sentence, or rows with their problems."""
 
 import dataclasses
+import hashlib
 import json
 import os
 import shutil
@@ -291,7 +292,7 @@ def test_a_column_of_another_type(tmp_path: Path, column: str, values: pa.Array)
         ("proc", 2, pa.int16()),
         ("proc", -2, pa.int16()),
         ("inc", -1, pa.int32()),
-        ("inc", 1 << 40, pa.int64()),
+        ("inc", 1 << 63, pa.uint64()),
         ("lseq", -1, pa.int64()),
         ("m_src", 9, pa.int16()),
         ("m_seq", None, pa.int64()),
@@ -301,6 +302,7 @@ def test_a_column_of_another_type(tmp_path: Path, column: str, values: pa.Array)
         ("count", 0, pa.int32()),
         ("dst", [0, 7], pa.list_(pa.int16())),
         ("dst", [0, None], pa.list_(pa.int16())),
+        ("voters", [0, 7], pa.list_(pa.int16())),
         (
             "prev_c",
             {"seq": 1, "rep": 0, "kind": None},
@@ -353,11 +355,38 @@ def test_a_decision_may_order_nothing(tmp_path: Path) -> None:
 
 def test_a_newer_schema(tmp_path: Path) -> None:
     path = write(tmp_path, "parquet")
-    edit_table(path, lambda table: table.replace_schema_metadata({"roundelay.schema": "2"}))
-    assert "schema 2, this version reads up to 1; update" in refusal(tmp_path)
+    edit_table(path, lambda table: table.replace_schema_metadata({"roundelay.schema": "3"}))
+    assert "schema 3, this version reads up to 2; update" in refusal(tmp_path)
     write(tmp_path / "lines", "jsonl")
-    edit_manifest(tmp_path / "lines", schema=2)
-    assert "schema 2, this version reads up to 1; update" in refusal(tmp_path / "lines")
+    edit_manifest(tmp_path / "lines", schema=3)
+    assert "schema 3, this version reads up to 2; update" in refusal(tmp_path / "lines")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_trace_of_the_first_schema_is_read_as_it_was_written(
+    tmp_path: Path, format: Format
+) -> None:
+    """It has no voters, and its incarnations have 32 bits; its sha256 is over what it has."""
+    path = write(tmp_path, format)
+    place = Row._fields.index("voters")
+    lines = [json.dumps([*r[:place], *r[place + 1 :]], separators=(",", ":")) for r in ROWS]
+    sha256 = hashlib.sha256(",".join([*lines, ""]).encode()).hexdigest()
+    edit_manifest(tmp_path, schema=1, sha256=sha256)
+    if format == "parquet":
+
+        def older(table: pa.Table) -> pa.Table:
+            for name in ("inc", "m_inc"):
+                table = _set(table, name, table[name].cast(pa.int32()))
+            table = table.drop_columns(["voters"])
+            return table.replace_schema_metadata({"roundelay.schema": "1"})
+
+        edit_table(path, older)
+    for verify in (False, True):
+        trace = read(tmp_path, verify=verify)
+        assert trace.problems == []
+        assert trace.rows == ROWS
+    edit_manifest(tmp_path, schema=1, sha256="0" * 64)
+    assert "its rows are not those that were written" in problem(tmp_path)
 
 
 def _set(table: pa.Table, name: str, values: Any) -> pa.Table:

@@ -19,6 +19,7 @@ different ways are they split, and then no further than needed.
     findings    what was counted, broken and doubted      window       messages that are remembered
     views       where each process is; M1, M2, M4         wellformed   T1 to T4
     delivery    D1, D2, D3, D9, D11                       order        O1, O6
+    primacy     M10
     keys        O3f, O3i, O4, K1                          acyclic      O5
     evidence    S1, S1d, S4, S6                           tokens       K3
     checker     hands each row to the others

@@ -9,6 +9,7 @@ from roundelay.check.online.evidence import DeliveryEvidence, Stability
 from roundelay.check.online.findings import Findings, Span
 from roundelay.check.online.keys import Assigners, Keys
 from roundelay.check.online.order import Fifo, Prefix
+from roundelay.check.online.primacy import Primacy
 from roundelay.check.online.tokens import TokenExclusion
 from roundelay.check.online.views import Process, Views
 from roundelay.check.online.wellformed import Logs, Origins
@@ -18,7 +19,7 @@ from roundelay.core.effects import Kind
 from roundelay.trace.schema import WORLD, Row
 
 COVERED = (
-    *("T1", "T2", "T3", "T4", "M1", "M2", "M4", "D1", "D2", "D3", "D9", "D11"),
+    *("T1", "T2", "T3", "T4", "M1", "M2", "M4", "M10", "D1", "D2", "D3", "D9", "D11"),
     *("O1", "O3f", "O3i", "O4", "O5", "O6", "S1", "S1d", "S4", "S6", "K1", "K3"),
 )
 """The properties that can be checked while a run goes on, in the order of reports."""
@@ -90,6 +91,7 @@ class OnlineChecker:
         self._checks: tuple[Check, ...] = (
             self._logs,
             Origins(findings),
+            Primacy(findings),
             *self._deliveries,
             Stability(findings),
             Assigners(findings, window),
@@ -158,7 +160,7 @@ class OnlineChecker:
         self._on_repeat = _methods(live, "repeat")
         self._on_cut = _methods(live, "cut")
         self._on_unknown = _methods(live, "unknown")
-        kinds = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.TOKEN, Kind.ORDER)
+        kinds = (Kind.INSTALL, Kind.FREEZE, Kind.CRASH, Kind.RECOVER, Kind.TOKEN, Kind.ORDER)
         self._on = {kind: _methods([self._views, *live], kind) for kind in kinds}
         self._handlers = {kind: self._other for kind, methods in self._on.items() if methods}
         if self._on_originate or self._on_receive or self._on_stable or self._on_unknown:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roundelay.check.online.findings import Findings
+from roundelay.check.primary import kept_standing
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import REGULAR, Row
 
@@ -141,7 +142,10 @@ class Views:
     def crash(self, row: Row) -> None:
         self._move(self.processes[row.proc], self.outside, self.outside)
 
-    recover = crash
+    def recover(self, row: Row) -> None:
+        self.crash(row)
+        if not kept_standing(row):
+            self._latest.pop(row.proc, None)
 
     def _check(self, row: Row, view: ViewName, members: tuple[int, ...]) -> None:
         who = self.findings.name(row.proc)

@@ -1,0 +1,112 @@
+"""The recorder: effects to rows, whatever names and numbers they carry."""
+
+from collections.abc import Callable
+
+import pytest
+
+from roundelay.core.effects import Deliver, Kind, Record
+from roundelay.core.ids import Packet, Service, Span, View, ViewId
+from roundelay.trace.intake import fault
+from roundelay.trace.recorder import Recorder
+from roundelay.trace.schema import WORLD, Row
+
+NUMBERS = {"a": 0, "b": 1, "c": 2}
+OLD, RING = ViewId(4, "a"), ViewId(8, "b")
+
+
+class Stopped:
+    """A clock that does not move."""
+
+    now = 5
+
+
+def recorder(rows: list[Row], incarnation: int = 0) -> Recorder:
+    return Recorder(rows.append, NUMBERS, "a", incarnation, Stopped())
+
+
+def packet(node: str = "b", incarnation: int = 0, to: tuple[str, ...] | None = None) -> Packet:
+    return Packet(Span(node, incarnation, 3), Service.AGREED, b"x", to)
+
+
+def test_an_install_says_who_votes_and_whether_this_node_may() -> None:
+    rows: list[Row] = []
+    record = recorder(rows)
+    record.install(View(OLD, ("a", "b"), primary=True, voters=("a", "b", "c")), able=True)
+    record.install(View(RING, ("a", "b"), voters=("a", "b", "c")))
+    assert [(row.voters, row.level, row.primary) for row in rows] == [
+        ((0, 1, 2), 1, True),
+        (None, 0, False),
+    ]
+
+
+def test_a_freeze_names_the_ring_and_the_view_that_ends() -> None:
+    rows: list[Row] = []
+    record = recorder(rows)
+    record.install(View(OLD, ("a", "b")))
+    record.record(Record(Kind.FREEZE, view=RING))
+    row = rows[-1]
+    assert (row.kind, row.k0, row.k1, row.k2, row.k3) == ("freeze", 8, 1, None, None)
+    assert (row.c_seq, row.c_rep, row.members, row.voters) == (4, 0, None, None)
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_recovery_says_whether_standing_was_kept(level: int) -> None:
+    rows: list[Row] = []
+    recorder(rows, 7).record(Record(Kind.RECOVER, stable_seq=12, level=level))
+    assert (rows[0].inc, rows[0].k0, rows[0].level) == (7, 12, level)
+
+
+GHOSTS: list[Callable[[Recorder], None]] = [
+    lambda r: r.deliver(Deliver(packet("ghost"), ViewId(1, "ghost"), (1, 0))),
+    lambda r: r.deliver(Deliver(packet(to=("b", "zz")), OLD)),
+    lambda r: r.record(Record(Kind.RECEIVE, packet("ghost"), OLD)),
+    lambda r: r.record(Record(Kind.STABLE, Span("ghost", 0, 0), OLD, level=1)),
+    lambda r: r.record(Record(Kind.ORDER, packet("ghost"), ViewId(1, "ghost"), (1, 0), 1)),
+    lambda r: r.record(Record(Kind.ORDER, None, ViewId(1, "ghost"), (1, 0), 1)),
+    lambda r: r.record(Record(Kind.TOKEN, view=ViewId(1, "ghost"), tag="acquire")),
+    lambda r: r.record(Record(Kind.FREEZE, view=ViewId(1, "ghost"))),
+    lambda r: r.record(Record(Kind.SUBMIT, packet("ghost", to=("zz",)))),
+    lambda r: r.install(View(ViewId(1, "ghost"), ("a", "ghost"), primary=True, voters=("zz",))),
+    lambda r: r.suspect(("b", "ghost"), "silent"),
+    lambda r: r.arrive("ghost", 1 << 70, 1 << 70, "token", 9),
+    lambda r: r.send("zz", 1, "token", 9),
+    lambda r: r.drop("stranger", peer="ghost"),
+    lambda r: r.end(("a", "ghost")),
+]
+
+
+@pytest.mark.parametrize("tell", GHOSTS)
+def test_a_name_that_nobody_has_makes_a_row_that_can_be_read(tell: Callable[[Recorder], None]):
+    rows: list[Row] = []
+    record = recorder(rows)
+    tell(record)
+    record.crash()
+    assert [row.lseq for row in rows] == [0, 1]
+    assert [fault(row, len(NUMBERS)) for row in rows] == [None, None]
+    for group in (rows[0].members, rows[0].dst, rows[0].voters):
+        assert set(group or ()) <= {0, 1}
+    assert rows[0].m_src in (None, 1, WORLD) or rows[0].kind == Kind.SUBMIT
+
+
+def test_what_a_stranger_sent_is_nobodys() -> None:
+    rows: list[Row] = []
+    recorder(rows).deliver(Deliver(packet("ghost", to=("zz", "c")), OLD, (1, 0)))
+    assert (rows[0].m_src, rows[0].dst, rows[0].k1) == (WORLD, (2,), 0)
+
+
+@pytest.mark.parametrize("incarnation", [1 << 63, 1 << 80, -1])
+def test_an_incarnation_that_no_column_holds_costs_its_row_and_nothing_else(incarnation: int):
+    rows: list[Row] = []
+    record = recorder(rows)
+    record.deliver(Deliver(packet(incarnation=incarnation), OLD))
+    record.record(Record(Kind.RECEIVE, packet(incarnation=incarnation), OLD))
+    record.deliver(Deliver(packet(incarnation=(1 << 63) - 1), OLD))
+    assert record.unwritten == 2
+    assert [(row.lseq, row.m_inc) for row in rows] == [(0, (1 << 63) - 1)]
+
+
+def test_a_nodes_own_incarnation_always_fits() -> None:
+    rows: list[Row] = []
+    recorder(rows, (1 << 64) + 5).crash()
+    assert fault(rows[0], 3) is None
+    assert rows[0].inc == 5
