@@ -191,6 +191,7 @@ class _Judge:
         for name in self._names:
             if name.startswith("T"):
                 self._run(name)
+        self._excuse(problem)
         if reason := problem or self._malformed():
             for name in self._names:
                 self._found.setdefault(name, _inconclusive(name, reason))
@@ -199,6 +200,20 @@ class _Judge:
                 self._run(name)
             self._judge_promises()
         return [_uncounted(self._manifest, self._found[name]) for name in self._names]
+
+    def _excuse(self, problem: str) -> None:
+        """Where rows are missing, a message that nobody sent may be one whose sending is lost; and
+        if lives of a node cannot be put in order, nor can what it sent and received."""
+        lost = problem or self._reason("T1", Validity.VIOLATED)
+        tangled = self._reason("T2", Validity.INCONCLUSIVE)
+        for name, reason in (("T3", tangled), ("T4", lost or tangled)):
+            if reason and self._reason(name, Validity.VIOLATED):
+                self._found[name] = _inconclusive(name, reason)
+
+    def _reason(self, name: str, validity: Validity) -> str:
+        """The reason of a verdict, if there is one and it is this."""
+        verdict = self._found.get(name)
+        return verdict.reason if verdict is not None and verdict.validity is validity else ""
 
     def _malformed(self) -> str:
         for verdict in self._found.values():

@@ -130,6 +130,11 @@ class Model:
     faults: list[Row] = field(default_factory=list)
     healed: Row | None = None
     """The last `heal` with no fault after it."""
+    withheld: bool = False
+    """Whether the trace has frames that are not among these rows, and no total order: what they
+    would show of the order of events is then unknown."""
+    guessed: bool = False
+    """Whether that was asked for in vain since it was last set to False."""
     crashed: frozenset[int] = frozenset()
     """Processes that crashed and did not recover."""
 
@@ -186,7 +191,23 @@ class Model:
             return first.at < second.at
         if first.proc == second.proc:
             return first.at < second.at
-        return not self.causality.happened_before(second.row, first.row)
+        return not self.certain(second.row, first.row)
+
+    def certain(self, first: Row, second: Row) -> bool:
+        """Whether, without a total order, `first` certainly happened before `second`, of another
+        process. Where frames are withheld the answer is no, and a guess unless the Lamport clocks
+        of the two exclude it."""
+        if not self.withheld:
+            return self.causality.happened_before(first, second)
+        if first.lam <= second.lam or self._restarted:
+            self.guessed = True
+        return False
+
+    @cached_property
+    def _restarted(self) -> bool:
+        """Whether a process has several lives: its Lamport clock began again with each."""
+        lives = {(row.proc, row.inc) for row in self.rows if row.proc != WORLD and row.lseq >= 0}
+        return len(lives) > len({proc for proc, _ in lives})
 
     @cached_property
     def histories(self) -> dict[int, list[Event]]:

@@ -130,4 +130,4 @@ def _begins_before(model: Model, one: _Stay, other: _Stay) -> bool:
         return True
     if one.install.proc == other.end.proc:
         return False  # Nobody holds two views at once.
-    return model.causality.happened_before(one.install, other.end)
+    return model.certain(one.install, other.end)

@@ -11,7 +11,7 @@ from roundelay.check.verdict import Validity, Verdict
 from roundelay.core.effects import Kind
 from roundelay.core.ids import Service
 from roundelay.trace.manifest import Manifest
-from roundelay.trace.schema import WORLD, Row
+from roundelay.trace.schema import REGULAR, WORLD, Row
 
 WIDTH = 100
 """Columns of text; longer sentences are folded."""
@@ -144,13 +144,19 @@ class _Words:
                 return f"{row.kind}s {self._message()}"
             case Kind.INSTALL:
                 primary = ", primary" if row.primary else ""
+                if primary and row.voters is not None:
+                    primary += f" with voters {self._names.names(row.voters)}"
                 members = self._names.names(row.members or ())
                 return f"installs {self._view()}{{{members}}}{primary}"
+            case Kind.FREEZE:
+                ring = self._names.view(Config(row.k0 or 0, row.k1 or 0, REGULAR))
+                return f"accepts the Commit token of {ring} and freezes its view"
             case Kind.CRASH:
                 return "crashes"
             case Kind.RECOVER:
                 number = "" if row.k0 is None else f", with view number {row.k0} from storage"
-                return f"recovers as incarnation {row.inc}{number}"
+                lost = ", its standing lost" if row.level == 0 else ""
+                return f"recovers as incarnation {row.inc}{number}{lost}"
             case Kind.TOKEN:
                 return f"{row.tag}s the token"
             case Kind.END:

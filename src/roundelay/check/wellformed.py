@@ -4,6 +4,7 @@ These properties are about how a trace was written, so T1 and T2 look at the row
 ranges not expanded and frames and timers included.
 """
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from roundelay.check.model import Message, Model
@@ -23,7 +24,7 @@ def gap_free(model: Model) -> Finding:
     counts = _counts(model)
     writers = sorted(written.keys() | (counts or {}).keys())
     for writer in writers:
-        rows = sorted(written.get(writer, []), key=lambda row: row.lseq)
+        rows = sorted(written.get(writer, []), key=_lseq)
         who = f"{model.name(writer[0])} in incarnation {writer[1]}"
         for i, row in enumerate(rows):
             if row.lseq != i:
@@ -33,8 +34,24 @@ def gap_free(model: Model) -> Finding:
         if counts is not None and counts.get(writer, 0) != len(rows):
             expected = counts.get(writer, 0)
             reason = f"the log of {who} has {len(rows)} rows where {expected} were written"
-            return Finding(len(writers), reason, tuple(rows[-1:]))
+            if not model.rows:
+                return Finding(len(writers), unknown=f"{reason}, and no other row is left")
+            return Finding(len(writers), reason, tuple(rows[-1:]) or beside(writer, written))
     return Finding(len(writers))
+
+
+def beside(writer: Writer, written: Mapping[Writer, Sequence[Row]]) -> tuple[Row, ...]:
+    """What is next to a life of which there is no row: where the node's life before ends and the
+    one after begins, or where the log of another node begins."""
+    before = max((w for w in written if w[0] == writer[0] and w < writer), default=None)
+    after = min((w for w in written if w[0] == writer[0] and w > writer), default=None)
+    found = [] if before is None else [max(written[before], key=_lseq)]
+    found += [] if after is None else [min(written[after], key=_lseq)]
+    return tuple(found) or (min(written[min(written)], key=_lseq),)
+
+
+def _lseq(row: Row) -> int:
+    return row.lseq
 
 
 def _counts(model: Model) -> dict[Writer, int] | None:
@@ -53,6 +70,8 @@ def lifecycle(model: Model) -> Finding:
     # The log of a real node ends where it was killed, without a crash row; its next life is then
     # known by its number. In the simulator the crash must be there.
     killed = not model.total
+    if killed and (unknown := _out_of_order(model)):
+        return Finding(len(model.by_proc), unknown=unknown)
     down: dict[int, Row] = {}
     latest: dict[int, Row] = {}
     for row in model.rows:
@@ -78,6 +97,29 @@ def lifecycle(model: Model) -> Finding:
             down[row.proc] = row
         latest[row.proc] = row
     return Finding(len(latest))
+
+
+def _out_of_order(model: Model) -> str:
+    """Whether lives of a node came in another order than that of their numbers, which everything
+    that looks beyond one life relies on. That can be seen where both have times of one clock."""
+    clocks = model.manifest.clocks() if model.manifest is not None else {}
+    times: dict[Writer, tuple[int, int]] = {}
+    for row in model.rows:
+        first, last = times.get((row.proc, row.inc), (row.t_ns, row.t_ns))
+        times[row.proc, row.inc] = min(first, row.t_ns), max(last, row.t_ns)
+    lives: dict[tuple[int, str], list[int]] = {}
+    for proc, inc in sorted(times):
+        if clock := clocks.get(f"{proc}.{inc}"):
+            lives.setdefault((proc, clock), []).append(inc)
+    for (proc, _), incs in lives.items():
+        for one, next_ in pairwise(incs):
+            if times[proc, next_][1] < times[proc, one][0]:
+                return (
+                    f"{model.name(proc)} lived as incarnation {next_} before it lived as {one}: "
+                    "its clock was set back and it kept no state, so nobody knows which of its "
+                    "lives came first"
+                )
+    return ""
 
 
 @declare("T3", "A message is sent once, or withdrawn and sent again in another view")

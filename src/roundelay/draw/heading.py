@@ -46,6 +46,7 @@ _MEANINGS = {
     "down": "down",
     "recover": "recovered",
     "install": "view installed",
+    "freeze": "old view frozen",
     "regular": "regular view",
     "transitional": "transitional view",
     "primary": "primary view (!)",

@@ -19,6 +19,7 @@ _VERBS: Mapping[str, str] = {
     Kind.STABLE: "knows to be stable:",
     Kind.WITHDRAW: "withdraws",
     Kind.INSTALL: "installs",
+    Kind.FREEZE: "freezes its view for",
     Kind.CRASH: "crashes",
     Kind.RECOVER: "recovers",
     Kind.SUSPECT: "suspects",
@@ -81,6 +82,11 @@ class Words:
         rep = f".{self.node(row.c_rep)}" if row.c_rep is not None and not self._messages else ""
         return f"{kind}{row.c_seq}{rep}"
 
+    def ring(self, row: Row) -> str:
+        """The ring that a freeze is for, as `R8.a`."""
+        rep = f".{self.node(row.k1)}" if row.k1 is not None and not self._messages else ""
+        return f"R{row.k0}{rep}"
+
     def labels(self, row: Row) -> tuple[str, ...]:
         """Texts to put beside the mark, best first; none when the mark says it all."""
         message = self.message(row)
@@ -100,10 +106,14 @@ class Words:
                 view = self.view(row) or "view"
                 count = len(row.members or ())
                 texts = [f"{view} {self.group(row.members)}{mark}", f"{view} ({count}){mark}", view]
+            case Kind.FREEZE:
+                texts = [f"freezes for {self.ring(row)}", "freezes"]
             case Kind.CRASH:
                 texts = ["crash"]
             case Kind.RECOVER:
-                texts = [f"recover, life {row.inc}" if row.inc else "recover", "recover"]
+                lost = ", standing lost" if row.level == 0 else ""
+                life = f", life {row.inc}" if row.inc else ""
+                texts = [f"recover{life}{lost}", f"recover{lost}", "recover"]
             case Kind.SUSPECT:
                 texts = [f"suspects {self.group(row.members)}", "suspects"]
             case Kind.DROP if row.proc == WORLD:
@@ -157,6 +167,9 @@ class Words:
                 kind = "transitional" if row.c_kind == TRANSITIONAL else "regular"
                 primary = "primary " if row.primary else ""
                 about = f"{primary}{kind} view {self.view(row)} {self.group(row.members)}"
+                about += "" if row.voters is None else f", voters {self.group(row.voters)}"
+            case Kind.FREEZE:
+                about = f"the ring {self.ring(row)}"
             case Kind.TOKEN:
                 return f"{node}: token {row.tag or 'event'}"
             case Kind.SUSPECT:
@@ -167,6 +180,7 @@ class Words:
                 return self.headline(row)
             case Kind.RECOVER:
                 about = "" if row.k0 is None else f"with ring sequence number {row.k0}"
+                about += " without its standing" if row.level == 0 else ""
             case _:
                 key = self.key(row)
                 about = self.message(row) + (f", order key {key}" if key else "")

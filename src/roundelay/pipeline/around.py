@@ -1,7 +1,7 @@
 """The rows around a witness, for a picture of it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
@@ -27,7 +27,7 @@ def around(events: "DataFrame", run: str, witness: Sequence[Row]) -> list[Row]:
         .select(*COLUMNS)
         .collect()
     )
-    rows = {_place(row): row for row in to_rows(_table(near))}
+    rows = {_place(row): row for row in rows_of(near)}
     ordered = list(rows.values())
     if all(row.gseq is not None for row in ordered):
         return sorted(ordered, key=lambda row: row.gseq or 0)
@@ -38,6 +38,7 @@ def _place(row: Row) -> tuple[int, int, int]:
     return row.proc, row.inc, row.lseq
 
 
-def _table(rows: Sequence[object]) -> object:
-    dicts = [row.asDict(recursive=True) for row in rows]  # type: ignore[attr-defined]
-    return pa.Table.from_pydict({name: [d[name] for d in dicts] for name in COLUMNS})
+def rows_of(collected: Sequence[Any]) -> list[Row]:
+    """Rows that Spark collected with all columns of a trace."""
+    dicts = [row.asDict(recursive=True) for row in collected]
+    return to_rows(pa.Table.from_pydict({name: [d[name] for d in dicts] for name in COLUMNS}))

@@ -122,6 +122,7 @@ def doubtful(batch: Any, node_count: int) -> Any:
         pc.invert(has["prev_c"]),
         pc.invert(has["members"]),
         pc.invert(has["dst"]),
+        pc.invert(has["voters"]),
     ]
     sound = good[0]
     for condition in good[1:]:

@@ -76,6 +76,7 @@ def check(
     plans = [plan for case in cases if (plan := case.plan()) is not None]
     judged = _judge(spark, events, plans, slice_rows)
     judged |= _joined(events, cases)
+    judged |= _gaps(events, cases)
     tell(3, STEPS)
     return [case.report(judged) for case in cases]
 
@@ -96,6 +97,23 @@ def _joined(events: "DataFrame", cases: Sequence["_Case"]) -> Judged:
         **{(run, "K4"): n for run, n in joined.caught_up(events, assigning).items()},
     }
     return {at: _holds(at[1], instances) for at, instances in proved.items()}
+
+
+def _gaps(events: "DataFrame", cases: Sequence["_Case"]) -> Judged:
+    """T1 of every run that is held to it."""
+    asked = [case for case in cases if case.held_to("T1")]
+    wanted = {}
+    for case in asked:
+        broken = writers.fault(case.stitched.logs, case.manifest)
+        if broken is not None:
+            wanted[case.run] = broken.wants
+    shown = writers.neighbours(events, wanted)
+    return {
+        (case.run, "T1"): writers.gap_free(
+            case.stitched.logs, case.manifest, shown.get(case.run, ())
+        )
+        for case in asked
+    }
 
 
 def _holds(name: str, instances: int) -> Verdict:
@@ -134,6 +152,8 @@ class _Traits:
     token_rows: int
     rings: bool
     """Whether all of these name the ring of the token."""
+    frames: bool
+    """Whether any frame arrives."""
 
 
 def _traits(events: "DataFrame") -> dict[str, _Traits]:
@@ -150,6 +170,7 @@ def _traits(events: "DataFrame") -> dict[str, _Traits]:
         F.count_if(F.col("kind") == Kind.STABLE.value).alias("claims"),
         F.count_if(token).alias("tokens"),
         F.count_if(token & F.col("k0").isNull()).alias("unnamed"),
+        F.count_if(F.col("kind") == Kind.ARRIVE.value).alias("arrivals"),
     )
     found = (
         few.withColumn("named", named)
@@ -157,7 +178,7 @@ def _traits(events: "DataFrame") -> dict[str, _Traits]:
         .agg(
             F.array_distinct(F.flatten(F.collect_list("layers"))).alias("layers"),
             F.array_distinct(F.flatten(F.collect_set("named"))).alias("named"),
-            *(F.sum(name).alias(name) for name in ("claims", "tokens", "unnamed")),
+            *(F.sum(name).alias(name) for name in ("claims", "tokens", "unnamed", "arrivals")),
         )
     )
     return {
@@ -167,6 +188,7 @@ def _traits(events: "DataFrame") -> dict[str, _Traits]:
             row["claims"] > 0,
             row["tokens"],
             not row["unnamed"],
+            row["arrivals"] > 0,
         )
         for row in found.collect()
     }
@@ -210,10 +232,12 @@ class _Case:
     def _large(self) -> bool:
         return self.message_rows > self.whole_rows
 
+    def held_to(self, name: str) -> bool:
+        return any(entry.property == name for entry in self.profile.entries)
+
     def asks(self, name: str) -> bool:
         """Whether a property is asked for that is too much for one piece here."""
-        asked = any(entry.property == name for entry in self.profile.entries)
-        return asked and self._large and self._one_layer
+        return self.held_to(name) and self._large and self._one_layer
 
     @property
     def _implied(self) -> list[Implied]:
@@ -242,6 +266,7 @@ class _Case:
             self._processes,
             self.traits.claims,
             self.traits.rings,
+            self.traits.frames,
             self.whole_rows,
             tuple(self.stitched.suspects),
         )
@@ -269,8 +294,6 @@ class _Case:
         proved = self._concluded(judged)
 
         def verdict(name: str) -> Verdict:
-            if name == "T1":
-                return writers.gap_free(self.stitched.logs, self.manifest)
             if name in proved:
                 return _holds(name, proved[name])
             found = judged.get((self.run, name))

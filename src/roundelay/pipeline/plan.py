@@ -72,6 +72,8 @@ class Plan:
     """Whether there is any claim of stability."""
     rings: bool
     """Whether everybody who tells of a token says of which ring it is."""
+    frames: bool
+    """Whether there are frames, which tell what came first where there is no total order."""
     whole_rows: int
     """Rows about messages up to which a run is judged in one piece."""
     suspects: tuple[tuple[int, int, int], ...] = ()
@@ -83,6 +85,10 @@ class Plan:
         if self.message_rows <= self.whole_rows:
             return frozenset()
         return frozenset(self.names) - VIEWS - MESSAGES - PACKETS - KEYS - self._tokens - LIFE
+
+    def withholds(self, slice_: str) -> bool:
+        """Whether a slice lacks frames that could change its verdicts."""
+        return self.frames and not self.total and slice_ != "all"
 
     @property
     def _tokens(self) -> frozenset[str]:

@@ -19,6 +19,7 @@ property means the same thing here and there.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from roundelay.check import PROPERTIES, Validity, Verdict, read_model
+from roundelay.check import PROPERTIES, Model, Validity, Verdict, read_model
 from roundelay.core.effects import Kind
 from roundelay.pipeline.arrow import to_rows
 from roundelay.pipeline.plan import COMMON, FRAMES, SLICE_ROWS, TOKENS, TWO_LAYERS, Plan
@@ -49,7 +50,10 @@ IDENTITY = {
 }
 """What the rows of a slice have in common, by kind of slice."""
 
-SKELETON = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.END, Kind.FAULT, Kind.SUSPECT)
+SKELETON = (
+    *(Kind.INSTALL, Kind.FREEZE, Kind.CRASH, Kind.RECOVER),
+    *(Kind.END, Kind.FAULT, Kind.SUSPECT),
+)
 NET = (Kind.SEND, Kind.ARRIVE, Kind.DROP, Kind.EXPIRE)
 
 VERDICT_DDL = (
@@ -101,7 +105,7 @@ def judge(
     return whole.unionByName(told).groupBy("run", "slice").applyInArrow(_judge, VERDICT_DDL)
 
 
-_LISTS = ("members", "dst")
+_LISTS = ("members", "dst", "voters")
 _AS_PYTHON_HAS_IT = [
     f"array_join(cast({name} as array<string>), ',') as {name}" if name in _LISTS else f"`{name}`"
     for name in COLUMNS
@@ -139,6 +143,7 @@ def _contexts(plan: Plan, slice_rows: int) -> Iterator[tuple[str, str, str]]:
                 "processes": () if slice_ == "life" else plan.processes,
                 "total": plan.total,
                 "claims": plan.claims,
+                "withheld": plan.withholds(slice_),
             }
         )
         pieces = _piece_count(plan, slice_, slice_rows)
@@ -334,17 +339,33 @@ def judge_rows(rows: list[Row], context: Mapping[str, Any]) -> list[Verdict]:
     manifest = context["manifest"] and Manifest.from_json(context["manifest"])
     present = rows + _roll_call(context)
     model = read_model(present, manifest, layer=context["layer"])
+    model.withheld = context["withheld"]
     claimed = any(row.kind == Kind.STABLE for row in rows)
     found = []
     for name in context["names"]:
         judged = model
         if name == "L4" and context["claims"] and not claimed:
             judged = read_model([*present, _claim(context)], manifest, layer=context["layer"])
+            judged.withheld = model.withheld
+        judged.guessed = False
         try:
-            found.append(PROPERTIES[name].judge(judged))
+            found.append(_unless_guessed(PROPERTIES[name].judge(judged), judged))
         except Exception as e:  # A check that fails has shown nothing, whatever the failure.
             found.append(_failed(name, e))
     return found
+
+
+def _unless_guessed(verdict: Verdict, model: Model) -> Verdict:
+    """A verdict that holds whatever the frames say that are not in the slice."""
+    if verdict.validity is not Validity.OK or not model.guessed:
+        return verdict
+    return replace(verdict, validity=Validity.INCONCLUSIVE, reason=NO_FRAMES)
+
+
+NO_FRAMES = (
+    "only frames could tell what came first at different nodes, and the run is too large to be "
+    "judged in one piece with them"
+)
 
 
 def _failed(name: str, error: Exception) -> Verdict:
@@ -386,7 +407,7 @@ def witness_rows(text: str | None) -> tuple[Row, ...]:
     rows = []
     for values in json.loads(text) if text else ():
         fields = dict(zip(COLUMNS, values, strict=True))
-        for name in ("dst", "members", "prev_c"):
+        for name in ("dst", "members", "voters", "prev_c"):
             if fields[name] is not None:
                 fields[name] = tuple(fields[name])
         rows.append(Row(**fields))

@@ -176,14 +176,21 @@ class Writer:
         # Whoever abandons a trace has an error to tell already; a second one would hide it.
         with contextlib.suppress(OSError, TraceError):
             self.flush()
+        finished = False
         with contextlib.suppress(OSError):
             self._finish()
-        if self._ended:
-            with contextlib.suppress(OSError):
-                if self._encoder.divisible:
-                    os.truncate(self.path, self._whole_bytes)
-            with contextlib.suppress(OSError):
-                self._end_early()
+            finished = True
+        if not self._ended:
+            return
+        with contextlib.suppress(OSError):
+            if self._encoder.divisible:
+                os.truncate(self.path, self._whole_bytes)
+            elif not finished:
+                # Nobody can read it. What it took of the disk may be room for the manifest.
+                os.truncate(self.path, 0)
+                self._written.clear()
+        with contextlib.suppress(OSError):
+            self._end_early()
 
     def _end_early(self) -> None:
         writers = self._counts.keys() | self._written.keys()

@@ -140,7 +140,12 @@ def test_frames_prove_that_two_views_were_held_at_once(both: bool):
         count[proc] += 1
 
     for proc in (0, 1):
-        view = {"c_seq": 1 + proc, "c_rep": 0, "c_kind": REGULAR, "members": (proc,)}
+        view: dict[str, Any] = {
+            "c_seq": 1 + proc,
+            "c_rep": 0,
+            "c_kind": REGULAR,
+            "members": (proc,),
+        }
         write(Kind.INSTALL, proc, **view, primary=True)
         write(Kind.SEND, proc, pkt=proc)
     write(Kind.ARRIVE, 1, pkt=0)

@@ -1,12 +1,14 @@
 """T: traces that cannot be trusted."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from roundelay.check import Validity
+from roundelay.check import Validity, check
 from roundelay.core.effects import Kind
 from roundelay.trace import mini
+from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import Row
 
 from .trial import expect, judge, judge_rows, recounted, without_gseq
@@ -28,6 +30,26 @@ def test_t1_notices_a_writer_of_whom_nothing_is_left():
     rows = [row for row in rows if row.proc != 1]
     verdict = judge_rows("T1", manifest, rows)
     assert verdict.reason == "the log of q in incarnation 0 has 0 rows where 3 were written"
+
+
+def test_t1_shows_what_is_next_to_a_life_of_which_nothing_is_left():
+    manifest, rows = mini.parse("p!a p.a pX p^ p!b pX p^ p.b q!c")
+    for inc, shown in ((0, [(0, 1, 0)]), (1, [(0, 0, 2), (0, 2, 0)]), (2, [(0, 1, 2)])):
+        left = [row for row in rows if (row.proc, row.inc) != (0, inc)]
+        verdict = judge_rows("T1", manifest, left)
+        expect(verdict, Validity.VIOLATED)
+        assert [(row.proc, row.inc, row.lseq) for row in verdict.witness] == shown
+    verdict = judge_rows("T1", manifest, [row for row in rows if row.proc == 1])
+    assert [(row.proc, row.lseq) for row in verdict.witness] == [(1, 0)]
+
+
+def test_t1_cannot_show_what_is_missing_where_there_is_not_a_row():
+    manifest, _ = mini.parse("p!a")
+    verdict = judge_rows("T1", manifest, [])
+    expect(verdict, Validity.INCONCLUSIVE)
+    assert verdict.reason == (
+        "the log of p in incarnation 0 has 0 rows where 1 were written, and no other row is left"
+    )
 
 
 def test_t1_notices_a_row_that_is_there_twice():
@@ -157,3 +179,65 @@ def test_t4_without_a_total_order_trusts_frames():
     ]
     verdict = judge_rows("T4", recounted(manifest, rows), rows)
     expect(verdict, Validity.VIOLATED)
+
+
+# Traces that end early, and lives out of order
+
+
+def test_where_rows_are_lost_nobody_is_convicted_of_receiving_from_nowhere():
+    manifest, rows = mini.parse("p!a q?a q.a p.a")
+    left = [row for row in rows if row.proc == 1]
+    report = check(left, manifest, profile=["T1", "T4", "D1"])
+    expect(report["T1"], Validity.VIOLATED)
+    expect(report["T4"], Validity.INCONCLUSIVE)
+    told = ["the trace of node p ends early, its disk was full"]
+    manifest = replace(recounted(manifest, left), ended={"0.0": "its disk was full"})
+    assert manifest.cut_short() == told
+    report = check(left, manifest, profile=["T1", "T4", "D1"], problems=told)
+    expect(report["T1"], Validity.OK)
+    for name in ("T4", "D1"):
+        expect(report[name], Validity.INCONCLUSIVE)
+        assert report[name].reason == told[0]
+    expect(check(left, recounted(manifest, left), profile=["T4"])["T4"], Validity.VIOLATED)
+
+
+def lives(*times: tuple[int, int], machines: dict[str, str]) -> tuple[Manifest, list[Row]]:
+    """A real node's lives by incarnation, each with the time at which it began and ended; it
+    delivers its own message in each."""
+    rows = []
+    for inc, (begin, end) in enumerate(times):
+        about: dict[str, Any] = {"m_src": 0, "m_inc": inc, "m_seq": 0}
+        rows += [
+            Row("recover", 0, inc, 0, t_ns=begin, level=0),
+            Row("originate", 0, inc, 1, t_ns=begin)._replace(**about),
+            Row("deliver", 0, inc, 2, t_ns=end)._replace(**about),
+        ]
+    return recounted(Manifest("r", ("a",), machines=machines), rows), rows
+
+
+HERE = {f"0.{inc}": "boot" for inc in range(3)}
+
+
+@pytest.mark.parametrize(
+    ("times", "machines", "validity"),
+    [
+        (((1, 2), (3, 4), (5, 6)), HERE, Validity.OK),
+        (((3, 4), (1, 2), (5, 6)), HERE, Validity.INCONCLUSIVE),
+        (((5, 6), (3, 4), (1, 2)), HERE | {"0.1": "another"}, Validity.INCONCLUSIVE),
+        (((5, 6), (1, 2)), {"0.0": "boot", "0.1": "another"}, Validity.OK),
+        (((5, 6), (1, 2)), {"0.0": "boot"}, Validity.OK),
+        (((5, 6), (1, 2)), {}, Validity.OK),
+    ],
+)
+def test_lives_that_came_in_another_order_than_their_numbers(
+    times: tuple[tuple[int, int], ...], machines: dict[str, str], validity: Validity
+):
+    manifest, rows = lives(*times, machines=machines)
+    report = check(rows, manifest, profile=["T1", "T2", "T3", "T4", "D1", "O1", "M2"])
+    expect(report["T1"], Validity.OK)
+    expect(report["T2"], validity)
+    expect(report["O1"], validity)
+    if validity is Validity.INCONCLUSIVE:
+        assert "its clock was set back and it kept no state" in report["O1"].reason
+    total = [row._replace(gseq=i) for i, row in enumerate(rows)]
+    assert "clock" not in check(total, manifest, profile=["T2"])["T2"].reason

@@ -1,5 +1,7 @@
 """Traces of single lives, put together."""
 
+from dataclasses import replace
+
 import pytest
 
 from roundelay.cli import main
@@ -42,6 +44,33 @@ def test_who_was_killed_crashed_and_who_was_alive_at_the_end_did_not(tmp_path):
     crashes = [(row.proc, row.inc) for row in whole.rows if row.kind == Kind.CRASH]
     assert crashes == [(0, 0), (1, 0), (1, 1)]  # The last came before the end: b had left.
     assert max(row.t_ns for row in whole.rows) == 50  # What came after the end is not part of it.
+
+
+def test_whose_disk_was_full_and_which_boot_wrote_a_life_is_kept(tmp_path):
+    traces = tmp_path / "traces"
+    life(traces, 0, 0, (10, 20), killed=False)
+    life(traces, 1, 0, (15,), killed=False)
+    life(traces, 1, 1, (25, 35), killed=True)
+    for name, fields in (
+        ("a-0", {"machine": "boot"}),
+        ("b-0", {"ended": {"1.0": "its disk was full"}}),
+    ):
+        path = traces / f"{name}.manifest.json"
+        path.write_text(replace(Manifest.from_json(path.read_text()), **fields).to_json())
+    manifest = collect(traces, tmp_path / "whole", format="jsonl")
+    assert manifest.clocks() == {"0.0": "boot"}
+    assert reader.read(tmp_path / "whole").problems == [
+        "the trace of node b ends early, its disk was full"
+    ]
+
+
+def test_a_node_whose_trace_ends_early_was_not_stopped_in_good_order(tmp_path):
+    life(tmp_path, 0, 0, (10,), killed=False)
+    path = tmp_path / "a-0.manifest.json"
+    ended = {"0.0": "its disk was full"}
+    path.write_text(replace(Manifest.from_json(path.read_text()), ended=ended).to_json())
+    with pytest.raises(TraceError, match="was stopped in good order"):
+        quiet_end(tmp_path)
 
 
 def test_a_directory_without_a_trace_or_a_manifest_is_told(tmp_path):
