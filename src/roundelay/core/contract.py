@@ -26,6 +26,12 @@ Duties of a core
 - The same inputs give the same effects, on every machine and under every hash seed: no clock, no
   randomness, no iteration over a set, no identity or hash of an object in a decision.
 - A message that is well-formed but stale, foreign or repeated is an expected case: return early.
+- No frame ends a core. What a peer claims is checked before any state changes: a claim that cannot
+  be true (a number that nobody can have given, a name that is no member's, a packet that this node
+  never sent under its name) is answered with `Refuse` and nothing else. An `assert` states what the
+  code itself guarantees, whatever frames came before, and never what a peer claims.
+- Forged frames that might be true may do harm in one view. They do none that outlasts it: whatever
+  they make a view wait for in vain ends in a `Suspect`, and the next view starts afresh.
 - Memory is bounded: every queue, window and table has a limit in the configuration.
 - A core started as incarnation 1 or later opens with `Record(RECOVER)`.
 
@@ -226,12 +232,14 @@ class Engine(Protocol[M]):
 
     def seal(self, summaries: Mapping[NodeId, bytes]) -> Sequence[Item]:
         """Give what the other members that come from the old view may lack, by their summaries,
-        which include one's own. WireError for a summary that makes no sense."""
+        which include one's own. WireError for a summary that makes no sense, and then nothing
+        has changed."""
         ...
 
     def absorb(self, item: Item) -> list[Record]:
-        """Take in an item of the old view that another member sealed, or raise WireError. The
-        packet that it brings is recorded as received."""
+        """Take in an item of the old view that another member sealed; WireError for one that no
+        member can have sealed, and then nothing has changed. The packet that it brings is recorded
+        as received."""
         ...
 
     def conclude(
@@ -240,7 +248,9 @@ class Engine(Protocol[M]):
         transitional: View,
         obligations: tuple[NodeId, ...],
     ) -> Conclusion:
-        """End the old view. `summaries` are those of the members of `transitional`.
+        """End the old view. `summaries` are those of the members of `transitional`, as `seal` has
+        accepted them. They may promise what the exchange did not bring: then somebody forged a
+        frame, and the view ends with what is here.
 
         `obligations` are members of the old view: those of `transitional`, and those who took part
         in an earlier attempt that somebody may have completed. All that they sealed was exchanged,

@@ -85,5 +85,9 @@ class Delivery:
 
     def _own(self, span: Span) -> bool:
         """Whether it has messages of this life of the node. They are at hand; only those that went
-        in pieces are put together."""
-        return span.incarnation == self._incarnation and span.count > 0
+        in pieces are put together. What was never submitted is nobody's: a forged packet."""
+        return (
+            span.incarnation == self._incarnation
+            and span.count > 0
+            and span.first + span.count <= self.packer.next
+        )

@@ -16,7 +16,7 @@ from roundelay.core.contract import Item
 from roundelay.core.ids import NodeId, ViewId
 from roundelay.core.value import value
 from roundelay.membership.messages import Commit, RingItem
-from roundelay.membership.ring import Ring, RingConfig, Token
+from roundelay.membership.ring import NOBODY, Ring, RingConfig, Token
 
 
 @value
@@ -57,6 +57,8 @@ class Recovery:
         """The last number that matters: fixed when the flag stayed clear for two visits."""
         self._count = 0
         self._flagged = False
+        self._begun = me != self.representative
+        """The token may have been made: by this node, or by the representative."""
 
     @property
     def successor(self) -> NodeId:
@@ -71,12 +73,18 @@ class Recovery:
         self._queue = {item.key: item for item in items}
 
     def first_token(self, token_seq: int) -> Token:
-        """The token that the representative makes of the Commit token."""
+        """The token that the representative makes of the Commit token. A forged one may bring it
+        to do so once more, when items are under way already: the new token knows of them."""
         self._flagged = bool(self._queue)
-        return Token(token_seq, flag=self._flagged)
+        self._begun = True
+        seq, aru = self.ring.high_seq, self.ring.aru
+        behind = NOBODY if aru == seq else self.ring.me
+        return Token(token_seq, seq, aru, behind, flag=self._flagged)
 
     def receive(self, m: RingItem) -> Item | None:
         """Keep an item; it is returned if it is of this node's old view."""
+        if not self._begun:
+            return None  # Nobody sends before the representative has: it is forged.
         if not self.ring.store(m.seq, m) or m.old != self.old:
             return None
         self._queue.pop(m.item.key, None)  # Somebody was quicker.

@@ -17,6 +17,7 @@ from roundelay.core.effects import (
     Persist,
     Receipt,
     Record,
+    Refuse,
     Send,
     SetTimer,
     Suspect,
@@ -489,6 +490,10 @@ class Node:
                 self._install(effect.view)
             case Persist():
                 self._storage.save(effect.state)
+            case Refuse():
+                self.endpoint.refuse(Reason.IMPLAUSIBLE)
+                if tracing is not None:
+                    tracing.recorder.refuse(Reason.IMPLAUSIBLE, effect.why)
             case Suspect():
                 if tracing is not None:
                     tracing.recorder.suspect(effect.members, effect.reason)

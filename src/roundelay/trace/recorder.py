@@ -12,7 +12,7 @@ from typing import Protocol
 from roundelay.core.checksum import crc32
 from roundelay.core.effects import Deliver, Kind, Record
 from roundelay.core.ids import Key, NodeId, Packet, Span, View, ViewId
-from roundelay.trace.schema import REGULAR, TRANSITIONAL, Row, packet_key
+from roundelay.trace.schema import REGULAR, TRANSITIONAL, WORLD, Row, packet_key
 
 
 class Clock(Protocol):
@@ -108,6 +108,11 @@ class Recorder:
             number = None if peer is None else self._numbers.get(peer)
             self._frame(Kind.DROP, reason, None, pkt, number)
 
+    def refuse(self, reason: str, why: str) -> None:
+        """The frame that arrived last was refused by the core."""
+        if self.net:
+            self._frame(Kind.DROP, reason, None, *self._arrived, json.dumps({"why": why}))
+
     def deliver(self, effect: Deliver) -> None:
         self._message(_DELIVER, "app", effect.packet, effect.view, effect.key, None)
 
@@ -129,21 +134,21 @@ class Recorder:
             self._message(record.kind, "to", record.subject, record.view, record.key, record.level)
 
     def install(self, view: View) -> None:
-        left, numbers = self._view, self._numbers
+        left = self._view
         kind = TRANSITIONAL if view.transitional else REGULAR
-        self._view = (view.id.seq, numbers[view.id.rep], kind)
+        self._view = (view.id.seq, self._number(view.id.rep), kind)
         self._place = (*self._view, None, None, None)
         self._other(
             Kind.INSTALL,
             "",
-            members=tuple(numbers[member] for member in view.members),
+            members=self._known(view.members),
             prev_c=left,
             primary=view.primary,
         )
 
     def suspect(self, members: tuple[NodeId, ...], reason: str) -> None:
-        numbers = tuple(self._numbers[member] for member in members)
-        self._other(Kind.SUSPECT, "", members=numbers, x=json.dumps({"reason": reason}))
+        x = json.dumps({"reason": reason})
+        self._other(Kind.SUSPECT, "", members=self._known(members), x=x)
 
     def crash(self) -> None:
         self._cause = None
@@ -179,15 +184,25 @@ class Recorder:
             service = dst = size = digest = None
         if not count:
             return None  # Part of a large message: no message to tell of yet.
-        numbers = self._numbers
-        to = None if dst is None else tuple(numbers[d] for d in dst)
+        to = None if dst is None else self._known(dst)
         k0, k1, k2, k3 = self._keys(view, key)
         pkt, peer = self._arrived if kind is _RECEIVE else (None, None)
         return self._put(
             kind,
             layer,
             "",
-            (numbers[node], incarnation, first, service, to, k0, k1, k2, k3, level),
+            (
+                self._numbers.get(node, WORLD),
+                incarnation,
+                first,
+                service,
+                to,
+                k0,
+                k1,
+                k2,
+                k3,
+                level,
+            ),
             (digest, size, count, pkt, peer, self._cause, None),
         )
 
@@ -195,15 +210,21 @@ class Recorder:
         """A ring that is idle otherwise writes nothing else."""
         view = record.view
         if view is not self._token_of:
-            keys = (None, None) if view is None else (view.seq, self._numbers[view.rep])
+            keys = (None, None) if view is None else (view.seq, self._number(view.rep))
             self._token_of, self._about_token = view, (*_NOTHING[:5], *keys, None, None, None)
         rest = (None, None, 1, None, None, self._cause, None)
         self._put(_TOKEN, "to", record.tag, self._about_token, rest)
 
     def _frame(
-        self, kind: Kind, tag: str, size: int | None, pkt: int | None, peer: int | None
+        self,
+        kind: Kind,
+        tag: str,
+        size: int | None,
+        pkt: int | None,
+        peer: int | None,
+        x: str | None = None,
     ) -> int:
-        rest = (None, size, 1, pkt, peer, self._cause, None)
+        rest = (None, size, 1, pkt, peer, self._cause, x)
         return self._put(kind, "net", tag, _NOTHING, rest)
 
     def _put(
@@ -267,7 +288,16 @@ class Recorder:
     def _keys(self, view: ViewId | None, key: Key | None) -> Keys:
         if key is None or view is None:
             return _NO_KEYS
-        return view.seq, self._numbers[view.rep], key[0], key[1]
+        return view.seq, self._numbers.get(view.rep, WORLD), key[0], key[1]
+
+    def _number(self, node: NodeId) -> int:
+        """A node's number. A forged frame may name a stranger, who has none: it is nobody's."""
+        return self._numbers.get(node, WORLD)
+
+    def _known(self, nodes: tuple[NodeId, ...]) -> tuple[int, ...]:
+        """The numbers of those that have one."""
+        numbers = self._numbers
+        return tuple(numbers[node] for node in nodes if node in numbers)
 
 
 def _span(subject: Packet | Span) -> Span:

@@ -127,10 +127,7 @@ class Arena:
 
         def core(boot: Boot) -> Core[Any]:
             made: Stack | StaticStack
-            if static:
-                made = StaticStack(boot, NODES, factory)
-            else:
-                made = Stack(boot, NODES, factory)
+            made = StaticStack(boot, NODES, factory) if static else Stack(boot, NODES, factory)
             return TimedCore(made, clock)
 
         self.world = World(
@@ -205,9 +202,10 @@ class Arena:
 
     def _together(self) -> bool:
         cores = [self._core(node) for node in NODES]
-        views = {core.membership.view for core in cores if isinstance(core, Stack)}
+        views = {core.membership.view.id for core in cores if isinstance(core, Stack)}
+        members = {core.membership.view.members for core in cores if isinstance(core, Stack)}
         phases = {str(core.membership.phase) for core in cores if isinstance(core, Stack)}
-        return phases == {"operational"} and len(views) == 1 and views.pop().members == NODES
+        return phases == {"operational"} and len(views) == 1 and members == {NODES}
 
     def _submit(self, node: NodeId) -> None:
         random = self._random
@@ -288,7 +286,7 @@ class Arena:
         self._mutator.see(transmission.frame.message)
         data = self._forged(transmission)
         if random.random() < 0.3:
-            receivers = NODES
+            receivers: tuple[NodeId, ...] = NODES
         elif transmission.to is not None and random.random() < 0.7:
             receivers = (transmission.to,)
         else:

@@ -143,7 +143,7 @@ class Mutator:
             lambda: (*values, values[i]),
             lambda: tuple(random.sample(values, len(values))),
             lambda: (*values, self.variant(values[i])),
-            lambda: values[:i] + (self.variant(values[i]),) + values[i + 1 :],
+            lambda: (*values[:i], self.variant(values[i]), *values[i + 1 :]),
             lambda: values * random.choice((2, 40, LONG // len(values) + 1)),
             lambda: (*values, *(self._another(values[i], n) for n in range(random.randrange(50)))),
         )
