@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from roundelay.core.contract import Conclusion, Item, Origin, Outlet
-from roundelay.core.effects import Deliver, Effect, Kind, Record
+from roundelay.core.effects import Deliver, Effect, Kind, Record, Refuse
 from roundelay.core.ids import NodeId, Packet, Service, View
 from roundelay.links.link import Link, LinkConfig
 from roundelay.links.messages import Data, LinkCodec
@@ -61,8 +61,10 @@ class FifoEngine:
     def receive(self, origin: Origin, message: Message) -> list[Effect[Message]]:
         data = message if isinstance(message, Data) else None
         if data is not None and not self._sent_by(data.sender, data.content):
-            return []  # No member sent it: forged, or of a view with the same id.
-        if self.link.receive(origin, message) and data is not None:
+            return [Refuse("a packet that no member can have sent")]
+        if not self.link.receive(origin, message):
+            return [Refuse("what no other member, in this life, can have said")]
+        if data is not None:
             self._out.append(Record(Kind.RECEIVE, data.content.span, self.view.id))
         return self._advance()
 

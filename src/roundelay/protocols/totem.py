@@ -228,10 +228,13 @@ class TotemEngine:
         if sender not in self._others or packet.destinations is not None:
             self._doubt(seq, packet)
             return
+        if seq > ring.high_seq:
+            if self.held is not None:  # While the token rests here nobody has a new number.
+                self._out.append(Refuse("a packet with a number that nobody can have given out"))
+                return
+            self.last_sender = sender
         if self._traced:
             self._out.append(Record(Kind.RECEIVE, packet, self.view.id))
-        if seq > ring.high_seq:
-            self.last_sender = sender
         if not ring.store(seq, packet) or self.frozen:
             return
         if not self._went_on and ring.last is not None and seq > ring.last.seq:

@@ -22,6 +22,7 @@ from roundelay.core.ids import NodeId, Service, ViewId
 from roundelay.group.engines import engine_factory
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
+from roundelay.membership.messages import MembershipCodec
 from roundelay.sim.host import Transmission
 from roundelay.sim.network import Lan
 from roundelay.sim.world import World
@@ -119,6 +120,9 @@ class Arena:
         self._clock = clock
         self._kept: dict[str, deque[Transmission]] = {}
         self._intensity = 0.0
+        self._narrow = False
+        """Only frames of the engine are forged, by members in their view: so a view lasts longer,
+        and what it comes to is what the engine makes of them."""
         self._steps = 0
         self._submitted = 0
         self._awaited: dict[bytes, set[NodeId]] = {}
@@ -142,12 +146,13 @@ class Arena:
         random = self._random
         if self._steps % SPELL_STEPS == 0:
             self._intensity = random.choice(INTENSITIES)
+            self._narrow = random.random() < 0.5
             if not self._static:
                 self._fault()
         self._steps += 1
         for _ in range(random.choice((0, 0, 1, 2))):
             self._submit(random.choice(NODES))
-        if random.random() < 0.05:
+        if random.random() < 0.05 and not self._narrow:
             self._forge_something()  # Also while nobody says anything.
         self.world.run(STEP_NS)
 
@@ -268,8 +273,8 @@ class Arena:
         if not self._intensity:
             return
         random, intensity = self._random, self._intensity
-        if transmission.tag in _RARE:
-            intensity = max(intensity, 1.0)
+        if transmission.tag in _MEMBERSHIP:
+            intensity = 0.0 if self._narrow else max(intensity, 1.0)
         count = int(intensity) + (random.random() < intensity % 1)
         for _ in range(count):
             self._forge(transmission)
@@ -281,7 +286,9 @@ class Arena:
     def _forge(self, transmission: Transmission) -> None:
         """Let a forged frame arrive soon, at one node or at all."""
         random, loop = self._random, self.world.loop
-        if random.random() < 0.2:  # Not this one, but one that was sent earlier.
+        if (
+            random.random() < 0.2 and not self._narrow
+        ):  # Not this one, but one that was sent earlier.
             transmission = random.choice(self._kept[random.choice(sorted(self._kept))])
         self._mutator.see(transmission.frame.message)
         data = self._forged(transmission)
@@ -355,7 +362,7 @@ class Arena:
         """As the real frame has it, or another that may be heeded, or neither."""
         random = self._random
         group, node, incarnation, view = GROUP, origin.node, origin.incarnation, origin.view
-        match random.randrange(10):
+        match 1 if self._narrow else random.randrange(10):
             case 0:
                 node = random.choice((*NODES, STRANGER))
                 incarnation = random.choice((0, incarnation + 1, U32_MAX))
@@ -377,5 +384,5 @@ class Arena:
         return self._random.choice((core.membership.view.id, core.membership.ring))
 
 
-_RARE = frozenset({"JOIN", "COMMIT", "RTOKEN", "RITEM", "INSTALLED", "LEAVE", "MERGE"})
+_MEMBERSHIP = frozenset(MembershipCodec.tags.values())
 """Frames of which there are few: each brings forth a forged one at least."""
