@@ -16,9 +16,8 @@ Deviations: flow control does not count this node's own last visit against it, s
 one, and nobody accuses itself of failing to receive.
 
 A token may be forged. `accepts` refuses what this member knows to be false. Of the rest, numbers
-that the ring hands on from visit to visit put themselves right: `fcc` counts for no more than what
-was sent since the last visit, as numbers given out and requests show it, and `backlog` begins anew
-when a rotation passes in which nobody sent.
+that the ring hands on from visit to visit put themselves right when it has nothing to do: see
+`_of_others`.
 """
 
 import struct
@@ -146,6 +145,8 @@ class Ring(Generic[P]):
         """As forwarded, for retransmission."""
         self.sent = 0
         self.left = 0
+        self._quiet = 0
+        """Rotations in a row in which nothing was sent and nobody lacked anything."""
         self._repairs = (size - 1) * min(config.visit_packets, config.requests_max)
         """Most packets that others can send again in one rotation."""
         self._last_aru = 0
@@ -182,10 +183,7 @@ class Ring(Generic[P]):
     ) -> Visit[P]:
         """Use the token: serve requests, send what waits, say what is missing here."""
         seq, requests = token.seq, token.requests
-        last = self.last
-        others = seq if last is None else seq - last.seq  # New packets, since the last visit.
-        if requests or (last is not None and last.requests):
-            others += min(max(0, token.fcc - self.sent - others), self._repairs)
+        others, backlog = self._of_others(token)
         again: list[tuple[int, P]] = []
         fresh: list[tuple[int, P]] = []
         if requests or waiting:  # Most visits of an idle ring find neither.
@@ -193,7 +191,7 @@ class Ring(Generic[P]):
             again = [(wanted, self.have[wanted]) for wanted in requests if wanted in self.have]
             del again[allowed:]
             limit = min(
-                self._share(token, waiting),
+                self._share(backlog, waiting),
                 allowed - len(again),
                 self.config.buffer_packets - (seq - self.discarded),
             )
@@ -209,7 +207,6 @@ class Ring(Generic[P]):
         aru, aru_id = self._lower(token, seq)
         accused = self._stalled(aru, aru_id) if accuse else None
         sent, left = len(again) + len(fresh), waiting - len(fresh)
-        backlog = token.backlog + left - self.left if others or sent else left
         visited = Token(
             token.token_seq + 1,
             seq,
@@ -217,7 +214,7 @@ class Ring(Generic[P]):
             aru_id,
             requests,
             others + sent,
-            min(backlog, U32_MAX) if backlog > 0 else 0,
+            min(backlog + left, U32_MAX),
             token.flag,
         )
         assert aru <= seq, f"aru {aru} is past seq {seq}"
@@ -244,13 +241,31 @@ class Ring(Generic[P]):
         self.discarded = max(self.discarded, upto)
         self.limit = self.discarded + 2 * self.config.buffer_packets
 
+    def _of_others(self, token: Token) -> tuple[int, int]:
+        """§8: fcc and backlog without this node's part: what the others sent in their last visits,
+        and what they left. The numbers that they gave out show how many packets were new. In a
+        rotation after which nothing is new and nobody lacks anything, nothing was sent again; and
+        who could not send in the first such rotation, for want of room, can in the next."""
+        seq, last = token.seq, self.last
+        fresh = seq if last is None else seq - last.seq
+        if fresh or token.aru != seq or token.requests or last is None or last.aru != seq:
+            self._quiet = 0
+        else:
+            self._quiet += 1
+            if self._quiet > 2:
+                return 0, 0
+        fcc, backlog = token.fcc - self.sent, token.backlog - self.left
+        if fcc > fresh + self._repairs:
+            fcc = fresh + self._repairs
+        return fcc if fcc > fresh else fresh, backlog if backlog > 0 else 0
+
     def _allowed(self, others: int) -> int:
         """§8: how many packets this visit may send, retransmissions included."""
         return max(0, min(self.config.visit_packets, self.config.window_packets - others))
 
-    def _share(self, token: Token, waiting: int) -> int:
+    def _share(self, backlog: int, waiting: int) -> int:
         """§8: this node's part of the window, by how much waits everywhere; never nothing."""
-        everywhere = token.backlog + waiting - self.left
+        everywhere = backlog + waiting
         if everywhere <= 0:
             return self.config.window_packets
         return max(1, self.config.window_packets * waiting // everywhere)

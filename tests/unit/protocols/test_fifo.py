@@ -4,7 +4,7 @@ import pytest
 from tests.unit.protocols.outlet import Queue
 
 from roundelay.core.contract import Item, Origin
-from roundelay.core.effects import Deliver, Kind, Record, Send
+from roundelay.core.effects import Deliver, Kind, Record, Refuse, Send
 from roundelay.core.ids import Packet, Service, Span, View, ViewId
 from roundelay.links.messages import Data, Heartbeat
 from roundelay.protocols.fifo import Config, FifoEngine
@@ -73,8 +73,10 @@ def test_what_all_have_is_claimed_once():
 
 def test_a_packet_under_another_name_changes_nothing():
     made, _ = engine("b")
-    assert hear(made, "a", Data(0, 1, 0, (1, 0, 0), packet("c"))) == []
-    assert hear(made, "a", Data(7, 1, 0, (1, 0, 0), packet("c"))) == []
+    for sender in (0, 7):
+        forged = Data(sender, 1, 0, (1, 0, 0), packet("c"))
+        assert [type(effect) for effect in hear(made, "a", forged)] == [Refuse]
+    assert made.link.ledger.held == [{}, {}, {}]
     item = Item((0, 1), made.codec.pack(packet("c")))
     with pytest.raises(WireError):
         made.absorb(item)

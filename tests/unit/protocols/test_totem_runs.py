@@ -5,18 +5,15 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.protocols.outlet import Queue
 
-from roundelay.core.contract import Item, Origin
-from roundelay.core.effects import CancelTimer, Effect, Refuse, Send, SetTimer
+from roundelay.core.contract import Origin
+from roundelay.core.effects import CancelTimer, Effect, SetTimer
 from roundelay.core.ids import Packet, Service, Span, View, ViewId
 from roundelay.membership.ring import NOBODY, Token
 from roundelay.protocols.totem import Data, HoldCancel, Message, TokenPass, TotemEngine
-from roundelay.wire.packet import encode_packet
-from roundelay.wire.primitives import I64_MAX, U32_MAX, WireError, Writer
 
 VIEW = View(ViewId(4, "a"), ("a", "b", "c"))
 PEER = Origin("g", "b", 0, VIEW.id)
@@ -83,112 +80,3 @@ def test_packets_of_a_run_that_came_before_the_token_are_delivered_before_it_goe
 def test_a_copy_of_an_engine_takes_runs_too() -> None:
     member = copy.deepcopy(engine(0))
     assert len(split(member.receive_run(PEER, [Data(1, packet("b", 0))]))[0]) == 1
-
-
-def refused(effects: Sequence[Effect[Any]]) -> bool:
-    return [type(effect) for effect in effects] == [Refuse]
-
-
-def test_a_token_that_knows_less_than_was_sent_is_forged_and_refused() -> None:
-    member = engine(1)
-    member.receive(PEER, Data(1, packet("b", 0)))
-    assert refused(member.receive(PEER, TokenPass(Token(2, 0, 0))))
-    assert len(member.receive(PEER, TokenPass(Token(2, 1, 1)))) > 1
-
-
-@pytest.mark.parametrize(
-    "token",
-    [
-        Token(6, 0, 0),
-        Token(I64_MAX - 1, 0, 0),
-        Token(2, 8193, 0, 1),
-        Token(2, I64_MAX, I64_MAX),
-        Token(2, 3, 0, aru_id=3),
-    ],
-    ids=["skips a visit", "last hop", "beyond the buffer", "last number", "no member is behind"],
-)
-def test_a_token_that_no_member_can_have_passed_on_is_refused(token: Token) -> None:
-    member = engine(1)
-    before = copy.deepcopy(vars(member.ring))
-    assert refused(member.receive(PEER, TokenPass(token)))
-    assert vars(member.ring) == before
-
-
-def test_a_copy_of_the_token_is_no_forgery() -> None:
-    member = engine(0)
-    member.receive(PEER, TokenPass(Token(2)))
-    assert member.receive(PEER, TokenPass(Token(2))) == []
-
-
-@pytest.mark.parametrize("fcc", [80, U32_MAX])
-def test_a_forged_count_of_what_was_sent_does_not_stop_the_sender(fcc: int) -> None:
-    member = engine(30)
-    effects = member.receive(PEER, TokenPass(Token(2, fcc=fcc)))
-    assert sum(isinstance(e, Send) and isinstance(e.message, Data) for e in effects) == 20
-    assert member.ring.last is not None
-    assert member.ring.last.fcc == 20
-
-
-def test_a_forged_backlog_is_forgotten_when_nobody_has_anything_to_send() -> None:
-    member = engine(0)
-    member.receive(PEER, TokenPass(Token(2, backlog=U32_MAX)))
-    assert member.ring.last is not None
-    assert member.ring.last.backlog == 0
-
-
-def test_a_backlog_beyond_its_field_is_cut() -> None:
-    member = engine(30)
-    member.receive(PEER, TokenPass(Token(2, backlog=U32_MAX)))
-    assert member.ring.last is not None
-    assert member.ring.last.backlog == U32_MAX
-
-
-def test_another_content_for_a_number_that_is_held_does_not_replace_it() -> None:
-    member = engine(0)
-    first = packet("b", 0, safe=True)
-    member.receive(PEER, Data(1, first))
-    member.receive(PEER, Data(1, packet("a", 7)))
-    assert member.ring.have == {1: first}
-
-
-def test_a_packet_that_no_member_can_have_sent_is_refused() -> None:
-    member = engine(1)
-    forged = [
-        packet("ghost", 0),
-        packet("c", 0),  # Its own, and it has sent none.
-        Packet(Span("b", 0, 0), Service.AGREED, b"x", ("a",)),
-    ]
-    for content in forged:
-        assert refused(member.receive(PEER, Data(1, content)))
-    assert not member.ring.have
-    member.receive(PEER, TokenPass(Token(2)))
-    assert member.receive(PEER, Data(1, packet("c", 0))) == [], "a copy of what it sent"
-    assert refused(member.receive(PEER, Data(1, packet("c", 1))))
-
-
-def test_an_item_that_no_member_can_have_sealed_is_refused() -> None:
-    member = engine(0)
-    member.freeze()
-    for item in (
-        Item((0,), encode_packet(packet("b", 0))),
-        Item((8193,), encode_packet(packet("b", 0))),
-        Item((1, 1), encode_packet(packet("b", 0))),
-        Item((1,), encode_packet(packet("c", 0))),
-        Item((1,), encode_packet(packet("ghost", 0))),
-    ):
-        with pytest.raises(WireError):
-            member.absorb(item)
-    assert not member.ring.have
-
-
-def test_a_view_ends_with_what_is_here_whatever_a_summary_promised() -> None:
-    member = engine(0)
-    member.receive(PEER, Data(1, packet("b", 0, safe=True)))
-    own = member.freeze()
-    w = Writer()
-    w.u64(9)
-    w.u64(9)
-    summaries = {"b": w.done(), "c": own}
-    member.seal(summaries)
-    end = member.conclude(summaries, VIEW, ("b", "c"))
-    assert [deliver.key for deliver in end.regular] == [(1, 0)]
