@@ -74,7 +74,7 @@ tells it again in a later view what still waits: `start` looks for itself.
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from roundelay.core.effects import Deliver, Effect, Record
+from roundelay.core.effects import Deliver, Effect, Receipt, Record
 from roundelay.core.ids import NodeId, Packet, Service, View, ViewId
 from roundelay.core.value import value
 
@@ -195,8 +195,10 @@ class Conclusion:
 
     regular: tuple[Deliver, ...] = ()
     """Delivered while still in the old view."""
-    transitional: tuple[Deliver, ...] = ()
-    """Delivered in the transitional view: guarantees hold among its members only."""
+    transitional: tuple[Deliver | Receipt, ...] = ()
+    """Delivered in the transitional view: guarantees hold among its members only. And, of a
+    selective engine, receipts of own packets that are not for this node: who is not here any more
+    counts as having them."""
     withdrawn: tuple[Packet, ...] = ()
     """Own packets that nobody has delivered in the old view or ever will, to be sent again in the
     next. One that a member who is not here may have delivered is to be delivered instead."""
@@ -211,7 +213,8 @@ class Engine(Protocol[M]):
     @property
     def selective(self) -> bool:
         """Whether it delivers a packet to its destinations alone. Others are given packets for
-        everybody only."""
+        everybody only. One that is emits a `Receipt` for each own packet with messages that is not
+        for this node, once all members that it is for have it."""
         ...
 
     def start(self, view: View) -> list[Effect[M]]:

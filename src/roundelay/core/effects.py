@@ -70,11 +70,15 @@ class Deliver:
 
 @value
 class Receipt:
-    """Messages that this node submitted were delivered here, the first at this position."""
+    """Messages that this node submitted were delivered here, the first at this position.
+
+    Messages that are not for this node have their receipt once all that they are for have them: the
+    position is then how many were delivered here before. Of those alone an engine gives the receipt
+    itself, and leaves the position to the group layer."""
 
     span: Span
     view: ViewId | None
-    index: int
+    index: int = 0
 
 
 @value

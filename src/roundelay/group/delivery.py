@@ -75,6 +75,9 @@ class Delivery:
             elif type(effect) is Record and effect.kind is _WITHDRAW:
                 assert isinstance(effect.subject, Packet)
                 self.packer.put_back(effect.subject)
+            elif type(effect) is Receipt:  # Of an own packet that is for others.
+                self.packer.delivered(effect.span)
+                finished[-1] = Receipt(effect.span, effect.view, self.index)
         return finished
 
     def _enter(self, view: View) -> None:

@@ -46,8 +46,6 @@ KEPT = 40
 """Frames of each type that are kept to be forged or repeated later."""
 TRIES = 8
 
-Value = Any
-
 
 class TimedCore:
     """A core that measures the CPU time of each of its inputs."""
@@ -220,10 +218,8 @@ class Arena:
         if self._selective and random.random() < 0.3:
             to = tuple(sorted(random.sample(NODES, random.randint(1, 3))))
         service = random.choice((Service.AGREED, Service.AGREED, Service.FIFO, Service.SAFE))
-        host = self.world.hosts[node]
         if self._core(node).delivery.packer.waiting < 50:  # No more than a slow group takes in.
             self.world.submit(node, random.randbytes(size), service, to)
-        assert host is not None
 
     def _fault(self) -> None:
         world, random = self.world, self._random

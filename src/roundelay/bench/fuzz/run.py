@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 
 from roundelay.bench.fuzz.arena import Arena, Stopwatch
 
-ERA_FRAMES = 20_000
+GROUP_FRAMES = 20_000
 """Forged frames in the life of one group, unless it ends before."""
 JUDGE_FRAMES = 2_500
 """Forged frames between two looks at whether the group recovers."""
+EARLY_GROUPS = 3
+"""Groups after which memory should grow no more."""
+FAILURES_MAX = 200
+"""Failures after which a run is over."""
 REPORTS_MAX = 20
 """Failures that are told in full; all are counted."""
 
@@ -29,6 +33,8 @@ class Failure:
     """The innermost lines of the traceback, or where the nodes are stuck."""
     input: str
     """The last forged frame: its receiver, and its bytes in hexadecimal."""
+    again: str
+    """The command that comes to it again, by the shortest way."""
 
 
 @dataclass(slots=True)
@@ -41,13 +47,14 @@ class Tally:
     frames: int = 0
     exceptions: int = 0
     stuck: int = 0
+    groups: int = 0
     judged: int = 0
     """Times that a group had to recover."""
     slowest_ms: float = 0.0
     slowest: str = ""
     """The input that took longest."""
     early_mb: float = 0.0
-    """Peak memory of the process after the first two groups."""
+    """Peak memory of the process after the first groups; 0 if there were no more."""
     peak_mb: float = 0.0
     drops: dict[str, int] = field(default_factory=dict)
     phases: dict[str, int] = field(default_factory=dict)
@@ -67,19 +74,20 @@ def fuzz(
     seed: int,
     *,
     static: bool = False,
-    first_era: int = 0,
+    first: int = 0,
     report: Report = lambda done, total: None,
 ) -> Tally:
-    """Forge so many frames. Deterministic, but for the figures of time and memory."""
+    """Forge so many frames, leaving out the `first` groups of the seed. Deterministic, but for the
+    figures of time and memory."""
     tally = Tally(engine, static, seed)
     clock = Stopwatch()
     drops: Counter[str] = Counter()
     phases: Counter[str] = Counter()
-    era = first_era
-    while tally.frames < frames:
-        arena = Arena(engine, f"{seed} {era}", clock, static=static)
+    while tally.frames < frames and tally.exceptions + tally.stuck < FAILURES_MAX:
+        group = first + tally.groups
+        arena = Arena(engine, f"{seed} {group}", clock, static=static)
         before = tally.frames
-        goal = min(ERA_FRAMES, frames - before)
+        goal = min(GROUP_FRAMES, frames - before)
         judged = 0
         try:
             while arena.frames < goal:
@@ -88,16 +96,17 @@ def fuzz(
                     judged = arena.frames
                     tally.judged += 1
                     if not arena.recover():
-                        _stuck(tally, arena, before)
+                        _note(tally, arena, group, "stuck", arena.describe())
+                        tally.stuck += 1
                         break
                 report(before + arena.frames, frames)
         except Exception as error:
-            _raised(tally, arena, before, error)
+            _raised(tally, arena, group, error)
         tally.frames = before + arena.frames
         drops.update(arena.drops())
         phases.update(arena.phases)
-        era += 1
-        if era - first_era == 2:
+        tally.groups += 1
+        if tally.groups == EARLY_GROUPS:
             tally.early_mb = _peak_mb()
     tally.slowest_ms, tally.slowest = clock.slowest_s * 1000, clock.slowest
     tally.peak_mb = _peak_mb()
@@ -105,25 +114,23 @@ def fuzz(
     return tally
 
 
-def _raised(tally: Tally, arena: Arena, before: int, error: Exception) -> None:
-    tally.exceptions += 1
+def _raised(tally: Tally, arena: Arena, group: int, error: Exception) -> None:
     trail = traceback.extract_tb(error.__traceback__)
     inner = [f"{f.filename.rpartition('roundelay/')[2]}:{f.lineno} {f.name}" for f in trail[-4:]]
-    what = f"{type(error).__name__}: {error}"[:200]
     place = inner[-1] if inner else "?"
+    tally.exceptions += 1
     tally.places[place] = tally.places.get(place, 0) + 1
-    if len(tally.failures) < REPORTS_MAX and tally.places[place] == 1:
-        tally.failures.append(
-            Failure(before + arena.frames, what, " < ".join(reversed(inner)), _input(arena))
-        )
+    if tally.places[place] == 1:
+        what = f"{type(error).__name__}: {error}"[:200]
+        _note(tally, arena, group, what, " < ".join(reversed(inner)))
 
 
-def _stuck(tally: Tally, arena: Arena, before: int) -> None:
-    tally.stuck += 1
+def _note(tally: Tally, arena: Arena, group: int, what: str, where: str) -> None:
     if len(tally.failures) < REPORTS_MAX:
-        tally.failures.append(
-            Failure(before + arena.frames, "stuck", arena.describe(), _input(arena))
-        )
+        again = f"roundelay bench fuzz --engine {tally.engine} --seed {tally.seed} --first {group}"
+        again += f" --frames {arena.frames}" + (" --static" if tally.static else "")
+        frame = tally.frames + arena.frames
+        tally.failures.append(Failure(frame, what, where, _input(arena), again))
 
 
 def _input(arena: Arena) -> str:
