@@ -16,6 +16,7 @@ from roundelay.core.effects import (
     Deliver,
     Effect,
     Kind,
+    Receipt,
     Record,
     Send,
     SetTimer,
@@ -585,7 +586,8 @@ def end(member: Member, *others: bytes, obligations: str = "ab") -> tuple[str, s
     return words(conclusion.regular), words(conclusion.transitional)
 
 
-def words(deliveries: tuple[Deliver, ...]) -> str:
+def words(effects: tuple[Deliver | Receipt, ...]) -> str:
+    deliveries = [effect for effect in effects if isinstance(effect, Deliver)]
     return " ".join(f"m{d.key[0]}" for d in deliveries if d.key is not None)
 
 

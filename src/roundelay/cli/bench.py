@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from roundelay.cli.benches import pipeline, ring, soak, sweep
+from roundelay.cli.benches import fuzz, pipeline, ring, soak, sweep
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.group.engines import MODULES
@@ -46,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     core.add_argument("--messages", type=int, default=4_000, help="of each of five nodes, in a run")
     core.add_argument("--rounds", type=int, default=3, help="runs of each engine, alternating")
     ring.configure(what.add_parser("ring", help="real nodes on this machine, next to peers"))
+    fuzz.configure(what.add_parser("fuzz", help="forged frames against an engine"))
     soak.configure(what.add_parser("soak", help="real nodes under full load for minutes"))
     pipeline.configure(what.add_parser("pipeline", help="the check on Spark next to DuckDB"))
     sweep.configure(what.add_parser("sweep", help="a sweep on Spark next to a pool of processes"))
@@ -58,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
         "sim": _sim,
         "core": _core,
         "ring": ring.run,
+        "fuzz": fuzz.run,
         "soak": soak.run,
         "sweep": sweep.run,
         "pipeline": pipeline.run,

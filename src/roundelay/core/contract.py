@@ -26,6 +26,12 @@ Duties of a core
 - The same inputs give the same effects, on every machine and under every hash seed: no clock, no
   randomness, no iteration over a set, no identity or hash of an object in a decision.
 - A message that is well-formed but stale, foreign or repeated is an expected case: return early.
+- No frame ends a core. What a peer claims is checked before any state changes: a claim that cannot
+  be true (a number that nobody can have given, a name that is no member's, a packet that this node
+  never sent under its name) is answered with `Refuse` and nothing else. An `assert` states what the
+  code itself guarantees, whatever frames came before, and never what a peer claims.
+- Forged frames that might be true may do harm in one view. They do none that outlasts it: whatever
+  they make a view wait for in vain ends in a `Suspect`, and the next view starts afresh.
 - Memory is bounded: every queue, window and table has a limit in the configuration.
 - A core started as incarnation 1 or later opens with `Record(RECOVER)`.
 
@@ -68,7 +74,7 @@ tells it again in a later view what still waits: `start` looks for itself.
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from roundelay.core.effects import Deliver, Effect, Record
+from roundelay.core.effects import Deliver, Effect, Receipt, Record
 from roundelay.core.ids import NodeId, Packet, Service, View, ViewId
 from roundelay.core.value import value
 
@@ -189,8 +195,10 @@ class Conclusion:
 
     regular: tuple[Deliver, ...] = ()
     """Delivered while still in the old view."""
-    transitional: tuple[Deliver, ...] = ()
-    """Delivered in the transitional view: guarantees hold among its members only."""
+    transitional: tuple[Deliver | Receipt, ...] = ()
+    """Delivered in the transitional view: guarantees hold among its members only. And, of a
+    selective engine, receipts of own packets that are not for this node: who is not here any more
+    counts as having them."""
     withdrawn: tuple[Packet, ...] = ()
     """Own packets that nobody has delivered in the old view or ever will, to be sent again in the
     next. One that a member who is not here may have delivered is to be delivered instead."""
@@ -205,7 +213,8 @@ class Engine(Protocol[M]):
     @property
     def selective(self) -> bool:
         """Whether it delivers a packet to its destinations alone. Others are given packets for
-        everybody only."""
+        everybody only. One that is emits a `Receipt` for each own packet with messages that is not
+        for this node, once all members that it is for have it."""
         ...
 
     def start(self, view: View) -> list[Effect[M]]:
@@ -226,12 +235,14 @@ class Engine(Protocol[M]):
 
     def seal(self, summaries: Mapping[NodeId, bytes]) -> Sequence[Item]:
         """Give what the other members that come from the old view may lack, by their summaries,
-        which include one's own. WireError for a summary that makes no sense."""
+        which include one's own. WireError for a summary that makes no sense, and then nothing
+        has changed."""
         ...
 
     def absorb(self, item: Item) -> list[Record]:
-        """Take in an item of the old view that another member sealed, or raise WireError. The
-        packet that it brings is recorded as received."""
+        """Take in an item of the old view that another member sealed; WireError for one that no
+        member can have sealed, and then nothing has changed. The packet that it brings is recorded
+        as received."""
         ...
 
     def conclude(
@@ -240,7 +251,9 @@ class Engine(Protocol[M]):
         transitional: View,
         obligations: tuple[NodeId, ...],
     ) -> Conclusion:
-        """End the old view. `summaries` are those of the members of `transitional`.
+        """End the old view. `summaries` are those of the members of `transitional`, as `seal` has
+        accepted them. They may promise what the exchange did not bring: then somebody forged a
+        frame, and the view ends with what is here.
 
         `obligations` are members of the old view: those of `transitional`, and those who took part
         in an earlier attempt that somebody may have completed. All that they sealed was exchanged,

@@ -4,7 +4,7 @@
     Deliver    a packet for the application    Persist      state that must survive a crash
     SetTimer   arm or re-arm a named timer     CancelTimer  disarm it
     Record     a row for the trace             Suspect      engine to membership
-    Receipt    own messages were delivered
+    Receipt    own messages were delivered     Refuse       the frame just received is false
 
 A driver runs them in list order. `Suspect` is the one effect that usually stops inside the stack,
 at the membership layer; in a static group it becomes a trace row and nothing more.
@@ -71,11 +71,15 @@ class Deliver:
 
 @value
 class Receipt:
-    """Messages that this node submitted were delivered here, the first at this position."""
+    """Messages that this node submitted were delivered here, the first at this position.
+
+    Messages that are not for this node have their receipt once all that they are for have them: the
+    position is then how many were delivered here before. Of those alone an engine gives the receipt
+    itself, and leaves the position to the group layer."""
 
     span: Span
     view: ViewId | None
-    index: int
+    index: int = 0
 
 
 @value
@@ -139,6 +143,15 @@ class Record:
 
 
 @value
+class Refuse:
+    """The frame that was just received is well-formed and cannot be true: the core did nothing
+    about it but this. The driver counts it among the frames that were dropped."""
+
+    why: str
+    """For people: what gives it away."""
+
+
+@value
 class Suspect:
     """These members (possibly none: just the view as a whole) do not answer; change the view."""
 
@@ -147,5 +160,14 @@ class Suspect:
 
 
 Effect: TypeAlias = (
-    Send[M] | Deliver | Receipt | Install | SetTimer | CancelTimer | Persist | Record | Suspect
+    Send[M]
+    | Deliver
+    | Receipt
+    | Install
+    | SetTimer
+    | CancelTimer
+    | Persist
+    | Record
+    | Refuse
+    | Suspect
 )

@@ -43,7 +43,7 @@ from roundelay.group.body import pack
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
-from roundelay.membership.ring import Ring, Token
+from roundelay.membership.ring import Ring
 from roundelay.protocols.totem import Config, Data, Message, TotemEngine
 from roundelay.sim.faults import Choices
 from roundelay.sim.host import Costs, Transmission
@@ -76,9 +76,9 @@ WARM_UP_NS = 1 * S
 class LiteralRing(Ring[Packet]):
     """Flow control as §8.2 has it: what this node sent in its last visit counts against it."""
 
-    def _allowed(self, token: Token) -> int:
+    def _allowed(self, others: int) -> int:
         config = self.config
-        return max(0, min(config.visit_packets, config.window_packets - token.fcc))
+        return max(0, min(config.visit_packets, config.window_packets - others - self.sent))
 
 
 class LiteralEngine(TotemEngine):

@@ -1,7 +1,7 @@
 """Packets to messages: unpacks what arrived in order, and puts large messages together again."""
 
 from roundelay.core.checksum import crc32
-from roundelay.core.ids import NodeId, Packet
+from roundelay.core.ids import NodeId, Packet, Span
 from roundelay.group.body import Piece, unpack
 from roundelay.wire.primitives import WireError
 
@@ -12,8 +12,8 @@ class Assembler:
 
     def __init__(self, message_bytes_max: int) -> None:
         self._limit = message_bytes_max
-        self._parts: dict[tuple[NodeId, int], tuple[int, list[bytes]]] = {}
-        """By sender and incarnation: the number of its message, and the pieces so far."""
+        self._parts: dict[NodeId, tuple[Span, list[bytes]]] = {}
+        """By sender: which of its messages it is, and the pieces so far."""
 
     def take(self, packet: Packet) -> tuple[bytes, ...]:
         """The messages that this packet completes; none if it is a piece, or makes no sense."""
@@ -28,17 +28,18 @@ class Assembler:
         self._parts.clear()
 
     def _join(self, packet: Packet, piece: Piece) -> tuple[bytes, ...]:
-        sender = (packet.span.node, packet.span.incarnation)
-        number, parts = self._parts.pop(sender, (packet.span.first, []))
+        message = packet.span._replace(count=0)
+        begun, parts = self._parts.pop(message.node, (message, []))
         if piece.index == 0:
-            number, parts = packet.span.first, []
-        if number != packet.span.first or piece.index != len(parts):
+            begun, parts = message, []
+        if begun != message or piece.index != len(parts):
             return ()  # Its beginning was lost with an old view.
         parts.append(piece.data)
-        if piece.pieces * len(parts[0]) > self._limit + len(parts[0]):
-            return ()  # No honest sender begins a message past the limit.
+        first = len(parts[0])
+        if not 0 < len(piece.data) <= first or piece.pieces * first > self._limit + first:
+            return ()  # No honest sender cuts like this, or begins a message past the limit.
         if not piece.last:
-            self._parts[sender] = (number, parts)
+            self._parts[message.node] = (message, parts)
             return ()
         whole = b"".join(parts)
         return (whole,) if crc32(whole) == piece.crc else ()

@@ -21,6 +21,8 @@ SAME, MIXED, PIECE = 1, 2, 3
 
 _SAME = struct.Struct(">BI")
 _PIECE = struct.Struct(">BIII")
+_SAME_MAX = 4096
+"""Most messages that `_same` takes apart: what it keeps for each takes memory."""
 PIECE_OVERHEAD_BYTES = _PIECE.size
 MESSAGE_OVERHEAD_BYTES = 4
 """What a message costs in a packet beyond its payload, at most; and the packet itself one byte."""
@@ -63,6 +65,11 @@ def unpack(body: bytes, count: int) -> tuple[bytes, ...] | Piece:
             raise WireError(Reason.MALFORMED, "sizes do not add up")
         if count == 1:
             return (body[_SAME.size :],)
+        if not size:
+            return (b"",) * count
+        if count > _SAME_MAX:
+            starts = range(_SAME.size, len(body), size)
+            return tuple([body[start : start + size] for start in starts])
         return _same(size, count).unpack_from(body, _SAME.size)
     if form == PIECE and len(body) >= _PIECE.size:
         _, index, pieces, crc = _PIECE.unpack_from(body)
@@ -81,6 +88,7 @@ def unpack(body: bytes, count: int) -> tuple[bytes, ...] | Piece:
 @lru_cache(maxsize=256)
 def _same(size: int, count: int) -> struct.Struct:
     """Takes apart `count` messages of one size at once, which is five times as fast as slices."""
+    assert count <= _SAME_MAX
     return struct.Struct(f"{size}s" * count)
 
 

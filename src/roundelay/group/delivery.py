@@ -75,6 +75,9 @@ class Delivery:
             elif type(effect) is Record and effect.kind is _WITHDRAW:
                 assert isinstance(effect.subject, Packet)
                 self.packer.put_back(effect.subject)
+            elif type(effect) is Receipt:  # Of an own packet that is for others.
+                self.packer.delivered(effect.span)
+                finished[-1] = Receipt(effect.span, effect.view, self.index)
         return finished
 
     def _enter(self, view: View) -> None:
@@ -85,5 +88,9 @@ class Delivery:
 
     def _own(self, span: Span) -> bool:
         """Whether it has messages of this life of the node. They are at hand; only those that went
-        in pieces are put together."""
-        return span.incarnation == self._incarnation and span.count > 0
+        in pieces are put together. What was never submitted is nobody's: a forged packet."""
+        return (
+            span.incarnation == self._incarnation
+            and span.count > 0
+            and span.first + span.count <= self.packer.next
+        )

@@ -115,6 +115,13 @@ class Ledger(Generic[P]):
                 settled.append(Arrival(sender, number, self.held[sender].pop(number)))
         return settled
 
+    def plausible(self, received: Sequence[int]) -> bool:
+        """Whether somebody can have so much of everybody's: of this node's no more than it sent,
+        and of others no more than a sender can be ahead of what all, this node among them, have."""
+        return received[self.me] <= self.received[self.me] and not any(
+            number > here + AHEAD_MAX for number, here in zip(received, self.received, strict=True)
+        )
+
     def lacks(self, sender: int) -> bool:
         return self.top[sender] > self.received[sender]
 

@@ -11,7 +11,8 @@ sender is never more than a window ahead of the slowest member.
 A member that has nothing to send sends heartbeats: soon after it received something, so that the
 sender learns of it, else now and then, as a sign of life. A heartbeat counts its sender's own
 contents too, so the loss of the last one is noticed. A member that is silent for long, or that does
-not receive what is sent to it again and again, is suspected.
+not receive what is sent to it again and again, is suspected. A member that asks in vain for what it
+lacks suspects the view as a whole: nobody has that any more, or it never was.
 
 The end of a view: members that move on together tell each other what they have without gaps
 (`freeze`), exchange what one of them lacks (`seal`, `absorb`), and then hold the same. A content
@@ -68,8 +69,9 @@ class LinkConfig:
     """Until a silent member is suspected, or up to a quarter longer. Too short: a burst of loss or
     a loaded node expels a member; too long: a crash stops safe packets, and soon all, so long."""
     stall_s: float = 1.0
-    """Until a member that is heard and yet receives nothing is suspected. Too short: congestion
-    expels members; too long: one deaf member stops everybody."""
+    """Until a member that is heard and yet receives nothing is suspected, and until one that asks
+    in vain suspects the view. Too short: congestion expels members; too long: one deaf member stops
+    everybody."""
     window_packets: int = 64
     """Of one sender, not yet acknowledged by all. Too small: the wire idles while the sender
     waits; too large: receivers overrun, and a view change has as much to exchange."""
@@ -116,6 +118,8 @@ class Link(Generic[P]):
         self._stalls = 0
         """Looks in a row at which no own content had become stable and some should have."""
         self._stalled_at = 0
+        self._asked_max = math.ceil(config.stall_s / config.missing_s)
+        """Requests in vain before the view is given up."""
         self._stalls_max = math.ceil(config.stall_s * SILENCE_CHECKS / config.silence_s)
         if size > 1:
             self._set(HEARTBEAT, config.heartbeat_s)
@@ -204,9 +208,7 @@ class Link(Generic[P]):
                 assert_never(message)
 
     def _honest(self, received: tuple[int, ...]) -> bool:
-        """Nobody has more of this node's contents than it sent."""
-        own = self.ledger.received[self.me]
-        return len(received) == self.ledger.size and received[self.me] <= own
+        return len(received) == self.ledger.size and self.ledger.plausible(received)
 
     def _on_data(self, member: int, m: Data[P]) -> None:
         ledger = self.ledger
@@ -241,11 +243,15 @@ class Link(Generic[P]):
 
     def _on_missing(self) -> None:
         self._watching = False
+        in_vain = False
         for sender in range(self.ledger.size):
             numbers = self.ledger.missing(sender, self.config.request_packets)
             if numbers:
                 to = self.view.members[self._whom_to_ask(sender)]
                 self.out.append(Send(Request(sender, numbers), self.view.id, to))
+                in_vain = in_vain or self._asked[sender] % self._asked_max == 0
+        if in_vain:  # Its sender is heard, or it were suspected by now: nobody has it any more.
+            self.out.append(Suspect((), "what is missing does not come"))
         self._watch()
 
     def _whom_to_ask(self, sender: int) -> int:
@@ -333,11 +339,13 @@ class Link(Generic[P]):
     def unpack(self, item: Item) -> Arrival[P]:
         """What an item says, not yet taken in; WireError if it is none of this view."""
         if len(item.key) != 2:
-            raise WireError(Reason.MALFORMED, "not an item of this view")
+            raise WireError(Reason.IMPLAUSIBLE, "not an item of this view")
         sender, number = item.key
-        far = sender >= self.ledger.size or number > self.ledger.stable[sender] + AHEAD_MAX
-        if far or not number:
-            raise WireError(Reason.MALFORMED, f"no content has the number {sender}.{number}")
+        ledger = self.ledger
+        far = sender >= ledger.size or number > ledger.stable[sender] + AHEAD_MAX
+        unsent = sender == self.me and number > ledger.received[self.me]
+        if far or unsent or not number:
+            raise WireError(Reason.IMPLAUSIBLE, f"no content has the number {sender}.{number}")
         return Arrival(sender, number, self._codec.unpack(item.body))
 
     def absorb(self, arrival: Arrival[P]) -> None:

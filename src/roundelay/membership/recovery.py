@@ -16,7 +16,7 @@ from roundelay.core.contract import Item
 from roundelay.core.ids import NodeId, ViewId
 from roundelay.core.value import value
 from roundelay.membership.messages import Commit, RingItem
-from roundelay.membership.ring import Ring, RingConfig, Token
+from roundelay.membership.ring import NOBODY, Ring, RingConfig, Token
 
 
 @value
@@ -59,6 +59,8 @@ class Recovery:
         """The last number that matters: fixed when the flag stayed clear for two visits."""
         self._count = 0
         self._flagged = False
+        self._begun = me != self.representative
+        """The token may have been made: by this node, or by the representative."""
 
     @property
     def successor(self) -> NodeId:
@@ -73,12 +75,18 @@ class Recovery:
         self._queue = {item.key: item for item in items}
 
     def first_token(self, token_seq: int) -> Token:
-        """The token that the representative makes of the Commit token."""
+        """The token that the representative makes of the Commit token. A forged one may bring it
+        to do so once more, when items are under way already: the new token knows of them."""
         self._flagged = bool(self._queue)
-        return Token(token_seq, flag=self._flagged)
+        self._begun = True
+        seq, aru = self.ring.high_seq, self.ring.aru
+        behind = NOBODY if aru == seq else self.ring.me
+        return Token(token_seq, seq, aru, behind, flag=self._flagged)
 
     def receive(self, m: RingItem) -> Item | None:
         """Keep an item; it is returned if it is of this node's old view."""
+        if not self._begun:
+            return None  # Nobody sends before the representative has: it is forged.
         if not self.ring.store(m.seq, m) or m.old != self.old:
             return None
         self._queue.pop(m.item.key, None)  # Somebody was quicker.
@@ -97,8 +105,9 @@ class Recovery:
             key = next(iter(self._queue))
             return RingItem(seq, self.old, self._queue.pop(key))
 
+        set_by_nobody = self._set_by_nobody(token)
         visit = self.ring.visit(token, len(self._queue), pull)
-        token = self._flag(visit.token)
+        token = self._flag(visit.token, clear=set_by_nobody)
         self._count = 0 if token.flag else self._count + 1
         if self._count == 2:
             self.install_seq = token.seq
@@ -117,13 +126,28 @@ class Recovery:
         sends = tuple(item for _, item in (*visit.again, *visit.fresh))
         return Step(sends, token, accused, install)
 
-    def _flag(self, token: Token) -> Token:
+    def _set_by_nobody(self, token: Token) -> bool:
+        """Whether the flag is forged, as the representative finds out. It went round once, and
+        nobody sent anything new. Whoever has items left sends one at each visit, unless many are
+        sent again or no more may be kept; and whoever has none left clears the flag that it set."""
+        last = self.ring.last
+        return (
+            self._me == self.representative
+            and last is not None
+            and last.flag
+            and token.flag
+            and last.seq == token.seq < self.ring.config.buffer_packets
+            and not token.requests
+            and not last.requests
+        )
+
+    def _flag(self, token: Token, *, clear: bool) -> Token:
         """§7.1: set while items are left here; cleared by whoever set it."""
         flag = token.flag
         if self._queue:
             if not flag:
                 flag = self._flagged = True
-        elif flag and self._flagged:
+        elif flag and (self._flagged or clear):
             flag = self._flagged = False
         if flag == token.flag:
             return token

@@ -14,6 +14,10 @@ of its own, and the totem engine is a ring with delivery rules on top.
 
 Deviations: flow control does not count this node's own last visit against it, shares are at least
 one, and nobody accuses itself of failing to receive.
+
+A token may be forged. `accepts` refuses what this member knows to be false. Of the rest, numbers
+that the ring hands on from visit to visit put themselves right when it has nothing to do: see
+`_of_others`.
 """
 
 import struct
@@ -21,7 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from roundelay.core.value import value
-from roundelay.wire.primitives import I64_MAX, Reason, WireError
+from roundelay.wire.primitives import I64_MAX, U32_MAX, Reason, WireError
 
 P = TypeVar("P")
 
@@ -94,8 +98,8 @@ class Token:
         if len(data) - start != _TOKEN.size + 8 * count:
             raise WireError(Reason.MALFORMED, "requests that do not fit their number")
         requests = struct.unpack_from(f">{count}Q", data, start + _TOKEN.size) if count else ()
-        if count and max(requests) > I64_MAX:
-            raise WireError(Reason.MALFORMED, "a request out of range")
+        if count and not 0 < min(requests) <= max(requests) <= seq:
+            raise WireError(Reason.MALFORMED, "a request for what was never sent")
         return cls(token_seq, seq, aru, aru_id, requests, fcc, backlog, flag == 1)
 
     def __str__(self) -> str:
@@ -141,6 +145,10 @@ class Ring(Generic[P]):
         """As forwarded, for retransmission."""
         self.sent = 0
         self.left = 0
+        self._quiet = 0
+        """Rotations in a row in which nothing was sent and nobody lacked anything."""
+        self._repairs = (size - 1) * min(config.visit_packets, config.requests_max)
+        """Most packets that others can send again in one rotation."""
         self._last_aru = 0
         """aru as forwarded at the previous visit."""
         self._stalled_aru = 0
@@ -161,23 +169,29 @@ class Ring(Generic[P]):
         return True
 
     def accepts(self, token: Token) -> bool:
-        """Whether this is the token, and not a copy of one that was here, nor a forged one: the
-        token knows of every packet that was sent."""
-        return token.token_seq > self.token_seq and self.high_seq <= token.seq <= self.limit
+        """Whether this is the token, and not a copy of one that was here, nor a forged one. The
+        token comes here in every rotation, knows of every packet that was sent, and whoever it
+        says is behind is a member."""
+        return (
+            self.token_seq < token.token_seq <= self.token_seq + self.size
+            and self.high_seq <= token.seq <= self.limit
+            and (token.aru_id == NOBODY or token.aru_id < self.size)
+        )
 
     def visit(
         self, token: Token, waiting: int, pull: Callable[[], P | None], *, accuse: bool = True
     ) -> Visit[P]:
         """Use the token: serve requests, send what waits, say what is missing here."""
         seq, requests = token.seq, token.requests
+        others, backlog = self._of_others(token)
         again: list[tuple[int, P]] = []
         fresh: list[tuple[int, P]] = []
         if requests or waiting:  # Most visits of an idle ring find neither.
-            allowed = self._allowed(token)
+            allowed = self._allowed(others)
             again = [(wanted, self.have[wanted]) for wanted in requests if wanted in self.have]
             del again[allowed:]
             limit = min(
-                self._share(token, waiting),
+                self._share(backlog, waiting),
                 allowed - len(again),
                 self.config.buffer_packets - (seq - self.discarded),
             )
@@ -185,7 +199,7 @@ class Ring(Generic[P]):
                 seq += 1
                 fresh.append((seq, packet))
                 stored = self.store(seq, packet)
-                assert stored, f"a new packet got the number {seq}, which was taken"
+                assert stored, f"a new packet got the number {seq}, which was taken"  # `accepts`.
         if seq > self.high_seq:
             self.high_seq = seq
         if requests or self.aru < token.seq:
@@ -193,16 +207,14 @@ class Ring(Generic[P]):
         aru, aru_id = self._lower(token, seq)
         accused = self._stalled(aru, aru_id) if accuse else None
         sent, left = len(again) + len(fresh), waiting - len(fresh)
-        fcc = token.fcc + sent - self.sent
-        backlog = token.backlog + left - self.left
         visited = Token(
             token.token_seq + 1,
             seq,
             aru,
             aru_id,
             requests,
-            fcc if fcc > 0 else 0,
-            backlog if backlog > 0 else 0,
+            others + sent,
+            min(backlog + left, U32_MAX),
             token.flag,
         )
         assert aru <= seq, f"aru {aru} is past seq {seq}"
@@ -229,14 +241,31 @@ class Ring(Generic[P]):
         self.discarded = max(self.discarded, upto)
         self.limit = self.discarded + 2 * self.config.buffer_packets
 
-    def _allowed(self, token: Token) -> int:
+    def _of_others(self, token: Token) -> tuple[int, int]:
+        """§8: fcc and backlog without this node's part: what the others sent in their last visits,
+        and what they left. The numbers that they gave out show how many packets were new. In a
+        rotation after which nothing is new and nobody lacks anything, nothing was sent again; and
+        who could not send in the first such rotation, for want of room, can in the next."""
+        seq, last = token.seq, self.last
+        fresh = seq if last is None else seq - last.seq
+        if fresh or token.aru != seq or token.requests or last is None or last.aru != seq:
+            self._quiet = 0
+        else:
+            self._quiet += 1
+            if self._quiet > 2:
+                return 0, 0
+        fcc, backlog = token.fcc - self.sent, token.backlog - self.left
+        if fcc > fresh + self._repairs:
+            fcc = fresh + self._repairs
+        return fcc if fcc > fresh else fresh, backlog if backlog > 0 else 0
+
+    def _allowed(self, others: int) -> int:
         """§8: how many packets this visit may send, retransmissions included."""
-        others = max(0, token.fcc - self.sent)
         return max(0, min(self.config.visit_packets, self.config.window_packets - others))
 
-    def _share(self, token: Token, waiting: int) -> int:
+    def _share(self, backlog: int, waiting: int) -> int:
         """§8: this node's part of the window, by how much waits everywhere; never nothing."""
-        everywhere = token.backlog + waiting - self.left
+        everywhere = backlog + waiting
         if everywhere <= 0:
             return self.config.window_packets
         return max(1, self.config.window_packets * waiting // everywhere)

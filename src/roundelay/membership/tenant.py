@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from roundelay.core.contract import Conclusion, Engine, Item, RunEngine
-from roundelay.core.effects import CancelTimer, Effect, Record, Send, SetTimer, Suspect
+from roundelay.core.effects import CancelTimer, Effect, Record, Refuse, Send, SetTimer, Suspect
 from roundelay.core.ids import NodeId, View
 from roundelay.membership.phase import FROZEN, LIVE, SEALED
 
@@ -69,7 +69,7 @@ class Tenant:
             kind = type(effect)  # The most frequent first: every effect of every visit comes here.
             if kind is Record:
                 continue
-            assert live, f"{effect} in a view that is over"
+            assert live or kind is Refuse, f"{effect} in a view that is over"
             if kind is SetTimer:
                 self.timers.add(effect.timer)  # type: ignore[union-attr]
             elif kind is Send:

@@ -9,6 +9,10 @@ other. A `safe` packet waits until every member of the view has it, and what its
 after it waits behind it, at destinations and at all others alike: so that a view ends at the
 same place of each sender's packets everywhere.
 
+Destinations: all members receive and acknowledge a packet, and those it is for deliver it. Its
+sender, if it is not among them, has its receipt once they are known to have it; of a safe packet,
+once all are. A packet for nobody of the view is not sent at all.
+
 The end of a view: everything that members who move on together hold without gaps is delivered, one
 sender after the other. In the old view, except that a safe packet which nobody knows to have
 reached all of it goes to the transitional view, with what its sender sent after it; none does if
@@ -20,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from roundelay.core.contract import Conclusion, Item, Origin, Outlet
-from roundelay.core.effects import Deliver, Effect, Kind, Record
+from roundelay.core.effects import Deliver, Effect, Kind, Receipt, Record, Refuse
 from roundelay.core.ids import NodeId, Packet, Service, View
 from roundelay.links.link import Link, LinkConfig
 from roundelay.links.messages import Data, LinkCodec
@@ -53,6 +57,8 @@ class FifoEngine:
         """By sender: packets delivered, or passed over where they are not for this node."""
         self._waiting: list[deque[Packet]] = [deque() for _ in view.members]
         """By sender: packets here without gaps and not delivered."""
+        self._afar: deque[tuple[int, Packet]] = deque()
+        """Own packets that are not for this node and whose receipt is due, with their numbers."""
         return self._advance()
 
     def submit(self) -> list[Effect[Message]]:
@@ -60,9 +66,11 @@ class FifoEngine:
 
     def receive(self, origin: Origin, message: Message) -> list[Effect[Message]]:
         data = message if isinstance(message, Data) else None
-        if data is not None and not self._sent_by(data.sender, data.content):
-            return []  # No member sent it: forged, or of a view with the same id.
-        if self.link.receive(origin, message) and data is not None:
+        if data is not None and not self._genuine(data.sender, data.content):
+            return [Refuse("a packet that no member can have sent")]
+        if not self.link.receive(origin, message):
+            return [Refuse("what no other member, in this life, can have said")]
+        if data is not None:
             self._out.append(Record(Kind.RECEIVE, data.content.span, self.view.id))
         return self._advance()
 
@@ -70,19 +78,46 @@ class FifoEngine:
         self.link.expire(timer)
         return self._advance()
 
-    def _sent_by(self, sender: int, packet: Packet) -> bool:
-        return self.view.members[sender : sender + 1] == (packet.span.node,)
+    def _genuine(self, sender: int, packet: Packet) -> bool:
+        """Whether that member can have sent it: under its own name, and to somebody."""
+        return self.view.members[sender : sender + 1] == (packet.span.node,) and (
+            packet.destinations is None or self._for_somebody(packet.destinations)
+        )
+
+    def _for_somebody(self, destinations: tuple[NodeId, ...]) -> bool:
+        return not set(destinations).isdisjoint(self.view.members)
 
     def _advance(self) -> list[Effect[Message]]:
         """Deliver, claim, send: until nothing more can be done now."""
         if not self.link.frozen:
             self._flush()
             while self.link.room and (packet := self._outlet.pull()) is not None:
-                self._out.append(Record(Kind.ORIGINATE, packet, self.view.id))
-                self.link.send(packet)
+                self._send(packet)
                 self._flush()
         out, self._out = self._out, []
         return out
+
+    def _send(self, packet: Packet) -> None:
+        destinations = packet.destinations
+        self._out.append(Record(Kind.ORIGINATE, packet, self.view.id))
+        if destinations is not None and not self._for_somebody(destinations):
+            self._out += self._receipt(packet)
+            return
+        self.link.send(packet)
+        if destinations is not None and self.node not in destinations:
+            self._afar.append((self.link.ledger.received[self.link.me], packet))
+
+    def _receipt(self, packet: Packet) -> list[Receipt]:
+        """Of a packet that is not for this node; none if it completes no message."""
+        return [Receipt(packet.span, self.view.id)] if packet.span.count else []
+
+    def _arrived(self, number: int, packet: Packet) -> bool:
+        """Whether an own packet is known to be with everybody that waits for it."""
+        ledger, me = self.link.ledger, self.link.me
+        if packet.service is Service.SAFE or packet.destinations is None:
+            return ledger.stable[me] >= number
+        members = enumerate(self.view.members)
+        return all(ledger.known[m][me] >= number for m, n in members if n in packet.destinations)
 
     def _flush(self) -> None:
         """Run what the link asks for, then deliver and claim what may be."""
@@ -92,6 +127,8 @@ class FifoEngine:
         for sender, waiting in enumerate(self._waiting):
             if waiting:
                 self._out += self._ready(sender, self.link.ledger.stable[sender])
+        while self._afar and self._arrived(*self._afar[0]):
+            self._out += self._receipt(self._afar.popleft()[1])
         for _, _, packet in self.link.settle():
             self._out.append(Record(Kind.STABLE, packet.span, self.view.id, level=1))
 
@@ -123,8 +160,8 @@ class FifoEngine:
 
     def absorb(self, item: Item) -> list[Record]:
         arrival = self.link.unpack(item)
-        if not self._sent_by(arrival.sender, arrival.content):
-            raise WireError(Reason.MALFORMED, "a packet under the name of another sender")
+        if not self._genuine(arrival.sender, arrival.content):
+            raise WireError(Reason.IMPLAUSIBLE, "a packet that no member can have sent")
         self.link.absorb(arrival)
         return [Record(Kind.RECEIVE, arrival.content.span, self.view.id)]
 
@@ -141,7 +178,8 @@ class FifoEngine:
         regular = [deliver for s in senders for deliver in self._ready(s, stable[s])]
         received = self.link.ledger.received
         late = [deliver for s in senders for deliver in self._ready(s, received[s])]
-        return Conclusion(tuple(regular), tuple(late))
+        receipts = [receipt for _, packet in self._afar for receipt in self._receipt(packet)]
+        return Conclusion(tuple(regular), (*late, *receipts))
 
 
 engine = FifoEngine

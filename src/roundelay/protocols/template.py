@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from roundelay.core.contract import Conclusion, Item, Origin, Outlet
-from roundelay.core.effects import Deliver, Effect, Kind, Record, Send
+from roundelay.core.effects import Deliver, Effect, Kind, Receipt, Record, Refuse, Send
 from roundelay.core.ids import NodeId, Packet, View
 from roundelay.core.value import value
 from roundelay.wire.packet import read_packet, write_packet
@@ -92,6 +92,9 @@ class TemplateEngine:
             self.sent += 1
             self._out.append(Send(Data(self.sent, packet), self.view.id))
             self._take(self.sent, packet)
+            to = packet.destinations
+            if to is not None and self.node not in to and packet.span.count:
+                self._out.append(Receipt(packet.span, self.view.id))  # Nobody will ever say more.
         return self._drain()
 
     def receive(self, origin: Origin, message: Data) -> list[Effect[Data]]:
@@ -135,7 +138,8 @@ class TemplateEngine:
 
     def _on_data(self, m: Data) -> None:
         if m.packet.span.node not in self.view.members:
-            return  # No member sent it: forged, or of a view with the same id and other members.
+            self._out.append(Refuse("a packet that no member can have sent"))
+            return
         self._out.append(Record(Kind.RECEIVE, m.packet, self.view.id))
         self._take(m.number, m.packet)
 

@@ -26,6 +26,7 @@ from roundelay.core.effects import (
     Effect,
     Kind,
     Record,
+    Refuse,
     Send,
     SetTimer,
     Suspect,
@@ -164,6 +165,7 @@ class TotemEngine:
         self._went_on = False
         """A packet proved that the token was used after this node passed it on."""
         self._traced = self._outlet.traced
+        self._others = frozenset(view.members) - {self.node}
         self._successor = view.members[self.ring.successor]
         self._acquire = Record(Kind.TOKEN, view=view.id, tag="acquire")
         self._release_row = Record(Kind.TOKEN, view=view.id, tag="release")
@@ -223,18 +225,35 @@ class TotemEngine:
     def _take(self, seq: int, packet: Packet) -> None:
         """A packet arrived."""
         ring, sender = self.ring, packet.span.node
-        if sender not in self.view.members:
+        if sender not in self._others or packet.destinations is not None:
+            self._doubt(seq, packet)
             return
+        if seq > ring.high_seq:
+            if self.held is not None:  # While the token rests here nobody has a new number.
+                self._out.append(Refuse("a packet with a number that nobody can have given out"))
+                return
+            self.last_sender = sender
         if self._traced:
             self._out.append(Record(Kind.RECEIVE, packet, self.view.id))
-        if seq > ring.high_seq:
-            self.last_sender = sender
         if not ring.store(seq, packet) or self.frozen:
             return
         if not self._went_on and ring.last is not None and seq > ring.last.seq:
             self._went_on = True
             if self.held is None:  # It reached the successor: time for the rest.
                 self._out.append(self._arm_retransmit)
+
+    def _doubt(self, seq: int, packet: Packet) -> None:
+        """A packet of this node, or of nobody. Own ones were stored when they were sent."""
+        if self._held_own(seq, packet):
+            if self._traced:
+                self._out.append(Record(Kind.RECEIVE, packet, self.view.id))
+        else:
+            self._out.append(Refuse("a packet that no member can have sent"))
+
+    def _held_own(self, seq: int, packet: Packet) -> bool:
+        """Whether it is a copy of a packet that this node sent."""
+        own = packet.span.node == self.node and packet.destinations is None
+        return own and (0 < seq <= self.ring.discarded or self.ring.have.get(seq) == packet)
 
     def _catch_up(self) -> None:
         """Deliver what arrivals have made complete."""
@@ -250,7 +269,11 @@ class TotemEngine:
 
     def _on_token(self, token: Token) -> None:
         over = self.frozen or self.stopped
-        if over or self.held is not None or not self.ring.accepts(token):
+        if over or self.held is not None:
+            return
+        if not self.ring.accepts(token):
+            if token.token_seq > self.ring.token_seq:  # Else it was here already.
+                self._out.append(Refuse("a token that cannot be the ring's"))
             return
         self._out += (self._arm_loss, self._acquire)
         self._cancelled = False
@@ -381,9 +404,13 @@ class TotemEngine:
 
     def absorb(self, item: Item) -> list[Record]:
         packet = decode_packet(item.body, 0)
-        if len(item.key) != 1 or packet.span.node not in self.view.members:
-            raise WireError(Reason.MALFORMED, "not an item of this ring")
-        self.ring.store(item.key[0], packet)
+        if len(item.key) != 1 or not 0 < item.key[0] <= self.ring.limit:
+            raise WireError(Reason.IMPLAUSIBLE, "not an item of this ring")
+        (seq,) = item.key
+        member = packet.span.node in self._others and packet.destinations is None
+        if not member and not self._held_own(seq, packet):
+            raise WireError(Reason.IMPLAUSIBLE, "a packet that no member can have sent")
+        self.ring.store(seq, packet)
         return [Record(Kind.RECEIVE, packet, self.view.id)]
 
     def conclude(
@@ -401,7 +428,6 @@ class TotemEngine:
                 break
             self.delivered += 1
             regular.append(Deliver(packet, self.view.id, (self.delivered, 0)))
-        assert self.delivered >= high_delivered, "a member delivered what nobody has"
         late: list[Deliver] = []
         gap = False
         for seq in range(self.delivered + 1, self.ring.high_seq + 1):
@@ -421,7 +447,9 @@ class TotemEngine:
 def _summary(summary: bytes) -> tuple[int, int]:
     """aru and the last number delivered, as `freeze` wrote them."""
     r = Reader(summary)
-    return r.u64(), r.u64()
+    aru, delivered = r.u64(), r.u64()
+    r.done()
+    return aru, delivered
 
 
 engine = TotemEngine

@@ -17,6 +17,7 @@ from roundelay.core.effects import (
     Persist,
     Receipt,
     Record,
+    Refuse,
     Send,
     SetTimer,
     Suspect,
@@ -489,6 +490,10 @@ class Node:
                 self._install(effect.view)
             case Persist():
                 self._storage.save(effect.state)
+            case Refuse():
+                self.endpoint.refuse(Reason.IMPLAUSIBLE)
+                if tracing is not None:
+                    tracing.recorder.refuse(Reason.IMPLAUSIBLE, effect.why)
             case Suspect():
                 if tracing is not None:
                     tracing.recorder.suspect(effect.members, effect.reason)
@@ -537,8 +542,9 @@ class Node:
         self.receipts.settle(effect.span, Position(effect.view, effect.index), self.view)
 
     def _land(self, end: int) -> None:
-        """Own messages up to this number, exclusive, were delivered here."""
-        self._landed = end
+        """Own messages up to this number, exclusive, were delivered here. What is for others may
+        land later than what was sent after it."""
+        self._landed = end = max(end, self._landed)
         self.meter.landed(end, time.monotonic())
         if self._senders:
             self._wake_senders()

@@ -18,6 +18,7 @@ from roundelay.core.effects import (
     Persist,
     Receipt,
     Record,
+    Refuse,
     Send,
     SetTimer,
     Suspect,
@@ -354,6 +355,9 @@ class Host:
                 self._world.observe(self.name, "receipt", effect)
             case Persist():
                 self.storage = effect.state
+            case Refuse():
+                self.endpoint.refuse(Reason.IMPLAUSIBLE)
+                self.recorder.refuse(Reason.IMPLAUSIBLE, effect.why)
             case Suspect():
                 self.recorder.suspect(effect.members, effect.reason)
                 self._world.observe(self.name, "suspects", effect)

@@ -229,6 +229,9 @@ class World:
         """Put a frame on the wire."""
         sender = transmission.sender
         if transmission.to is not None:
+            if transmission.to not in self.hosts:  # A name that a forged frame brought up.
+                self.drop("down", transmission, transmission.to)
+                return
             receivers: tuple[NodeId, ...] = (transmission.to,)
         elif self.network.reflects:
             receivers = self.nodes

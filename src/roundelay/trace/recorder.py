@@ -115,6 +115,11 @@ class Recorder:
             number = None if peer is None else self._numbers.get(peer)
             self._frame(Kind.DROP, reason, None, pkt, number)
 
+    def refuse(self, reason: str, why: str) -> None:
+        """The frame that arrived last was refused by the core."""
+        if self.net:
+            self._frame(Kind.DROP, reason, None, *self._arrived, json.dumps({"why": why}))
+
     def deliver(self, effect: Deliver) -> None:
         self._message(_DELIVER, "app", effect.packet, effect.view, effect.key, None)
 
@@ -217,9 +222,15 @@ class Recorder:
         self._put(_TOKEN, "to", record.tag, self._about_token, rest)
 
     def _frame(
-        self, kind: Kind, tag: str, size: int | None, pkt: int | None, peer: int | None
+        self,
+        kind: Kind,
+        tag: str,
+        size: int | None,
+        pkt: int | None,
+        peer: int | None,
+        x: str | None = None,
     ) -> int:
-        rest = (None, size, 1, pkt, peer, self._cause, None)
+        rest = (None, size, 1, pkt, peer, self._cause, x)
         return self._put(kind, "net", tag, _NOTHING, rest)
 
     def _put(

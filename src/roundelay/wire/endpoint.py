@@ -51,7 +51,7 @@ class Endpoint(Generic[M]):
         try:
             frame = decode(data, self.codec, self._origins)
         except WireError as e:
-            return self._refuse(e.reason)
+            return self.refuse(e.reason)
         if frame.origin is not self._admitted:
             refusal = self.admit(frame)
             if refusal is not None:
@@ -66,14 +66,15 @@ class Endpoint(Generic[M]):
         origin = frame.origin
         boot = self._boot
         if origin.group != boot.group:
-            return self._refuse(Reason.GROUP)
+            return self.refuse(Reason.GROUP)
         own = origin.node == boot.node and origin.incarnation == boot.incarnation
         if own and not self._reflect:
-            return self._refuse(Reason.OWN)
+            return self.refuse(Reason.OWN)
         if frame.lamport > self.lamport:
             self.lamport = frame.lamport
         return None
 
-    def _refuse(self, reason: Reason) -> Reason:
+    def refuse(self, reason: Reason) -> Reason:
+        """Count a datagram that is dropped."""
         self.drops[reason] = self.drops.get(reason, 0) + 1
         return reason

@@ -43,6 +43,8 @@ class Reason(StrEnum):
     """Sent by this very node and looped back."""
     MALFORMED = "malformed"
     """A sound frame whose fields make no sense."""
+    IMPLAUSIBLE = "implausible"
+    """Well-formed, and its receiver knows that it cannot be true."""
 
 
 class WireError(Exception):

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.protocols.outlet import Queue
 
 from roundelay.core.contract import Item, Origin
-from roundelay.core.effects import Deliver, Kind, Record, Send
+from roundelay.core.effects import Deliver, Kind, Receipt, Record, Refuse, Send, Suspect
 from roundelay.core.ids import Packet, Service, Span, View, ViewId
 from roundelay.links.messages import Data, Heartbeat
 from roundelay.protocols.fifo import Config, FifoEngine
@@ -73,8 +73,10 @@ def test_what_all_have_is_claimed_once():
 
 def test_a_packet_under_another_name_changes_nothing():
     made, _ = engine("b")
-    assert hear(made, "a", Data(0, 1, 0, (1, 0, 0), packet("c"))) == []
-    assert hear(made, "a", Data(7, 1, 0, (1, 0, 0), packet("c"))) == []
+    for sender in (0, 7):
+        forged = Data(sender, 1, 0, (1, 0, 0), packet("c"))
+        assert [type(effect) for effect in hear(made, "a", forged)] == [Refuse]
+    assert made.link.ledger.held == [{}, {}, {}]
     item = Item((0, 1), made.codec.pack(packet("c")))
     with pytest.raises(WireError):
         made.absorb(item)
@@ -136,4 +138,69 @@ def test_where_nobody_is_left_behind_everything_is_delivered_in_the_old_view():
     a.submit()
     ends = together(a, b, c)
     assert [delivered(end.regular) for end in ends] == [["a:1"], ["a:0", "a:1"], ["a:1"]]
-    assert all(end.transitional == () for end in ends)
+    assert [delivered(end.transitional) for end in ends] == [[], [], []]
+    assert [receipts(end.transitional) for end in ends] == [["a:0"], [], []]
+
+
+# Destinations
+
+
+def receipts(effects) -> list[str]:
+    return [str(effect.span) for effect in effects if isinstance(effect, Receipt)]
+
+
+def to(*destinations: str, sender: str = "a", number: int = 0) -> Packet:
+    return Packet(Span(sender, 0, number), Service.AGREED, b"x", destinations)
+
+
+def test_a_packet_for_nobody_of_the_view_is_refused_and_not_sent():
+    made, queue = engine("b")
+    forged = Data(0, 1, 0, (1, 0, 0), to("ghost"))
+    assert [type(effect) for effect in hear(made, "a", forged)] == [Refuse]
+    with pytest.raises(WireError):
+        made.absorb(Item((0, 1), made.codec.pack(to("ghost"))))
+    queue.packets.append(to("ghost", sender="b"))
+    effects = made.submit()
+    assert receipts(effects) == ["b:0"]
+    assert not [effect for effect in effects if isinstance(effect, Send)]
+
+
+def test_a_destination_beside_a_stranger_is_enough():
+    made, _ = engine("b")
+    assert delivered(hear(made, "a", Data(0, 1, 0, (1, 0, 0), to("b", "ghost")))) == ["a:0"]
+
+
+def test_the_receipt_of_what_is_for_others_waits_for_those_alone():
+    made, queue = engine("b")
+    queue.packets += [to("a", sender="b"), to("b", "c", sender="b", number=1)]
+    assert receipts(made.submit()) == []
+    assert receipts(hear(made, "c", Heartbeat((0, 2, 0)))) == []
+    assert receipts(hear(made, "a", Heartbeat((0, 1, 0)))) == ["b:0"]
+    assert receipts(hear(made, "a", Heartbeat((0, 2, 0)))) == [], "its own delivery is the receipt"
+
+
+def test_no_receipt_for_a_piece_that_completes_no_message():
+    made, queue = engine("b")
+    queue.packets.append(Packet(Span("b", 0, 0, 0), Service.AGREED, b"x", ("a",)))
+    made.submit()
+    assert receipts(hear(made, "a", Heartbeat((0, 1, 0)))) == []
+
+
+def test_what_asks_in_vain_suspects_the_view():
+    made, _ = engine("b")
+    hear(made, "a", Heartbeat((3, 0, 0)))  # Forged: a has sent nothing, and says no more.
+    attempts = round(made.config.stall_s / made.config.missing_s)
+    suspicions = [
+        attempt
+        for attempt in range(1, attempts + 1)
+        for effect in made.expire("missing")
+        if isinstance(effect, Suspect)
+    ]
+    assert suspicions == [attempts]
+
+
+def test_more_than_a_sender_can_have_sent_is_refused():
+    made, _ = engine("b")
+    for numbers in ((4097, 0, 0), (0, 1, 0), (2**62, 0, 0), (0, 0)):
+        assert [type(effect) for effect in hear(made, "a", Heartbeat(numbers))] == [Refuse]
+    assert made.link.ledger.top == [0, 0, 0]

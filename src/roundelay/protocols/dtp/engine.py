@@ -18,7 +18,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from roundelay.core.contract import Conclusion, Item, Origin, Outlet
-from roundelay.core.effects import Deliver, Effect, Kind, Record, Send, Suspect
+from roundelay.core.effects import Deliver, Effect, Kind, Record, Refuse, Send, Suspect
 from roundelay.core.ids import NodeId, Service, View
 from roundelay.protocols.dtp import ending
 from roundelay.protocols.dtp.ledger import Ledger, LiteralLedger
@@ -36,10 +36,17 @@ from roundelay.protocols.dtp.patience import (
 )
 from roundelay.protocols.dtp.policy import Config, PinwheelConfig, Policy
 from roundelay.protocols.dtp.token import HOLD, TRST, LiteralToken, Token
+from roundelay.wire.primitives import Reason, WireError
 
 _SAFE = Service.SAFE
 _ORIGINATE, _RECEIVE = Kind.ORIGINATE, Kind.RECEIVE
 _ORDER, _STABLE = Kind.ORDER, Kind.STABLE
+
+_NO_PACKET = Refuse("a packet that no member can have sent")
+_NO_ACK = Refuse("an acknowledgment that no member can have sent")
+
+HOPS_AHEAD_MAX = 2**32
+"""Transfers of the token that a member can have missed: more than any group makes in a view."""
 
 Out: TypeAlias = list[Effect[Message]]
 
@@ -150,6 +157,8 @@ class DtpEngine:
 
     def receive(self, origin: Origin, message: Message) -> Out:
         peer = self._index[origin.node]
+        if peer == self.ledger.me:
+            return []  # What it says itself is no news; of an earlier life, it is over.
         if isinstance(message, Msg):
             self._on_msg(peer, message)
         elif isinstance(message, Ack):
@@ -185,11 +194,17 @@ class DtpEngine:
 
     def _on_msg(self, peer: int, m: Msg) -> None:
         ledger, sender = self.ledger, m.sender
-        if self._index.get(m.packet.span.node) != sender:
-            return  # No member sent it.
+        own = sender == ledger.me
+        if (
+            self._index.get(m.packet.span.node) != sender
+            or m.packet.destinations is not None
+            or (own and m.number >= ledger.expected[sender])
+        ):
+            self._out.append(_NO_PACKET)
+            return
         if self._traced:
             self._out.append(Record(_RECEIVE, m.packet, self._id))
-        if sender == ledger.me:
+        if own:
             return
         if self._listens:
             ledger.note(sender, m.held)
@@ -200,16 +215,11 @@ class DtpEngine:
                 self._send(ledger.copy(number), peer)
 
     def _on_ack(self, peer: int, m: Ack) -> None:
-        holder, next_, size = m.holder, m.next, self.size
-        if holder >= size:
-            return
-        for sender, _ in m.uids:
-            if sender >= size:
-                return
-        copy = next_ == NOBODY
-        if not copy and (next_ >= size or holder != peer) and not self.literal:
-            return  # Nobody hands on a token that another has.
+        holder, copy = m.holder, m.next == NOBODY
         ledger, token = self.ledger, self.token
+        if self._forged(peer, m):
+            self._out.append(_NO_ACK)
+            return
         if not ledger.learn(m):
             return
         if holder != ledger.me:
@@ -223,6 +233,23 @@ class DtpEngine:
                 self._out.append(DISARMING[ACK])
             if after is HOLD:
                 self._out.append(self._acquired)
+
+    def _forged(self, peer: int, m: Ack) -> bool:
+        """Whether no member can have sent an acknowledgment: it names nobody, hands on a token
+        that another has or that was handed on too often, or contradicts what is known here."""
+        size, next_ = self.size, m.next
+        if m.holder >= size:
+            return True
+        for sender, _ in m.uids:
+            if sender >= size:
+                return True
+        if next_ != NOBODY and next_ >= size:
+            return True
+        if self.literal:
+            return False
+        if next_ != NOBODY and (m.holder != peer or m.hop > self.token.hop + HOPS_AHEAD_MAX):
+            return True
+        return self.ledger.contradicts(m)
 
     def _on_req(self, peer: int, m: Req) -> None:
         if self._listens:
@@ -435,7 +462,8 @@ class DtpEngine:
         read = self._read(summaries)
         for summary in read.values():
             for member, number in enumerate(summary.held):
-                self.ledger.note(member, number)
+                if member != self.ledger.me:  # Nobody knows better what is held here.
+                    self.ledger.note(member, number)
         return ending.items(self.ledger, min(s.held[m] for m, s in read.items()))
 
     def absorb(self, item: Item) -> list[Record]:
@@ -454,10 +482,12 @@ class DtpEngine:
         return end.conclude(self.delivered, sender_first=self.sender_first)
 
     def _read(self, summaries: Mapping[NodeId, bytes]) -> dict[int, ending.Summary]:
-        return {
-            self._index[node]: ending.read_summary(summary, self.size)
-            for node, summary in summaries.items()
-        }
+        read: dict[int, ending.Summary] = {}
+        for node, summary in summaries.items():
+            if node not in self._index:
+                raise WireError(Reason.IMPLAUSIBLE, f"{node} was not in this view")
+            read[self._index[node]] = ending.read_summary(summary, self.size)
+        return read
 
     def _send(self, message: Message, to: int | None = None) -> None:
         peer = None if to is None else self.view.members[to]

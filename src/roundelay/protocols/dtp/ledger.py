@@ -96,6 +96,20 @@ class Ledger:
         self.expected[sender] = due
         return True
 
+    def contradicts(self, ack: Ack) -> bool:
+        """Whether an acknowledgment gives a number to a packet that has another, to one twice, or
+        to an own packet that was never sent. A packet waits here for its number from when it is
+        due; one that does not, and has come, has got one."""
+        number, ready, uids = ack.last - len(ack.uids), self.ready, ack.uids
+        for uid in uids:
+            number += 1
+            if uid in self.waiting or number <= ready or number in self.acks:
+                continue
+            sender, count = uid
+            if count < self.expected[sender] or sender == self.me or uid in self._early:
+                return True
+        return len(uids) > 1 and len(set(uids)) < len(uids)
+
     def learn(self, ack: Ack) -> bool:
         """Take in an acknowledgment. False if it is further ahead than may be."""
         last, ready = ack.last, self.ready
@@ -128,7 +142,7 @@ class Ledger:
             if uid not in msgs:
                 break
             number += 1
-            if uid[0] == me:
+            if uid[0] == me and uid[1] > self.own_ready:
                 self.own_ready = uid[1]
         return number
 
@@ -141,7 +155,7 @@ class Ledger:
             number += 1
             self.acks[number] = ack
             del self.waiting[uid]
-            if uid[0] == me:
+            if uid[0] == me and uid[1] > self.own_ready:
                 self.own_ready = uid[1]
         self.ready = self.top = number
         self.note(me, number)

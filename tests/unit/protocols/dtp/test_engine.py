@@ -180,6 +180,7 @@ def test_a_copy_for_somebody_who_asked_hands_on_nothing():
     holder.hear("b", msg(1, 1))
     assert holder.sent == [Ack(0, ((1, 1),), 1)]
     receiver = Member("b")
+    receiver.say()
     receiver.hear("a", Ack(0, ((1, 1),), 1))
     assert receiver.engine.token.grip is Grip.EMPT
     assert receiver.engine.ledger.held[0] == 1
