@@ -100,6 +100,16 @@ def accuser_uses_the_token_again() -> list[Patch]:
     return [(TotemEngine, "_use", use)]
 
 
+@bug("Whoever filled the window in the last rotation fills it again in the next.")
+def window_kept_for_ever() -> list[Patch]:
+    def share(self: Ring[Any], token: Token, waiting: int) -> int:
+        everywhere = token.backlog + waiting - self.left
+        window = self.config.window_packets
+        return max(1, window * waiting // everywhere) if everywhere > 0 else window
+
+    return [(Ring, "_share", share)]
+
+
 @bug("Packets are forgotten as soon as they are delivered here.")
 def discarded_too_early() -> list[Patch]:
     def settle(self: TotemEngine) -> None:

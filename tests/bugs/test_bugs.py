@@ -21,6 +21,7 @@ STORIES = {
     "one_rotation_safe": "totem/g04_two_rotations",
     "anybody_raises_aru": "totem/g10_gap",
     "token_seq_ignored": "totem/primary_regained",
+    "window_kept_for_ever": "totem/window_smaller_than_ring",
     "literal_fail_to_receive": "totem/g13_fail_to_receive",
     "discarded_too_early": "totem/g01_start_alone",
     "agreed_overtakes_safe": "totem/g11_behind_a_safe_one",
