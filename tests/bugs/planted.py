@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from roundelay.core.contract import Conclusion, Origin
-from roundelay.core.effects import Deliver, Effect, SetTimer
+from roundelay.core.contract import Conclusion, Item, Origin
+from roundelay.core.effects import Deliver, Effect, Persist, SetTimer
 from roundelay.core.ids import Service, ViewId
 from roundelay.group import assembler, packer
 from roundelay.membership import machine, recovery, storage
 from roundelay.membership.config import CONSENSUS
 from roundelay.membership.expulsions import Expulsions
 from roundelay.membership.machine import Membership
-from roundelay.membership.messages import MESSAGES, Commit, Entry, Join
+from roundelay.membership.messages import MESSAGES, Commit, Entry, Join, RingItem
 from roundelay.membership.phase import Phase
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import NOBODY, Ring, Token
@@ -203,6 +203,31 @@ def no_obligations() -> list[Patch]:
     return [(Recovery, "__init__", forgetful)]
 
 
+@bug(
+    "After an attempt that failed, only its members are owed anything, not those of one before it."
+)
+def older_obligations_forgotten() -> list[Patch]:
+    def visit(self: Membership, token: Token) -> None:
+        recovery, complete = self.recovery, self.recovery is not None and self.recovery.complete
+        original(self, token)
+        if recovery is not None and recovery.complete and not complete and self.obligation:
+            self.obligation = recovery.transitional
+
+    original = Membership._visit
+    return [(Membership, "_visit", visit)]
+
+
+@bug("An item of another ring that has the same number counts as ours: ours is never sent.")
+def items_of_two_rings_mixed_up() -> list[Patch]:
+    def receive(self: Recovery, m: RingItem) -> Item | None:
+        item = original(self, m)
+        self._queue.pop(m.item.key, None)
+        return item
+
+    original = Recovery.receive
+    return [(Recovery, "receive", receive)]
+
+
 @bug("Companions are those who were members, not those who come from the same view.")
 def transitional_by_name() -> list[Patch]:
     def enter(self: Membership, m: Commit) -> None:
@@ -295,6 +320,19 @@ def number_not_stored() -> list[Patch]:
 
     original = Membership._persist
     return [(Membership, "_persist", persist)]
+
+
+@bug("The ring number is written to storage after the Commit token has left.")
+def number_stored_too_late() -> list[Patch]:
+    def accept(self: Membership, m: Commit) -> None:
+        start = len(self._out)
+        original(self, m)
+        if len(m.entries) > 1:
+            effects = self._out[start:]
+            self._out[start:] = sorted(effects, key=lambda effect: isinstance(effect, Persist))
+
+    original = Membership._accept_commit
+    return [(Membership, "_accept_commit", accept)]
 
 
 @bug("A node that starts takes the number it finds, instead of a new one.")
