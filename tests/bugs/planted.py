@@ -14,6 +14,7 @@ from roundelay.core.effects import Deliver, Effect, Persist, SetTimer
 from roundelay.core.ids import Service, ViewId
 from roundelay.group import assembler, packer
 from roundelay.membership import machine, recovery, storage
+from roundelay.membership.apart import Apart
 from roundelay.membership.config import CONSENSUS
 from roundelay.membership.expulsions import Expulsions
 from roundelay.membership.machine import Membership
@@ -415,6 +416,14 @@ def pauses_for_everybody() -> list[Patch]:
 
     original = Expulsions.settle
     return [(Expulsions, "settle", settle)]
+
+
+@bug("Whoever cannot be in one view with a member, for want of a link, is tried again at once.")
+def bad_link_tried_at_once() -> list[Patch]:
+    def count(self: Apart, node: str, other: str) -> list[Any]:
+        return []
+
+    return [(Apart, "_count", count)]
 
 
 @bug("A ring that has spoken in one period says nothing in the next.")
