@@ -381,6 +381,18 @@ def literal_outsider_join() -> list[Patch]:
     return [(Membership, "_left_over", left_over)]
 
 
+@bug("A ring that is installed is left if the successor is not heard to have installed it too.")
+def installed_and_left() -> list[Patch]:
+    def on_loss(self: Membership) -> None:
+        if self.phase is Phase.OPERATIONAL:
+            self._gather()
+        else:
+            original(self)
+
+    original = Membership._on_loss
+    return [(Membership, "_on_loss", on_loss)]
+
+
 @bug("Rings that have nothing to say do not say so: they never find each other.")
 def no_merge_detection() -> list[Patch]:
     def silent(self: Membership) -> None:

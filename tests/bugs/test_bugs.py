@@ -48,6 +48,7 @@ STORIES = {
     "pieces_joined_across_views": "totem/joining_during_a_large_message",
     "queue_lost_with_the_view": "totem/joining_during_a_large_message",
     "pauses_for_everybody": "totem/flapping_partition",
+    "installed_and_left": "totem/installed_and_not_answered",
     "bad_link_tried_at_once": "totem/bad_link",
     "accuser_uses_the_token_again": "totem/accuser_stops_the_token",
     "engine_started_too_early": "totem/large_message_at_a_view_change",

@@ -30,9 +30,9 @@ class Pause:
     """A node to be left alone from now on."""
 
     node: NodeId
-    other: NodeId
-    """Of our view: the two do not hear each other."""
     time_s: float
+    reason: str
+    """In words."""
 
 
 class Apart:
@@ -122,7 +122,11 @@ class Apart:
         if not running or other != self._me:
             self.pauses[node] = other
         pause_s = min(self._pause_s * 2.0 ** min(times - 2, 64), self._pause_max_s)
-        return [Pause(node, self.pauses[node], pause_s)]
+        first, second = sorted((node, self.pauses[node]))
+        reason = f"{first} and {second} do not hear each other"
+        if self.pauses[node] == self._me:
+            reason = "it does not answer, or goes on without us"
+        return [Pause(node, pause_s, reason)]
 
     def resume(self, node: NodeId) -> None:
         """A pause is over."""

@@ -383,6 +383,11 @@ class Membership:
 
     def _on_loss(self) -> None:
         """The ring being formed got stuck."""
+        if self.phase is Phase.OPERATIONAL:
+            # We have installed it. That nothing is heard of our successor is no reason to leave:
+            # if it has not installed, it tells us in a Join, or the engine notices.
+            self._retire()
+            return
         self._emit(Suspect((), "the ring being formed got stuck"))
         if self._commit is not None:
             self._count_failure(tuple(entry.node for entry in self._commit.entries))
@@ -627,11 +632,7 @@ class Membership:
     def _leave_alone(self) -> None:
         """Of whom this view is without for want of a link: there is no use in trying at once."""
         for pause in self._apart.settle(self.view.members, self.proposal.fails):
-            pair = " and ".join(sorted((pause.node, pause.other)))
-            reason = f"{pair} do not hear each other"
-            if pause.other == self.node:
-                reason = "it does not answer, or goes on without us"
-            self._emit(Suspect((pause.node,), reason))
+            self._emit(Suspect((pause.node,), pause.reason))
             self._emit(SetTimer(APART + pause.node, pause.time_s))
 
     def _on_merge_timer(self) -> None:

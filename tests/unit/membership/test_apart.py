@@ -3,7 +3,7 @@
 import pytest
 
 from roundelay.core.contract import Origin
-from roundelay.membership.apart import RECENT_JOINS, Apart
+from roundelay.membership.apart import RECENT_JOINS, Apart, Pause
 
 
 def c() -> Apart:
@@ -11,13 +11,12 @@ def c() -> Apart:
     return Apart("c", pause_s=0.2, pause_max_s=2.0, most=8)
 
 
-def attempt(apart: Apart, by: str = "b", given_up: str = "a") -> list[tuple[str, str, float]]:
-    """Both are heard, `by` gives the other up, and c goes on with `by`."""
+def attempt(apart: Apart) -> list[Pause]:
+    """Both are heard, b gives a up, and c goes on with b."""
     apart.hear("a")
     apart.hear("b")
-    apart.note(by, {given_up})
-    others = {"a", "b", "c"} - {given_up}
-    return [(p.node, p.other, p.time_s) for p in apart.settle(others, {given_up})]
+    apart.note("b", {"a"})
+    return apart.settle(("b", "c"), {"a"})
 
 
 def test_the_first_time_is_free_and_then_pauses_double_up_to_a_limit():
@@ -26,8 +25,9 @@ def test_the_first_time_is_free_and_then_pauses_double_up_to_a_limit():
     for _ in range(7):
         pauses += attempt(apart)
         apart.resume("a")
-    assert [time_s for _, _, time_s in pauses] == [0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
-    assert {(node, other) for node, other, _ in pauses} == {("a", "b")}
+    assert [pause.time_s for pause in pauses] == [0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
+    assert {pause.node for pause in pauses} == {"a"}
+    assert {pause.reason for pause in pauses} == {"a and b do not hear each other"}
 
 
 def test_a_node_that_nobody_heard_lately_is_not_apart():
@@ -72,9 +72,9 @@ def test_a_pause_doubles_once_before_it_is_over():
     """Others may bring the node in again while we leave it alone."""
     apart = c()
     attempt(apart)
-    assert [attempt(apart)[0][2] for _ in range(4)] == [0.2, 0.4, 0.4, 0.4]
+    assert [attempt(apart)[0].time_s for _ in range(4)] == [0.2, 0.4, 0.4, 0.4]
     apart.resume("a")
-    assert [attempt(apart)[0][2] for _ in range(3)] == [0.8, 1.6, 1.6]
+    assert [attempt(apart)[0].time_s for _ in range(3)] == [0.8, 1.6, 1.6]
 
 
 def test_nothing_speaks_against_a_node_when_the_other_is_gone():
@@ -92,7 +92,7 @@ def test_a_clean_record(way):
     apart = c()
     apart.meet(Origin("g", "a", 5, None))
     attempt(apart)
-    assert attempt(apart) == [("a", "b", 0.2)]
+    assert [pause.time_s for pause in attempt(apart)] == [0.2]
     if way == "restarted":
         apart.meet(Origin("g", "a", 3, None))  # Another life, whatever its number.
         assert not apart.pauses
