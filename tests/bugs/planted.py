@@ -10,15 +10,16 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from roundelay.core.contract import Conclusion, Origin
+from roundelay.core.contract import Conclusion, Item, Origin
 from roundelay.core.effects import Deliver, Effect, Persist, SetTimer
 from roundelay.core.ids import Service, ViewId
 from roundelay.group import assembler, packer
 from roundelay.membership import machine, primary, recovery, storage
+from roundelay.membership.apart import Apart
 from roundelay.membership.config import CONSENSUS
 from roundelay.membership.expulsions import Expulsions
 from roundelay.membership.machine import Membership
-from roundelay.membership.messages import MESSAGES, STEP, Commit, Entry, Join, Primary
+from roundelay.membership.messages import MESSAGES, STEP, Commit, Entry, Join, Primary, RingItem
 from roundelay.membership.phase import Phase
 from roundelay.membership.primary import Standing
 from roundelay.membership.recovery import Recovery
@@ -100,6 +101,16 @@ def accuser_uses_the_token_again() -> list[Patch]:
 
     original = TotemEngine._use
     return [(TotemEngine, "_use", use)]
+
+
+@bug("Whoever filled the window in the last rotation fills it again in the next.")
+def window_kept_for_ever() -> list[Patch]:
+    def share(self: Ring[Any], token: Token, waiting: int) -> int:
+        everywhere = token.backlog + waiting - self.left
+        window = self.config.window_packets
+        return max(1, window * waiting // everywhere) if everywhere > 0 else window
+
+    return [(Ring, "_share", share)]
 
 
 @bug("Packets are forgotten as soon as they are delivered here.")
@@ -193,6 +204,31 @@ def no_obligations() -> list[Patch]:
         self.obligations = self.transitional
 
     return [(Recovery, "__init__", forgetful)]
+
+
+@bug(
+    "After an attempt that failed, only its members are owed anything, not those of one before it."
+)
+def older_obligations_forgotten() -> list[Patch]:
+    def visit(self: Membership, token: Token) -> None:
+        recovery, complete = self.recovery, self.recovery is not None and self.recovery.complete
+        original(self, token)
+        if recovery is not None and recovery.complete and not complete and self.obligation:
+            self.obligation = recovery.transitional
+
+    original = Membership._visit
+    return [(Membership, "_visit", visit)]
+
+
+@bug("An item of another ring that has the same number counts as ours: ours is never sent.")
+def items_of_two_rings_mixed_up() -> list[Patch]:
+    def receive(self: Recovery, m: RingItem) -> Item | None:
+        item = original(self, m)
+        self._queue.pop(m.item.key, None)
+        return item
+
+    original = Recovery.receive
+    return [(Recovery, "receive", receive)]
 
 
 def believe(self: Membership, m: Commit) -> bool:
@@ -294,6 +330,19 @@ def number_not_stored() -> list[Patch]:
         self._emit(Persist(storage.pack(seq, self.standing)))
 
     return [(Membership, "_persist", persist)]
+
+
+@bug("The ring number is written to storage after the Commit token has left.")
+def number_stored_too_late() -> list[Patch]:
+    def accept(self: Membership, m: Commit) -> None:
+        start = len(self._out)
+        original(self, m)
+        if len(m.entries) > 1:
+            effects = self._out[start:]
+            self._out[start:] = sorted(effects, key=lambda effect: isinstance(effect, Persist))
+
+    original = Membership._accept_commit
+    return [(Membership, "_accept_commit", accept)]
 
 
 @bug("A node that starts takes the number it finds, instead of a new one.")
@@ -421,6 +470,18 @@ def literal_outsider_join() -> list[Patch]:
     return [(Membership, "_left_over", left_over)]
 
 
+@bug("A ring that is installed is left if the successor is not heard to have installed it too.")
+def installed_and_left() -> list[Patch]:
+    def on_loss(self: Membership) -> None:
+        if self.phase is Phase.OPERATIONAL:
+            self._gather()
+        else:
+            original(self)
+
+    original = Membership._on_loss
+    return [(Membership, "_on_loss", on_loss)]
+
+
 @bug("Rings that have nothing to say do not say so: they never find each other.")
 def no_merge_detection() -> list[Patch]:
     def silent(self: Membership) -> None:
@@ -456,6 +517,14 @@ def pauses_for_everybody() -> list[Patch]:
 
     original = Expulsions.settle
     return [(Expulsions, "settle", settle)]
+
+
+@bug("Whoever cannot be in one view with a member, for want of a link, is tried again at once.")
+def bad_link_tried_at_once() -> list[Patch]:
+    def count(self: Apart, node: str, other: str) -> list[Any]:
+        return []
+
+    return [(Apart, "_count", count)]
 
 
 @bug("A ring that has spoken in one period says nothing in the next.")

@@ -189,6 +189,9 @@ def test_a_packet_is_stored_once():
         (Token(1, backlog=94), 0, 4, 10, (), (0, 8)),
         # A share that rounds down to nothing is one nevertheless.
         (Token(1, backlog=999), 0, 0, 1, (), (0, 1)),
+        # So it is after a visit that sent, unless the window is full: then others have their turn.
+        (Token(1, fcc=79, backlog=999), 1, 0, 1, (), (0, 1)),
+        (Token(1, fcc=80, backlog=999), 1, 0, 1, (), (0, 0)),
         # Nothing waits anywhere: no division, and nothing to send.
         (Token(1), 0, 0, 0, (), (0, 0)),
         # Retransmissions come out of the allowance first.
@@ -199,7 +202,7 @@ def test_a_packet_is_stored_once():
 def test_flow_control(token, sent, left, waiting, requests, expected):
     """§8: the window less what others sent since the last visit, at most a visit's maximum, and
     of new packets a share by what waits. Deviations: a node's own last visit does not count, and
-    a share is at least one."""
+    a share that rounds to nothing is one, in turns if the window is full."""
     ring = a_ring(0, 1, 2, 3, window_packets=80, visit_packets=20)
     ring.sent, ring.left = sent, left
     token = Token(1, 3, 3, NOBODY, requests, token.fcc, token.backlog)
@@ -230,6 +233,30 @@ def test_the_counters_of_the_token_are_sums_over_the_ring():
         assert token.backlog == sum(ring.left for ring in rings)
     assert waiting == [0, 0, 0]
     assert token.seq == 45
+
+
+@pytest.mark.parametrize(
+    ("window", "waiting"), [(4, [99] * 6), (1, [99] * 3), (8, [999, 3, 99, 2])]
+)
+def test_everybody_sends_however_small_the_window_is(window, waiting):
+    """The paper leaves open what a node does whose share rounds to nothing."""
+    rings = [
+        Ring[str](me, len(waiting), RingConfig(window_packets=window)) for me in range(len(waiting))
+    ]
+    token, sent = Token(0), [0] * len(rings)
+    for _ in range(4 * len(rings)):
+        for me, ring in enumerate(rings):
+            done = ring.visit(token, waiting[me], supply(waiting[me]))
+            for other in rings:
+                for seq, packet in done.fresh:
+                    other.store(seq, packet)
+            token = done.token
+            ring.forward(token)
+            assert token.fcc <= window
+            waiting[me] -= len(done.fresh)
+            sent[me] += len(done.fresh)
+    assert all(packets >= 2 for packets in sent)
+    assert sum(sent) >= 4 * len(rings) * window // 2
 
 
 def test_nothing_new_is_sent_past_the_buffer():

@@ -13,6 +13,8 @@ SETTLE = "settle"
 CAUGHT_UP = "caught_up"
 PAUSE = "pause "
 """Timer, followed by a node's name: until then we do not merge with that node."""
+APART = "apart "
+"""The same, of a node that another member does not hear."""
 
 TIMERS = frozenset({JOIN, CONSENSUS, LOSS, RETRANSMIT, MERGE, FORGIVE, SETTLE, CAUGHT_UP})
 """Names that no engine may use."""
@@ -42,6 +44,9 @@ class MembershipConfig:
     pause_s: float = 0.200
     """How long a node expelled twice is left alone; doubles with every further time."""
     pause_max_s: float = 3.0
+    apart_max_s: float = 40.0
+    """The same pause at its longest, of a node that another member does not hear. Every try costs
+    the group a view, and a link that was mended is used only at the next."""
     forgive_s: float = 5.0
     """A view that lasts this long clears its members of having been expelled."""
     caught_up_s: float = 1.0

@@ -29,7 +29,8 @@ have. Until a node knows that its successor has, it goes on retransmitting.
 Deviations from the paper: nobody puts itself into its own fail set; an outsider's fail set is not
 merged; a membership that fails repeatedly loses its largest member; the engine of the old view
 goes on, timers and all, until a Commit token is accepted; a node that was expelled more than once
-because it did not hear us is left alone for a while, which grows.
+because it did not hear us is left alone for a while, which grows, and so is one that another
+member does not hear.
 """
 
 import contextlib
@@ -50,7 +51,9 @@ from roundelay.core.effects import (
     Suspect,
 )
 from roundelay.core.ids import NodeId, View, ViewId
+from roundelay.membership.apart import Apart
 from roundelay.membership.config import (
+    APART,
     CAUGHT_UP,
     CONSENSUS,
     FORGIVE,
@@ -134,6 +137,9 @@ class Membership:
         self._repeats: tuple[tuple[NodeId, ...], int] = ((), 0)
         self._expulsions = Expulsions(self.config.pause_s, self.config.pause_max_s)
         self._quarrels = Quarrels(self.config.members_max)
+        self._apart = Apart(
+            self.node, self.config.pause_s, self.config.apart_max_s, 4 * self.config.members_max
+        )
         self._early: list[tuple[Origin, Any]] = []
         self._out: list[Effect[Any]] = []
 
@@ -185,6 +191,7 @@ class Membership:
         if self.tenant.owns(timer):
             return self._pass_on(self.tenant.engine.expire(timer))
         if timer == JOIN:
+            self._apart.tick()
             self._emit(Send(self._join(), self.view.id))
             self._emit(SetTimer(JOIN, self.config.join_s))
         elif timer == CONSENSUS:
@@ -200,10 +207,13 @@ class Membership:
             self._show_up()
         elif timer == FORGIVE:
             self._expulsions.forgive(self.view.members)
+            self._apart.forgive(self.view.members)
         elif timer == CAUGHT_UP:
             self._accuse(Suspect((), f"{self.node} has caught up, and may vote from now on"))
         elif timer.startswith(PAUSE):
             self._expulsions.resume(timer.removeprefix(PAUSE))
+        elif timer.startswith(APART):
+            self._apart.resume(timer.removeprefix(APART))
         return self._drain()
 
     def leave(self) -> list[Effect[Any]]:
@@ -259,6 +269,7 @@ class Membership:
     def _on_foreign(self, origin: Origin) -> None:
         """§6.1: somebody is there who is not with us."""
         self._expulsions.meet(origin)
+        self._apart.meet(origin)
         node, view = origin.node, origin.view
         late = node in self.view.members and view is not None and view.seq < self.view.id.seq
         if late or origin.view == self.ring or node == self.node:
@@ -269,8 +280,10 @@ class Membership:
         else:
             unknown = node not in self.proposal.procs
             heeded = self.phase is Phase.GATHER and unknown and not self.commit_wait
+        heeded = heeded and node not in self._apart.pauses
         if heeded and len(self.proposal.procs) < self.config.members_max:
             self.proposal.procs.add(node)
+            self._apart.call(node)
             self._gather()
 
     # Gather
@@ -308,14 +321,19 @@ class Membership:
         if len(known.union(m.procs, m.fails, (node,))) > self.config.members_max:
             return  # More than a ring can hold, or a forged list of names.
         self._expulsions.meet(origin)
+        self._apart.meet(origin)
         self.max_seq = max(self.max_seq, m.ring_seq)
         proposal = self.proposal
         operational = self.phase is Phase.OPERATIONAL
+        if self._apart.shuns(node) and (operational or node not in known):
+            return
         if operational:
             if self._left_over(origin, m):
                 return
-        elif self.commit_wait and node not in proposal.members:
-            return
+        else:
+            self._apart.hear(node)
+            if self.commit_wait and node not in proposal.members:
+                return
         if proposal.equals(m):
             if operational:
                 self._gather()
@@ -325,7 +343,10 @@ class Membership:
                 self._gather()  # Our own Join tells it what it does not know.
         elif node not in proposal.fails:
             self._note_deaf(node, m, operational=operational)
+            failed = set(proposal.fails)
             changed = proposal.merge(node, m, companion=node in self.view.members)
+            if not (m.fails == (self.node,) and self._superfluous):
+                self._apart.note(node, proposal.fails - failed)
             if changed or operational:
                 self._gather()
             if proposal.equals(m):
@@ -378,11 +399,18 @@ class Membership:
         if self.proposal.members == (self.node,):
             self._check_consensus(alone=True)
             return
+        failed = set(self.proposal.fails)
         self.proposal.give_up_silent()
+        self._apart.note(self.node, self.proposal.fails - failed)
         self._gather()
 
     def _on_loss(self) -> None:
         """The ring being formed got stuck."""
+        if self.phase is Phase.OPERATIONAL:
+            # We have installed it. That nothing is heard of our successor is no reason to leave:
+            # if it has not installed, it tells us in a Join, or the engine notices.
+            self._retire()
+            return
         self._emit(Suspect((), "the ring being formed got stuck"))
         if self._commit is not None:
             self._count_failure(tuple(entry.node for entry in self._commit.entries))
@@ -398,6 +426,12 @@ class Membership:
         if count >= self.config.repeat_limit and members[-1] != self.node:
             self.proposal.give_up(members[-1:])
             self._repeats = ((), 0)
+
+    @property
+    def _superfluous(self) -> bool:
+        """Whether it is our turn to be given up for such failures, and not for want of a link."""
+        members, count = self._repeats
+        return members[-1:] == (self.node,) and count + 1 >= self.config.repeat_limit
 
     def _on_leave(self, origin: Origin) -> None:
         """A companion stops: what its silence would tell later. A ring that is being formed
@@ -650,6 +684,7 @@ class Membership:
             voters=voters,
         )
         self._lives = recovery.lives
+        self._leave_alone()
         if self.standing.install(recovery.id, ruling):
             self._persist()
             if self.node not in voters:
@@ -668,9 +703,15 @@ class Membership:
         if len(recovery.members) == 1:
             self._retire()
         self._emit(SetTimer(MERGE, self.config.merge_detect_s / 2))
-        if self._expulsions.any:
+        if self._expulsions.any or self._apart.any:
             self._emit(SetTimer(FORGIVE, self.config.forgive_s))
         self.waiting = True
+
+    def _leave_alone(self) -> None:
+        """Of whom this view is without for want of a link: there is no use in trying at once."""
+        for pause in self._apart.settle(self.view.members, self.proposal.fails):
+            self._emit(Suspect((pause.node,), pause.reason))
+            self._emit(SetTimer(APART + pause.node, pause.time_s))
 
     def _on_merge_timer(self) -> None:
         """§6.1 leaves idle rings unheard: the representative of one says that it is there."""

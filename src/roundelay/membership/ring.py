@@ -12,8 +12,9 @@ of its own, and the totem engine is a ring with delivery rules on top.
     my_trc, my_pbl     ring.sent, ring.left      this node's part in those two
     aru_id             token.aru_id              who lowered aru; NOBODY if it equals seq
 
-Deviations: flow control does not count this node's own last visit against it, shares are at least
-one, and nobody accuses itself of failing to receive.
+Deviations: flow control does not count this node's own last visit against it; a share that rounds
+to nothing is one packet, and nothing after a visit that sent while the window is full, so that such
+nodes take turns; and nobody accuses itself of failing to receive.
 
 A token may be forged. `accepts` refuses what this member knows to be false. Of the rest, numbers
 that the ring hands on from visit to visit put themselves right when it has nothing to do: see
@@ -191,7 +192,7 @@ class Ring(Generic[P]):
             again = [(wanted, self.have[wanted]) for wanted in requests if wanted in self.have]
             del again[allowed:]
             limit = min(
-                self._share(backlog, waiting),
+                self._share(others, backlog, waiting),
                 allowed - len(again),
                 self.config.buffer_packets - (seq - self.discarded),
             )
@@ -263,12 +264,16 @@ class Ring(Generic[P]):
         """§8: how many packets this visit may send, retransmissions included."""
         return max(0, min(self.config.visit_packets, self.config.window_packets - others))
 
-    def _share(self, backlog: int, waiting: int) -> int:
-        """§8: this node's part of the window, by how much waits everywhere; never nothing."""
-        everywhere = backlog + waiting
+    def _share(self, others: int, backlog: int, waiting: int) -> int:
+        """§8: this node's part of the window, by how much waits everywhere."""
+        everywhere, window = backlog + waiting, self.config.window_packets
         if everywhere <= 0:
-            return self.config.window_packets
-        return max(1, self.config.window_packets * waiting // everywhere)
+            return window
+        if (share := window * waiting // everywhere) or not waiting:
+            return share
+        # Rounded up to one, the shares of many can be more than the window: who has just had its
+        # turn makes room. Otherwise those who came first would fill the window for ever.
+        return 0 if self.sent and others + self.sent >= window else 1
 
     def _lower(self, token: Token, seq: int) -> tuple[int, int]:
         """§5.1: lower aru to what is here, or raise it if it was this node that held it down."""
