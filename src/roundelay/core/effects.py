@@ -82,6 +82,10 @@ class Install:
     """The application leaves its view and enters this one."""
 
     view: View
+    able: bool = False
+    """Whether this node may vote on primary views."""
+    why: str = ""
+    """For people: why the view is not primary."""
 
 
 @value

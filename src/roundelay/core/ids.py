@@ -46,6 +46,8 @@ class View:
     transitional: bool = False
     primary: bool = False
     previous: ViewId | None = None
+    voters: tuple[NodeId, ...] = ()
+    """Of a primary view: whose majorities decide."""
 
     def __str__(self) -> str:
         kind = "T" if self.transitional else "R"

@@ -13,7 +13,7 @@ from roundelay.core.contract import Boot
 STEP = 4
 """Ring numbers are multiples of this; the numbers between them name transitional views."""
 
-_FORM = struct.Struct(">4sQI")
+_FORM = struct.Struct(">4sQQ")
 _MAGIC = b"RDS1"
 
 

@@ -31,6 +31,9 @@ class Manifest:
     seed: int | None = None
     revision: str = ""
     """Version of Roundelay that wrote it."""
+    machine: str = ""
+    """Of a real node's trace: the machine it ran on, since when that was started. Only times of one
+    machine can be compared."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Everything else that decides the run: the scenario, the network, engine options."""
     envelope: Mapping[str, Any] = field(default_factory=dict)

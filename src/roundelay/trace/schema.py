@@ -53,7 +53,7 @@ class Row(NamedTuple):
     proc: int
     """The node, as a number."""
     inc: int
-    """Incarnation: 0 at the first start of the node."""
+    """Incarnation: which life of the node. Two lives never share one; their order says nothing."""
     lseq: int
     """0, 1, 2 ... per (proc, inc): a hole means lost trace, not a bug."""
     gseq: int | None = None
@@ -102,7 +102,7 @@ class Row(NamedTuple):
 COLUMNS: Mapping[str, str] = {
     "kind": "word",
     "proc": "int16",
-    "inc": "int32",
+    "inc": "int64",
     "lseq": "int64",
     "gseq": "int64",
     "t_ns": "int64",
@@ -111,7 +111,7 @@ COLUMNS: Mapping[str, str] = {
     "layer": "word",
     "tag": "word",
     "m_src": "int16",
-    "m_inc": "int32",
+    "m_inc": "int64",
     "m_seq": "int64",
     "svc": "int8",
     "dst": "list<int16>",
@@ -137,7 +137,8 @@ COLUMNS: Mapping[str, str] = {
 """The type of each column on disk, in column order; files have a column `run`, a word, besides.
 
 A `word` is a string of few values (a dictionary in Arrow), a `view` is (seq: int64, rep: int16,
-kind: int8). Incarnations have 32 bits: a node that lost its storage takes one from the clock.
+kind: int8). Incarnations have 63 bits: 0, 1, 2 ... in the simulator, of a real node the clock at
+its start in milliseconds and 21 random bits.
 """
 
 NULLABLE = frozenset(name for name in COLUMNS if Row._field_defaults.get(name, "required") is None)
@@ -145,8 +146,9 @@ NULLABLE = frozenset(name for name in COLUMNS if Row._field_defaults.get(name, "
 
 
 def packet_key(node: int, inc: int, number: int) -> int:
-    """The `pkt` of a node's `number`-th transmission: unique in a run, and it fits 64 bits."""
-    return (node & 0x7FFF) << 48 | (inc & 0xFFF) << 36 | (number & 0xF_FFFF_FFFF)
+    """The `pkt` of a node's `number`-th transmission: unique in a run, and it fits 64 bits. Of the
+    incarnation of a real node the random bits are kept."""
+    return (node & 0x7FF) << 52 | (inc & 0xF_FFFF) << 32 | (number & 0xFFFF_FFFF)
 
 
 def expand(rows: Iterable[Row]) -> Iterator[Row]:

@@ -43,6 +43,8 @@ class Reason(StrEnum):
     """Sent by this very node and looped back."""
     MALFORMED = "malformed"
     """A sound frame whose fields make no sense."""
+    PROBE = "probe"
+    """Not for the core: with these, nodes that lost sight of each other look for each other."""
 
 
 class WireError(Exception):

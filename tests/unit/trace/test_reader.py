@@ -291,7 +291,7 @@ def test_a_column_of_another_type(tmp_path: Path, column: str, values: pa.Array)
         ("proc", 2, pa.int16()),
         ("proc", -2, pa.int16()),
         ("inc", -1, pa.int32()),
-        ("inc", 1 << 40, pa.int64()),
+        ("inc", 1 << 63, pa.uint64()),
         ("lseq", -1, pa.int64()),
         ("m_src", 9, pa.int16()),
         ("m_seq", None, pa.int64()),

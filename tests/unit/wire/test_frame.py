@@ -19,7 +19,7 @@ packets = st.builds(
     st.builds(
         Span,
         names,
-        st.integers(0, 2**32 - 1),
+        st.integers(0, I64_MAX),
         st.integers(0, 2**60),
         st.integers(0, 2**16 - 1),
     ),
@@ -37,7 +37,7 @@ def data(text: bytes = b"hello") -> Data:
     return Data(1, Packet(Span("a", 0, 7), Service.AGREED, text))
 
 
-@given(packets, views, names, st.integers(0, 2**32 - 1))
+@given(packets, views, names, st.integers(0, I64_MAX))
 def test_a_frame_comes_out_as_it_went_in(packet, view, name, incarnation):
     sender = Endpoint(Boot("g", name, incarnation), CODEC)
     _, raw = sender.encode(Data(1, packet), view)
@@ -74,7 +74,7 @@ def test_refusals_are_counted_and_change_nothing_else():
         Reason.FOREIGN: b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
         Reason.TRUNCATED: raw[:-1],
         Reason.OVERSIZED: raw + b"x",
-        Reason.VERSION: raw[:6] + b"\x02" + raw[7:],
+        Reason.VERSION: raw[:6] + b"\x01" + raw[7:],
         Reason.CHECKSUM: raw[:-1] + bytes([raw[-1] ^ 1]),
         Reason.GROUP: node("a", group="other").encode(data(), None)[1],
         Reason.OWN: node("b").encode(data(), None)[1],
