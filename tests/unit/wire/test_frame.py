@@ -8,7 +8,7 @@ from roundelay.core.contract import Boot, Origin
 from roundelay.core.ids import Packet, Service, Span, ViewId
 from roundelay.protocols.template import Data, TemplateCodec
 from roundelay.wire.endpoint import Endpoint
-from roundelay.wire.frame import FRAME_BYTES_MAX, Frame, decode, encode, encode_origin
+from roundelay.wire.frame import FRAME_BYTES_MAX, PROBE_TAG, Frame, decode, encode, encode_origin
 from roundelay.wire.primitives import I64_MAX, Reason, WireError
 
 CODEC = TemplateCodec()
@@ -102,6 +102,28 @@ def test_another_incarnation_of_this_very_node_is_heard():
     assert isinstance(node("a", incarnation=2).receive(raw), Frame)
 
 
+@pytest.mark.parametrize("incarnation", [I64_MAX + 1, 2**64 - 1])
+def test_an_incarnation_has_63_bits(incarnation):
+    _, body = CODEC.encode(data())
+    raw = encode(encode_origin(Origin("g", "a", incarnation, None)), 1, 1, 1, body)
+    assert node("b").receive(raw) is Reason.MALFORMED
+    packet = Packet(Span("a", incarnation, 7), Service.AGREED, b"x")
+    for destinations in (None, ("b",)):
+        packet = Packet(packet.span, packet.service, packet.body, destinations)
+        raw = encode(encode_origin(Origin("g", "a", 0, None)), *_stamped(Data(1, packet)))
+        assert node("b").receive(raw) is Reason.MALFORMED
+
+
+def test_probes_are_told_apart_from_nonsense():
+    origin = encode_origin(Origin("g", "a", 0, None))
+    b = node("b")
+    assert b.receive(encode(origin, PROBE_TAG, 0, 0, b"?")) is Reason.PROBE
+    assert b.receive(encode(origin, 254, 0, 0, b"?")) is Reason.MALFORMED
+    damaged = encode(origin, PROBE_TAG, 0, 0, b"?")[:-1] + b"!"
+    assert b.receive(damaged) is Reason.CHECKSUM
+    assert b.lamport == 0
+
+
 def test_on_a_channel_a_node_hears_itself():
     a = Endpoint(Boot("g", "a"), CODEC, reflect=True)
     assert isinstance(a.receive(a.encode(data(), None)[1]), Frame)
@@ -137,6 +159,11 @@ def test_a_frame_may_not_come_from_nobody():
     raw = encode(encode_origin(Origin("g", "", 0, None)), 1, 1, 1, CODEC.encode(data())[1])
     with pytest.raises(WireError, match="without a name"):
         decode(raw, CODEC, {})
+
+
+def _stamped(message: Data) -> tuple[int, int, int, bytes]:
+    tag, body = CODEC.encode(message)
+    return tag, 1, 1, body
 
 
 def _with_body(body: bytes) -> bytes:
