@@ -75,7 +75,7 @@ class StateDirectory:
             self.incarnation = next_incarnation(machine, parse_incarnation(last))
             if not self.ours:
                 self._remove("core")
-            self._replace("identity", _identity(group, node))
+                self._replace("identity", _identity(group, node))
             self._replace("incarnation", f"{self.incarnation}\n".encode())
         except OSError as e:
             os.close(self._lock)
