@@ -225,9 +225,8 @@ class Cluster:
         return found
 
 
-def judge(cluster: Cluster, *, brief: bool = False) -> list[Row]:
-    """The trace keeps its promises, the records replay, the receipts are honoured; its rows. Of
-    `brief` lives a record may be empty."""
+def judge(cluster: Cluster) -> list[Row]:
+    """The trace keeps its promises, the records replay, the receipts are honoured; its rows."""
     whole = reader.read(cluster.finish())
     report = check(whole.rows, whole.manifest, problems=whole.problems)
     assert report.ok, table(report, whole.manifest)
@@ -235,9 +234,7 @@ def judge(cluster: Cluster, *, brief: bool = False) -> list[Row]:
     replays = {record.name: replay(record) for record in cluster.records}
     for name, found in replays.items():
         assert found.differs_at is None, f"{name}: {found}"
-        assert found.inputs or brief, (
-            f"{name} is empty"
-        )  # A life may be short, so no more is asked of one.
+    # The record of a life of less than a second may be empty: it is written in batches.
     assert sum(found.inputs for found in replays.values()) > 20 * len(cluster.nodes)
     assert cluster.receipts
     assert unhonoured(whole.rows, cluster) == []
