@@ -111,7 +111,7 @@ class Found:
                     pa.array([fact] * len(runs), pa.string()),
                     pa.array(runs, pa.string()),
                     pa.array(procs, pa.int32()),
-                    pa.array(incs, pa.int32()),
+                    pa.array(incs, pa.int64()),
                     pa.array(firsts, pa.int64()),
                     values,
                 ],

@@ -65,7 +65,7 @@ TASK_ROWS = 2_000_000
 FALLS_MAX = 20
 """Falls of each kind that are told of one batch: they are to convict, not to be counted."""
 
-DDL = "fact string, run string, proc int, inc int, first bigint, v array<bigint>"
+DDL = "fact string, run string, proc int, inc bigint, first bigint, v array<bigint>"
 
 
 def gather(spark: "SparkSession", files: Sequence[Path]) -> "DataFrame":
