@@ -12,10 +12,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from roundelay.check import check
+from roundelay.check.text import table
 from roundelay.core.effects import Kind
 from roundelay.runtime.client import Client, ClientError
 from roundelay.runtime.collect import collect, world_recorder
 from roundelay.runtime.relay import RelayProcess
+from roundelay.runtime.replay import replay
+from roundelay.trace import reader
 from roundelay.trace.schema import Row
 from roundelay.transport.address import free_addresses
 
@@ -45,6 +49,7 @@ class Cluster:
         rate: float = 40,
         timeout_s: float = 0.4,
         relay: bool = True,
+        state: bool = True,
     ) -> None:
         self.directory = directory
         self.nodes = tuple(sorted(nodes))
@@ -53,6 +58,9 @@ class Cluster:
         self._engine = engine
         self._rate = rate
         self._timeout_s = timeout_s
+        self._state = state
+        self.clocks_s: dict[str, float] = {}
+        """By how much the clocks of nodes that are started next are wrong."""
         addresses = free_addresses(self.nodes)
         self._relay = RelayProcess(addresses) if relay else None
         self._peers = self._relay.peers if self._relay else dict.fromkeys(self.nodes, addresses)
@@ -89,7 +97,7 @@ class Cluster:
                 "peers": self._peers[node],
                 "engine": self._engine,
                 "timeout_s": self._timeout_s,
-                "state": str(self.directory / "state" / node),
+                "state": str(self.state(node)) if self._state else None,
                 "trace": str(self.directory / "traces"),
                 "trace_every_row": True,
                 "trace_frames": True,
@@ -97,11 +105,20 @@ class Cluster:
                 "control": str(self._sockets / node),
                 "rate": self._rate,
                 "receipts": str(self.directory / f"receipts-{node}-{life}"),
+                "clock_s": self.clocks_s.get(node, 0.0),
             }
             with (self.directory / f"log-{node}-{life}").open("wb") as log:
                 self._processes[node] = subprocess.Popen(
                     [sys.executable, str(WORKER), json.dumps(told)], stderr=log
                 )
+
+    def state(self, node: str) -> Path:
+        """Where a node keeps its state."""
+        return self.directory / "state" / node
+
+    def exit_code(self, node: str) -> int:
+        """Of a node that ends by itself."""
+        return self._processes[node].wait(LIMIT_S)
 
     def signal(self, node: str, number: signal.Signals) -> None:
         self.world.fault(number.name.lower(), {"node": node})
@@ -202,21 +219,38 @@ class Cluster:
         """Of safe messages: the sender, its incarnation and what it was told."""
         found: list[tuple[str, int, dict[str, Any]]] = []
         for path in sorted(self.directory.glob("receipts-*")):
-            _, node, life = path.name.split("-")
-            lines = path.read_text().splitlines()
-            found.extend((node, int(life), json.loads(line)) for line in lines)
+            node = path.name.split("-")[1]
+            entries = map(json.loads, path.read_text().splitlines())
+            found.extend((node, entry["incarnation"], entry) for entry in entries)
         return found
+
+
+def judge(cluster: Cluster) -> list[Row]:
+    """The trace keeps its promises, the records replay, the receipts are honoured; its rows."""
+    whole = reader.read(cluster.finish())
+    report = check(whole.rows, whole.manifest, problems=whole.problems)
+    assert report.ok, table(report, whole.manifest)
+    assert report["L1"].instances
+    replays = {record.name: replay(record) for record in cluster.records}
+    for name, found in replays.items():
+        assert found.differs_at is None, f"{name}: {found}"
+    # The record of a life of less than a second may be empty: it is written in batches.
+    assert sum(found.inputs for found in replays.values()) > 20 * len(cluster.nodes)
+    assert cluster.receipts
+    assert unhonoured(whole.rows, cluster) == []
+    return whole.rows
 
 
 def unhonoured(rows: Sequence[Row], cluster: Cluster) -> list[str]:
     """Receipts of safe messages that a surviving member of their view never delivered."""
     number = {node: i for i, node in enumerate(cluster.nodes)}
-    lives: dict[int, int] = {}
+    lives: dict[int, Row] = {}
+    """The last row of each node: the order of incarnations says nothing."""
     members: dict[tuple[int | None, ...], set[tuple[int, int]]] = {}
-    delivered: set[tuple[int, int, int]] = set()
+    delivered: set[tuple[int, int, int, int]] = set()
     for row in rows:
         if row.proc >= 0:
-            lives[row.proc] = max(row.inc, lives.get(row.proc, 0))
+            lives[row.proc] = max(row, lives.get(row.proc, row), key=lambda row: row.t_ns)
         if row.kind == Kind.INSTALL:
             view = (row.c_seq, row.c_rep, row.c_kind)
             members.setdefault(view, set()).add((row.proc, row.inc))
@@ -225,14 +259,14 @@ def unhonoured(rows: Sequence[Row], cluster: Cluster) -> list[str]:
             assert row.m_src is not None
             assert row.m_inc is not None
             for m in range(row.m_seq, row.m_seq + row.count):
-                delivered.add((row.proc, row.m_src << 32 | row.m_inc, m))
+                delivered.add((row.proc, row.m_src, row.m_inc, m))
     missing = []
     for node, life, receipt in cluster.receipts:
         seq, rep = receipt["view"]
-        sender = number[node] << 32 | life
         view = (seq, number[rep], int(receipt["transitional"]))
         assert members[view], "a receipt of a view that nobody installed"
         for proc, inc in sorted(members[view]):
-            if lives[proc] == inc and (proc, sender, receipt["number"]) not in delivered:
+            told = (proc, number[node], life, receipt["number"])
+            if lives[proc].inc == inc and told not in delivered:
                 missing.append(f"{cluster.nodes[proc]} lacks {node}'{life}:{receipt['number']}")
     return missing

@@ -125,6 +125,22 @@ def test_destinations_where_the_engine_can():
     play(story)
 
 
+def test_a_message_for_nobody_is_refused_before_it_is_queued():
+    async def story() -> None:
+        async with cluster("ab", engine="fifo") as (a, b):
+            a.send_nowait(b"first")
+            for to, sentence in (([], "names nobody"), (["b", "zz"], "the peers are a, b")):
+                with pytest.raises(roundelay.SendError, match=sentence):
+                    await a.send(b"x", to=to)
+                with pytest.raises(roundelay.SendError, match=sentence):
+                    a.send_nowait(b"x", to=to)
+            receipt = await a.send(b"for b", to=["b", "b"])
+            assert receipt.number == 1
+            assert [m.payload for m in await messages(b, 2)] == [b"first", b"for b"]
+
+    play(story)
+
+
 def test_what_is_not_bytes_is_refused_and_the_group_goes_on():
     async def story() -> None:
         async with cluster("ab") as (a, b):
@@ -385,6 +401,8 @@ def test_blocking_groups():
     ):
         assert a.wait_for(timeout_s=LIMIT_S).members == ("a", "b")
         b.wait_for(timeout_s=LIMIT_S)
+        with pytest.raises(roundelay.SendError, match="names 'zz', which is no peer"):
+            b.send(b"hello", to=["zz"])
         place = b.send(b"hello", safe=True).wait(LIMIT_S)
         for event in a:
             if isinstance(event, roundelay.Message):

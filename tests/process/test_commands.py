@@ -180,8 +180,12 @@ def test_a_socket_that_a_killed_node_left_is_used_again(nodes):
         (("--group=g", "--node=a", "--peer=a"), "--peer a: write it as --peer NAME=VALUE"),
         (("--group=g", "--node=a", "--peer=b=1.2.3.4:1"), "peers has no address for this node"),
         (
-            ("--group=g", "--node=a", "--peer=a=127.0.0.1:0", "--peer=b=nowhere.invalid:1"),
-            "peer 'b': 'nowhere.invalid' does not resolve",
+            ("--group=g", "--node=a", "--peer=a=nowhere.invalid:1"),
+            "'nowhere.invalid' does not resolve; correct the name, or write its numeric address",
+        ),
+        (
+            ("--group=g", "--node=a", "--peer=a=127.0.0.1:0", "--peer=b=[::1]:1"),
+            "peer 'b': '::1' does not resolve to an IPv4 address",
         ),
         (
             ("--group=g", "--node=a", "--peer=a=127.0.0.1:0", "--option=speed=9"),
@@ -206,6 +210,47 @@ def test_what_cannot_be_is_told_in_one_sentence(nodes, flags, sentence):
     said = nodes.refused(*flags)
     assert said.startswith("roundelay node: ")
     assert sentence in said
+
+
+@pytest.mark.parametrize("limit", [7, 10, 12])
+def test_too_few_open_files_are_told_in_one_sentence(nodes, limit, monkeypatch):
+    """The event loop alone needs some of them."""
+    plain = sys.executable
+    few = nodes.directory / "few"
+    few.write_text(f'#!/bin/sh\nulimit -n {limit}\nexec {plain} "$@"\n')
+    few.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(few))
+    flags = ("--group=g", "--node=a", "--peer=a=127.0.0.1:0", "--state=s", "--record=r")
+    said = nodes.refused(*flags)
+    assert "may open too few files: a node needs 8 besides those that are open" in said
+    assert f"the limit is {limit}; raise it" in said
+
+
+def test_a_peer_that_does_not_resolve_ends_no_node(nodes):
+    (a,) = peer_flags("a")
+    flags = ("--group=g", "--node=a", a, "--peer=b=nowhere.invalid:1", "--control=a.sock")
+    process = nodes.start(*flags)
+    until((nodes.directory / "a.sock").exists, "the node")
+    control = f"--control={nodes.directory / 'a.sock'}"
+    assert main(["send", "hello", control]) == 0
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0
+    assert said.count("'nowhere.invalid', the host of peer 'b', does not resolve") == 1
+
+
+def test_who_is_to_get_a_message_has_to_be_a_peer(nodes, capsys):
+    (a,) = peer_flags("a")
+    nodes.start("--group=g", "--node=a", a, "--engine=fifo", "--control=a.sock")
+    until((nodes.directory / "a.sock").exists, "the node")
+    control = f"--control={nodes.directory / 'a.sock'}"
+    assert main(["send", "hello", "--to=a", control]) == 0
+    assert main(["send", "hello", "--to=a", "--to=zz", control]) == 2
+    assert "`to` names 'zz', which is no peer; the peers are a" in capsys.readouterr().err
+    with Client(nodes.directory / "a.sock") as client:
+        for to, sentence in (([], "names nobody"), ("a", "is a list of names"), (7, "no sense")):
+            with pytest.raises(ClientError, match=sentence):
+                client.ask(do="send", payload="aGk=", to=to)
 
 
 def test_a_second_node_on_the_same_port_or_state_is_refused(nodes):

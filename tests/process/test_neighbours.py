@@ -1,14 +1,19 @@
 """Nodes that should not be there: of another group, unknown, or of the same name."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 import roundelay
+from roundelay.core.contract import Boot
+from roundelay.membership.messages import MembershipCodec, Merge, Message
 from roundelay.runtime import neighbours
-from roundelay.transport.address import free_addresses
+from roundelay.transport.address import Address, free_addresses, parse_address, resolve
+from roundelay.transport.udp import UdpSocket
+from roundelay.wire.endpoint import Endpoint
 
 pytestmark = pytest.mark.process
 
@@ -62,23 +67,51 @@ def test_who_is_with_others_stays_and_says_so(caplog):
         play(story)
 
 
-def test_an_earlier_life_that_goes_on_speaking_is_told_of_and_not_heard(
-    caplog, monkeypatch, tmp_path
-):
-    monkeypatch.setattr(neighbours, "LATE_S", 0.0)
+def test_two_peers_of_one_name_are_told_of(caplog, monkeypatch):
+    monkeypatch.setattr(neighbours, "TWINS_S", 0.5)
 
     async def story() -> None:
         a, old, new = addresses(3)
-        async with roundelay.join("g", node="a", peers={"a": a, "b": new}) as group:
-            first = roundelay.join("g", node="b", peers={"a": a, "b": old}, state=tmp_path)
-            async with first:  # Incarnation 0; the next one takes its number from the clock.
-                await until(lambda: group.status()["counters"]["frames_received"])
-                async with roundelay.join("g", node="b", peers={"a": a, "b": new}):
-                    await group.wait_for()
-                    await until(lambda: "two nodes call themselves 'b'" in caplog.text)
+        async with (
+            roundelay.join("g", node="a", peers={"a": a, "b": new}),
+            roundelay.join("g", node="b", peers={"a": a, "b": old}),
+            roundelay.join("g", node="b", peers={"a": a, "b": new}),
+        ):
+            await until(lambda: "two nodes call themselves 'b'" in caplog.text)
 
     with caplog.at_level(logging.WARNING):
         play(story)
+
+
+def forged(node: str, incarnation: int, *, times: int = 1) -> list[bytes]:
+    endpoint: Endpoint[Message] = Endpoint(Boot("g", node, incarnation), MembershipCodec())
+    return [endpoint.encode(Merge(), None)[1] for _ in range(times)]
+
+
+def test_forged_frames_end_no_node_and_shut_none_out():
+    """A burst of frames under a node's own name, its own frames sent back to it, and frames of its
+    peer with the largest number there is."""
+
+    async def story() -> None:
+        here, there = addresses(2)
+        peers = {"a": here, "b": there}
+        with contextlib.closing(UdpSocket(Address("127.0.0.1", 0))) as forger:
+            async with roundelay.join("g", node="a", peers=peers) as a:
+                target = (resolve(parse_address(here))[1],)
+                own = a.status()["incarnation"]
+                for data in (
+                    *forged("a", 1, times=50),
+                    *forged("a", own, times=50),
+                    *forged("b", (1 << 63) - 1, times=50),
+                ):
+                    forger.send(data, target)
+                await until(lambda: a.status()["drops"].get("own") == 50)
+                async with roundelay.join("g", node="b", peers=peers) as b:
+                    await a.wait_for(timeout_s=10)
+                    await b.wait_for(timeout_s=10)
+                    await (await b.send(b"heard"))
+
+    play(story)
 
 
 def test_a_node_that_nobody_listed(caplog):

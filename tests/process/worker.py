@@ -1,17 +1,22 @@
 """A node under load, as the tests of real processes run it: `python worker.py SETTINGS`.
 
-SETTINGS is JSON: the node's settings, and `rate` (messages a second) and `receipts` (a file, to
-which every receipt of a safe message is written). SIGUSR1 stops the load, SIGTERM the node.
+SETTINGS is JSON: the node's settings, and `rate` (messages a second), `receipts` (a file, to which
+every receipt of a safe message is written) and `clock_s` (by how much the clock is wrong). SIGUSR1
+stops the load, SIGTERM the node.
 """
 
 import asyncio
 import json
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import TextIO
 
 import roundelay
+from roundelay.runtime.group import Group
+from roundelay.runtime.machine import Machine
+from roundelay.runtime.settings import settings
 
 SAFE_EVERY = 5
 
@@ -23,7 +28,9 @@ async def main(told: dict[str, object]) -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_signal_handler(signal.SIGUSR1, quiet.set)
-    async with roundelay.join(**told) as group:  # type: ignore[arg-type]  # Checked inside.
+    clock_ns = int(float(str(told.pop("clock_s"))) * 1e9)
+    machine = Machine(wall_ns=lambda: time.time_ns() + clock_ns)
+    async with Group(settings(told), machine) as group:
         tasks = [
             asyncio.create_task(read(group)),
             asyncio.create_task(load(group, rate, receipts, quiet)),
@@ -43,6 +50,7 @@ async def read(group: roundelay.Group) -> None:
 
 
 async def load(group: roundelay.Group, rate: float, receipts: Path, quiet: asyncio.Event) -> None:
+    incarnation = group.status()["incarnation"]
     with receipts.open("a") as file:
         async with asyncio.TaskGroup() as notes:  # None of them outlives the file.
             for number in range(sys.maxsize):
@@ -51,15 +59,16 @@ async def load(group: roundelay.Group, rate: float, receipts: Path, quiet: async
                 safe = number % SAFE_EVERY == 0
                 receipt = await group.send(b"%d" % number, safe=safe)
                 if safe:
-                    notes.create_task(note(receipt, file))
+                    notes.create_task(note(receipt, incarnation, file))
                 await asyncio.sleep(1 / rate)
 
 
-async def note(receipt: roundelay.Receipt, file: TextIO) -> None:
+async def note(receipt: roundelay.Receipt, incarnation: int, file: TextIO) -> None:
     await receipt
     assert receipt.view is not None
     view = receipt.view
     entry = {
+        "incarnation": incarnation,
         "number": receipt.number,
         "view": [*view.id],
         "transitional": view.transitional,

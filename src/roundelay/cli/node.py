@@ -10,6 +10,7 @@ from typing import Any
 
 from roundelay.cli.errors import UserError
 from roundelay.runtime.client import control_directory, control_path
+from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import RoundelayError
 from roundelay.runtime.group import Group
 from roundelay.runtime.settings import Settings, settings
@@ -65,6 +66,10 @@ def run(args: argparse.Namespace) -> int:
         asyncio.run(_serve(told))
     except RoundelayError as e:
         raise UserError(str(e)) from None
+    except OSError as e:
+        if not exhausted(e):
+            raise
+        raise UserError(str(exhausted_error())) from None  # There is not even an event loop.
     return 0
 
 

@@ -15,6 +15,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "text", nargs="*", metavar="TEXT", help="a message each; without any, the lines of stdin"
     )
+    parser.add_argument(
+        "--to",
+        action="append",
+        metavar="NODE",
+        help="for this node alone, or once for each of several; not every engine can do that",
+    )
     parser.add_argument("--safe", action="store_true", help="delivered only once everybody has it")
     parser.add_argument("--control", type=Path, metavar="PATH", help="the node's control socket")
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
@@ -26,7 +32,8 @@ def run(args: argparse.Namespace) -> int:
         with Client(args.control or find_control()) as client:
             for payload in _payloads(args.text):
                 encoded = base64.b64encode(payload).decode("ascii")
-                number = client.ask(do="send", payload=encoded, safe=args.safe)["number"]
+                asked = client.ask(do="send", payload=encoded, safe=args.safe, to=args.to)
+                number = asked["number"]
                 position = client.answer()["position"]
                 sent.append({"number": number, "position": position})
                 if not args.json:

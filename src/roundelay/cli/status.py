@@ -59,7 +59,7 @@ def text(document: dict[str, Any]) -> str:
         f"{document['group']}/{document['node']}, {document['engine']}, "
         f"up {document['uptime_s']:.0f} s, incarnation {document['incarnation']}",
         f"view       {view['id']}: {', '.join(view['members'])}"
-        + (", primary" if view["primary"] else ", not primary")
+        + _standing(view)
         + (f"; away: {', '.join(away)}" if away else ""),
         f"phase      {document['phase']}, {counters['views']} views, "
         f"{counters['suspicions']} suspicions, {counters['pauses']} pauses",
@@ -74,6 +74,13 @@ def text(document: dict[str, Any]) -> str:
     for name in ("latency", "rotation"):
         lines += _histogram(name, document[name])
     return "\n".join(lines) + "\n"
+
+
+def _standing(view: dict[str, Any]) -> str:
+    if view["primary"]:
+        voters = "" if view["voters"] == view["members"] else f" by {', '.join(view['voters'])}"
+        return f", primary{voters}" if view["voters"] else ", primary"
+    return f", not primary ({view['why']})" if view["why"] else ", not primary"
 
 
 def _pairs(counts: dict[str, int]) -> str:

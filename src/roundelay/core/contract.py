@@ -103,7 +103,8 @@ class Boot:
     group: str
     node: NodeId
     incarnation: int = 0
-    """0 at the first start; greater at every later one, also when stable storage was lost."""
+    """A number that no other life of the node has or had, whatever became of its disk and its
+    clock. The order of two incarnations says nothing."""
     stored: bytes | None = None
     """Stable storage as found. It may be torn or foreign: check it before use."""
     wall_us: int = 0

@@ -87,7 +87,7 @@ def stable_prefix(
 
 
 _STRETCH = (
-    "run string, proc int, inc int, stretch bigint, fine boolean, claims bigint, "
+    "run string, proc int, inc bigint, stretch bigint, fine boolean, claims bigint, "
     "first array<bigint>, last array<bigint>"
 )
 _Claimed = tuple[int, ...]
@@ -102,7 +102,7 @@ def _stretch(key: tuple[Any, ...], table: Any) -> Any:
     fine = fine and not any(row["strange"] for row in rows)
     values = [*(part.as_py() for part in key), fine, sum(row["claims"] or 0 for row in rows)]
     names = ["run", "proc", "inc", "stretch", "fine", "claims", "first", "last"]
-    types = [pa.string(), pa.int32(), pa.int32(), pa.int64(), pa.bool_(), pa.int64()]
+    types = [pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.bool_(), pa.int64()]
     types += [pa.list_(pa.int64())] * 2
     ends = [list(claimed[0]), list(claimed[-1])]
     arrays = [pa.array([v], t) for v, t in zip([*values, *ends], types, strict=True)]
@@ -197,7 +197,8 @@ def _beyond(firsts: Iterable[Any]) -> Iterable[tuple[Any, ...]]:
 
 
 _DEADLINES = (
-    "run string, m_src smallint, m_inc int, m_seq bigint, proc int, deadline bigint, torn boolean"
+    "run string, m_src smallint, m_inc bigint, m_seq bigint, proc int, deadline bigint, "
+    "torn boolean"
 )
 
 
@@ -215,7 +216,7 @@ def _deadlines(key: tuple[Any, ...], table: Any) -> Any:
             told.append((key[0].as_py(), *message, same[0]["proc"], same[0]["gseq"], True))
         for row in same:
             first[row["proc"]] = min(row["gseq"], first.get(row["proc"], row["gseq"]))
-    types = [pa.string(), pa.int16(), pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.bool_()]
+    types = [pa.string(), pa.int16(), pa.int64(), pa.int64(), pa.int32(), pa.int64(), pa.bool_()]
     names = ["run", *MESSAGE, "proc", "deadline", "torn"]
     columns = zip(*told, strict=True) if told else [()] * len(types)
     arrays = [pa.array(list(c), t) for c, t in zip(columns, types, strict=True)]

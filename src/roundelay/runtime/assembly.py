@@ -1,11 +1,17 @@
 """Putting a node together from its settings."""
 
 import asyncio
-import time
+from collections.abc import Mapping
+from functools import partial
 
 from roundelay import __version__
 from roundelay.core.contract import Boot
+from roundelay.core.ids import NodeId
+from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import ConfigError, ListenError, StartError
+from roundelay.runtime.life import wall_us
+from roundelay.runtime.machine import Machine
+from roundelay.runtime.narrator import Narrator
 from roundelay.runtime.node import Node
 from roundelay.runtime.plan import Plan
 from roundelay.runtime.port import Port, Ports
@@ -14,15 +20,21 @@ from roundelay.runtime.state import NoStorage, StateDirectory, Storage
 from roundelay.runtime.tape import Tape
 from roundelay.runtime.tracing import Tracing
 from roundelay.runtime.tuning import engine_options, packet_bytes, wanted_window, window
+from roundelay.runtime.whereabouts import Whereabouts, look_up
 from roundelay.trace.manifest import TraceError
 from roundelay.transport.address import (
+    Address,
     AddressError,
     SocketAddress,
+    is_literal,
     is_loopback,
     parse_address,
     resolve,
 )
 from roundelay.transport.udp import datagrams_that_fit
+
+LOOKUP_S = 5.0
+"""How long a start waits for names of peers; after that they are looked up while the node runs."""
 
 
 def open_port(settings: Settings) -> Port:
@@ -34,6 +46,10 @@ def open_port(settings: Settings) -> Port:
         port = Ports.of(loop).open(loop, settings.listen, multicast)
     except AddressError as e:
         raise ListenError(str(e)) from None
+    except OSError as e:
+        if not exhausted(e):
+            raise
+        raise exhausted_error() from None
     if port.has(settings.group):
         Ports.of(loop).close(port)
         raise ConfigError(
@@ -43,13 +59,15 @@ def open_port(settings: Settings) -> Port:
     return port
 
 
-async def make_node(settings: Settings, port: Port) -> Node:
+async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
     """A node that is ready to start, or a StartError or ConfigError."""
-    addresses = await asyncio.to_thread(_resolve_peers, settings, port.socket.family)
-    local = all(map(is_loopback, addresses.values())) and settings.multicast is None
+    peers = {p: parse_address(text) for p, text in settings.peers.items() if p != settings.node}
+    found = await _find(peers, port.socket.family, machine)
+    near = len(found) == len(peers) and all(map(is_loopback, found.values()))
+    local = near and settings.multicast is None
     size = settings.datagram_bytes or DATAGRAM_BYTES["loopback" if local else "network"]
     room = datagrams_that_fit(port.socket.receive_buffer, size)
-    storage = _open_storage(settings)
+    storage = _open_storage(settings, machine)
     try:
         plan = Plan(
             Boot(
@@ -57,7 +75,7 @@ async def make_node(settings: Settings, port: Port) -> Node:
                 settings.node,
                 storage.incarnation,
                 storage.stored,
-                time.time_ns() // 1000,
+                wall_us(storage.incarnation),
                 traced=settings.trace is not None,
             ),
             tuple(sorted(settings.peers)),
@@ -67,7 +85,9 @@ async def make_node(settings: Settings, port: Port) -> Node:
             packet_bytes(settings, size),
             settings.queue_bytes,
         )
-        node = _build(settings, plan, port, storage, addresses)
+        narrator = Narrator(settings.group, settings.node, settings.timeout_s)
+        where = Whereabouts(plan.boot, peers, machine, port.socket.family, narrator, found)
+        node = _build(settings, plan, port, storage, narrator, where, machine)
     except BaseException:
         storage.close()
         raise
@@ -83,7 +103,9 @@ def _build(
     plan: Plan,
     port: Port,
     storage: Storage,
-    addresses: dict[str, SocketAddress],
+    narrator: Narrator,
+    whereabouts: Whereabouts,
+    machine: Machine,
 ) -> Node:
     try:
         stack = plan.stack()
@@ -94,8 +116,10 @@ def _build(
         if settings.record is not None:
             tape = Tape(settings.record, plan.to_json(), stack.codec)
         if settings.trace is not None:
-            tracing = Tracing(settings, plan, __version__)
+            tracing = Tracing(settings, plan, __version__, machine.id)
     except OSError as e:
+        if exhausted(e):
+            raise exhausted_error() from None
         raise StartError(
             f"cannot write the record {settings.record} ({e.strerror}); name another file"
         ) from None
@@ -107,7 +131,8 @@ def _build(
         stack,
         plan.boot,
         storage,
-        addresses,
+        narrator,
+        whereabouts,
         timeout_s=settings.timeout_s,
         backlog_bytes=settings.backlog_bytes,
         tracing=tracing,
@@ -115,20 +140,40 @@ def _build(
     )
 
 
-def _open_storage(settings: Settings) -> Storage:
+def _open_storage(settings: Settings, machine: Machine) -> Storage:
     if settings.state is None:
-        return NoStorage()
-    return StateDirectory(settings.state, settings.group, settings.node)
+        return NoStorage(machine)
+    return StateDirectory(settings.state, settings.group, settings.node, machine)
 
 
-def _resolve_peers(settings: Settings, family: int) -> dict[str, SocketAddress]:
-    """Where the other nodes are; names are looked up, which may take a while."""
-    addresses = {}
-    for peer, text in settings.peers.items():
-        if peer == settings.node:
+async def _find(
+    peers: Mapping[NodeId, Address], family: int, machine: Machine
+) -> dict[NodeId, SocketAddress]:
+    """Where the other nodes are. Names are looked up, all at once; those that do not resolve, or
+    not soon, are left out. ListenError for a numeric address of the wrong kind."""
+    found: dict[NodeId, SocketAddress] = {}
+    left = {peer for peer, address in peers.items() if not is_literal(address)}
+    done = asyncio.Event()
+
+    def tell(peer: NodeId, answer: SocketAddress | None) -> None:
+        left.discard(peer)
+        if answer is not None and not done.is_set():
+            found[peer] = answer
+        if not left:
+            done.set()
+
+    for peer, address in peers.items():
+        if peer in left:
+            look_up(machine, address, family, partial(tell, peer))
             continue
         try:
-            addresses[peer] = resolve(parse_address(text), family)[1]
+            found[peer] = resolve(address, family)[1]
         except AddressError as e:
             raise ListenError(f"peer {peer!r}: {e}") from None
-    return addresses
+    if left:
+        try:
+            async with asyncio.timeout(LOOKUP_S):
+                await done.wait()
+        except TimeoutError:
+            done.set()
+    return found

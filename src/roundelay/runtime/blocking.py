@@ -19,6 +19,7 @@ from typing import Any, Self, TypeVar
 from roundelay.core.ids import NodeId, View
 from roundelay.runtime import group as group_module
 from roundelay.runtime import receipts
+from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import ClosedError, ConfigError
 from roundelay.runtime.events import Arrival, Batch, Event, Position
 
@@ -60,7 +61,12 @@ class Group:
     def __enter__(self) -> Self:
         if self._loop is not None:
             raise ConfigError("this group was joined already; make another with join(...)")
-        self._loop = asyncio.new_event_loop()
+        try:
+            self._loop = asyncio.new_event_loop()
+        except OSError as e:
+            if not exhausted(e):
+                raise
+            raise exhausted_error() from None
         name = f"roundelay {self._inner.settings.node}"
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._thread.start()

@@ -38,13 +38,12 @@ def collect(
     alive = {proc for row in ends for proc in row.members or ()}
     end_ns = min((row.t_ns for row in ends), default=None)
     manifest = _manifest(directory, lives)
-    last: dict[int, int] = {}
-    for life in lives:
-        proc, inc = life.rows[-1].proc, life.rows[-1].inc
-        last[proc] = max(inc, last.get(proc, 0))
+    last = {life.rows[-1].proc: life.rows[-1].inc for life in sorted(lives, key=_began)}
+    machines = {life.manifest.machine for life in lives if life.manifest is not None}
+    machine = manifest.machine if len(machines) == 1 else ""
     with Writer(
         output,
-        dataclasses.replace(manifest, rows=None, sha256="", bound_ns=bound_ns),
+        dataclasses.replace(manifest, rows=None, sha256="", bound_ns=bound_ns, machine=machine),
         format=format,
     ) as writer:
         for life in lives:
@@ -61,7 +60,7 @@ def quiet_end(traces: str | Path) -> list[Row]:
     directory = Path(traces)
     lives = _lives(directory)
     manifest = _manifest(directory, lives)
-    final = {life.rows[-1].proc: life for life in sorted(lives, key=lambda life: life.rows[-1].inc)}
+    final = {life.rows[-1].proc: life for life in sorted(lives, key=_began)}
     stopped = {
         proc: life.rows[-1]
         for proc, life in final.items()
@@ -88,6 +87,11 @@ def _lives(directory: Path) -> list[reader.Trace]:
     if not lives:
         raise TraceError(f"{directory} holds no trace; name the directory that nodes wrote to")
     return lives
+
+
+def _began(life: reader.Trace) -> int:
+    """When a life began: the order of incarnations says nothing."""
+    return life.rows[0].t_ns
 
 
 def _manifest(directory: Path, lives: Sequence[reader.Trace]) -> Manifest:

@@ -4,7 +4,8 @@ A Unix socket that only its owner can use. A request is one line of JSON, an ans
 `tail` goes on answering. Payloads travel as base64.
 
     {"do": "status"}                                the status document
-    {"do": "send", "payload": .., "safe": false}    {"number": 7}, then {"position": "12.a:3"}
+    {"do": "send", "payload": .., "safe": false}    {"number": 7}, then {"position": "12.a:3"};
+                                                    with "to", a list of names, for these alone
     {"do": "tail"}                                  a line for every view and message from now on
 """
 
@@ -15,11 +16,12 @@ import json
 import os
 import socket
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from roundelay.core.ids import Service, View
+from roundelay.core.ids import NodeId, Service, View
+from roundelay.runtime.addressees import addressees
 from roundelay.runtime.errors import ConfigError, RoundelayError, StartError
 from roundelay.runtime.events import Arrival
 from roundelay.runtime.node import Node
@@ -35,7 +37,13 @@ PATH_BYTES_MAX = 100
 class ControlServer:
     """Answers requests about one node."""
 
-    def __init__(self, path: Path, node: Node, status: Callable[[], dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        node: Node,
+        peers: Collection[NodeId],
+        status: Callable[[], dict[str, Any]],
+    ) -> None:
         if len(os.fsencode(path)) > PATH_BYTES_MAX:
             raise ConfigError(
                 f"the control socket's path has more than {PATH_BYTES_MAX} bytes; name a shorter "
@@ -43,6 +51,7 @@ class ControlServer:
             )
         self.path = path
         self._node = node
+        self._peers = peers
         self._status = status
         self._server: asyncio.Server | None = None
         self._clients: set[asyncio.Task[None]] = set()
@@ -107,7 +116,8 @@ class ControlServer:
     async def _send(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         payload = base64.b64decode(request["payload"], validate=True)
         service = Service.SAFE if request.get("safe") else Service.AGREED
-        number = self._node.accept(payload, service)
+        destinations = addressees(request.get("to"), self._peers)
+        number = self._node.accept(payload, service, destinations)
         receipt = self._node.receipts.give(number)
         _reply(writer, {"number": number})
         await writer.drain()
@@ -152,6 +162,7 @@ def documents(arrival: Arrival) -> list[dict[str, Any]]:
                 "members": list(arrival.members),
                 "transitional": arrival.transitional,
                 "primary": arrival.primary,
+                "voters": list(arrival.voters),
             }
         ]
     return [

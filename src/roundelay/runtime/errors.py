@@ -3,7 +3,7 @@
     RoundelayError
     +-- ConfigError         what was asked for makes no sense; correct the call (a ValueError too)
     +-- StartError          this machine does not allow it
-    |   +-- ListenError     the address is taken or not ours, or a peer's name does not resolve
+    |   +-- ListenError     the address is taken or not ours, or a peer's is of another kind
     |   +-- StateError      the state directory is in use, read-only, or another node's
     +-- SendError           this message was not accepted; others may be
     |   +-- QueueFullError  too much waits already: `send_nowait` says so, `send` waits instead
@@ -28,7 +28,7 @@ class StartError(RoundelayError):
 
 
 class ListenError(StartError):
-    """The node's address cannot be used, or a peer's name does not resolve."""
+    """The node's address cannot be used, or that of a peer not together with it."""
 
 
 class StateError(StartError):

@@ -11,11 +11,14 @@ from typing import Any, Self
 
 from roundelay.core.contract import QueueFullError as StackFullError
 from roundelay.core.ids import NodeId, Service, View
+from roundelay.runtime import descriptors
+from roundelay.runtime.addressees import addressees
 from roundelay.runtime.assembly import make_node, open_port
 from roundelay.runtime.control import ControlServer
 from roundelay.runtime.errors import ClosedError, ConfigError, QueueFullError
 from roundelay.runtime.events import Arrival, Batch, Event, Message
 from roundelay.runtime.inbox import Inbox
+from roundelay.runtime.machine import Machine
 from roundelay.runtime.node import Node
 from roundelay.runtime.port import Port, Ports
 from roundelay.runtime.receipts import Receipt
@@ -77,8 +80,10 @@ class Group:
     It is used from one event loop. Whatever waits raises ClosedError when the group is left.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, machine: Machine | None = None) -> None:
+        """`machine` is the one that the node runs on; tests give it another."""
         self.settings = settings
+        self._machine = machine or Machine()
         self._node: Node | None = None
         self._port: Port | None = None
         self._control: ControlServer | None = None
@@ -110,14 +115,17 @@ class Group:
         """Begin to run; `async with` does this. Raises a StartError if this machine forbids it."""
         if self._node is not None:
             raise ConfigError("this group was joined already; make another with join(...)")
+        descriptors.check()
         ports = Ports.of(asyncio.get_running_loop())
         async with contextlib.AsyncExitStack() as undo:
             port = open_port(self.settings)
             undo.callback(ports.close, port)
-            node = await make_node(self.settings, port)
+            node = await make_node(self.settings, port, self._machine)
             undo.callback(node.close, ClosedError("the node did not start"))
             if self.settings.control is not None:
-                control = ControlServer(self.settings.control, node, self.status)
+                control = ControlServer(
+                    self.settings.control, node, self.settings.peers, self.status
+                )
                 await control.start()
                 self._control = control
             undo.pop_all()
@@ -164,12 +172,12 @@ class Group:
         """Send a message to the group, this node included, once the queue has room for it.
 
         Returns when it is accepted, not when it is delivered: await the receipt for that. `safe`
-        messages are delivered only once every member has them. `to` names who is to deliver it,
-        where the engine can do that.
+        messages are delivered only once every member has them. `to` names peers who are to
+        deliver it, where the engine can do that.
         """
         node = self._running
         service = Service.SAFE if safe else Service.AGREED
-        destinations = None if to is None else tuple(sorted(to))
+        destinations = addressees(to, self.settings.peers)
         if node.crowded() and asyncio.current_task() is not self._reader:
             await asyncio.sleep(node.stall_s)  # Whoever reads goes first; but only for a moment.
         while True:
@@ -193,7 +201,7 @@ class Group:
             except (StackFullError, ValueError, TypeError):
                 pass  # Below it is refused once more, in other words.
         service = Service.SAFE if safe else Service.AGREED
-        destinations = None if to is None else tuple(sorted(to))
+        destinations = addressees(to, self.settings.peers)
         return self._running.accept(payload, service, destinations)
 
     # Receiving

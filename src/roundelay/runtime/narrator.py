@@ -2,26 +2,48 @@
 
 import logging
 import time
+from collections.abc import Callable
 
-from roundelay.core.effects import Suspect
-from roundelay.core.ids import NodeId, View
+from roundelay.core.effects import Install, Suspect
+from roundelay.core.ids import NodeId
+from roundelay.transport.address import Address, SocketAddress
 
 log = logging.getLogger("roundelay")
 
 REPEAT_S = 10.0
 """A warning of one kind is not repeated within this time."""
+VIEWS_S = 10.0
+"""Within this time ..."""
+VIEWS_TOLD = 5
+"""... so many views have a line each; those beyond are told of together, at its end."""
+KINDS_MAX = 1000
+"""Kinds of warnings that are remembered; names of strangers make kinds too."""
 
 
 class Narrator:
     """Tells one node's story: what changed, the likely cause, the setting to look at."""
 
-    def __init__(self, group: str, node: NodeId, timeout_s: float) -> None:
+    def __init__(
+        self,
+        group: str,
+        node: NodeId,
+        timeout_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._name = f"{group}/{node}"
         self._node = node
         self._timeout_ms = timeout_s * 1e3
         self._members: tuple[NodeId, ...] = ()
         self._suspicion: Suspect | None = None
         self._last: dict[str, float] = {}
+        self._clock = clock
+        self._views_since = -VIEWS_S
+        """When the present count of views began."""
+        self._views = 0
+        self._quota = VIEWS_TOLD
+        """Views that have a line of their own."""
+        self._untold = ""
+        """The last view that had none."""
 
     def listening(self, address: object, datagram_bytes: int, incarnation: int) -> None:
         log.info(
@@ -46,15 +68,17 @@ class Narrator:
     def suspect(self, effect: Suspect) -> None:
         self._suspicion = effect
 
-    def install(self, view: View) -> None:
+    def install(self, effect: Install) -> None:
+        view = effect.view
         if view.transitional:
             return
+        self.look()
         gone = [member for member in self._members if member not in view.members]
         come = [member for member in view.members if member not in self._members]
         come = [member for member in come if member != self._node]
-        said = f"{self._name}: view {view.id} of {', '.join(view.members)}"
+        said = f"view {view.id} of {', '.join(view.members)}"
         if not view.primary:
-            said += ", not primary"
+            said += f", not primary ({effect.why})" if effect.why else ", not primary"
         if gone:
             said += f"; {', '.join(gone)} gone{self._cause()}"
         if come:
@@ -63,7 +87,30 @@ class Narrator:
             said += f"; the same members again{self._cause()}"
         self._members = view.members
         self._suspicion = None
-        log.info("%s", said)
+        self._views += 1
+        if self._views > self._quota:
+            self._untold = said
+        else:
+            log.info("%s: %s", self._name, said)
+
+    def look(self, *, last: bool = False) -> None:
+        """Called now and then, and a `last` time: many views are told of as one line."""
+        now = self._clock()
+        if now - self._views_since < VIEWS_S and not last:
+            return
+        if self._untold:
+            span_s = min(VIEWS_S, now - self._views_since)
+            log.info(
+                "%s: %d views in %.0f s, the last: %s",
+                self._name,
+                self._views,
+                span_s,
+                self._untold,
+            )
+        self._quota = 1 if self._untold else VIEWS_TOLD  # It is likely to go on.
+        self._views = 0
+        self._views_since = now
+        self._untold = ""
 
     def _cause(self) -> str:
         suspicion = self._suspicion
@@ -127,12 +174,24 @@ class Narrator:
             f"two nodes call themselves {node!r}; stop one of them, or give it another name",
         )
 
+    def unresolved(self, node: NodeId, address: Address, every_s: float) -> None:
+        log.warning(
+            "%s: %r, the host of peer %r, does not resolve; it is asked for every %.0f s, so start "
+            "its name server or correct peers",
+            *(self._name, address.host, node, every_s),
+        )
+
+    def moved(self, node: NodeId, address: SocketAddress) -> None:
+        log.info("%s: peer %r is at %s now", self._name, node, Address(*address[:2]))
+
     def trouble(self, sentence: str) -> None:
         """Something failed that the group can do without."""
         log.error("%s: %s", self._name, sentence)
 
     def _warn(self, kind: str, sentence: str) -> None:
-        now = time.monotonic()
-        if now - self._last.get(kind, -REPEAT_S) >= REPEAT_S:
+        now = self._clock()
+        if now - self._last.get(kind, now - REPEAT_S) >= REPEAT_S:
+            if len(self._last) >= KINDS_MAX:
+                self._last.clear()
             self._last[kind] = now
             log.warning("%s: %s", self._name, sentence)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, assert_never
 
@@ -44,7 +44,7 @@ from roundelay.runtime.state import Storage
 from roundelay.runtime.tape import Input, Tape, join_run
 from roundelay.runtime.timers import Timers
 from roundelay.runtime.tracing import Tracing
-from roundelay.transport.address import SocketAddress
+from roundelay.runtime.whereabouts import Whereabouts
 from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.frame import Frame
 from roundelay.wire.primitives import Reason
@@ -99,33 +99,39 @@ class Node:
         stack: Stack,
         boot: Boot,
         storage: Storage,
-        addresses: Mapping[NodeId, SocketAddress],
+        narrator: Narrator,
+        whereabouts: Whereabouts,
         *,
         timeout_s: float,
         backlog_bytes: int,
         tracing: Tracing | None = None,
         tape: Tape | None = None,
     ) -> None:
-        """`addresses` are those of all other nodes of the group."""
+        """`whereabouts` are those of all other nodes of the group."""
         self.group = boot.group
         self.name = boot.node
         self.incarnation = boot.incarnation
         self.stack = stack
         self.endpoint: Endpoint[Any] = Endpoint(boot, stack.codec)
         self.pause_s = timeout_s / 4
-        self.stall_s = timeout_s / (2 * (len(addresses) + 1))
+        self.stall_s = timeout_s / (2 * (len(whereabouts.peers) + 1))
         self.inbox = Inbox()
         self.receipts = Receipts()
         self.meter = Meter()
-        self.narrator = Narrator(boot.group, boot.node, timeout_s)
+        self.narrator = narrator
         self.view: View | None = None
+        self.able = False
+        """Whether this node may vote on primary views ..."""
+        self.why = ""
+        """... and why its view is not primary, for people."""
         self.error: ClosedError | None = None
         """Why it does not run any more."""
         self.ended = asyncio.Event()
         self.taps: list[Tap] = []
         self.on_view: Callable[[View], None] = lambda view: None
         self.on_close: Callable[[ClosedError], None] = lambda error: None
-        self.neighbours = Neighbours(addresses, self.narrator, loop.time)
+        self.whereabouts = whereabouts
+        self.neighbours = Neighbours(whereabouts.peers, narrator, loop.time)
         self._lives = self.neighbours.lives
         self.refused = 0
         """Frames for which the application left no room."""
@@ -139,8 +145,10 @@ class Node:
                 file.trouble = self.narrator.trouble
         self._backlog_bytes = backlog_bytes
         self._crowd_bytes = min(CROWD_BYTES, backlog_bytes // 2)
-        self._addresses = {node: (address,) for node, address in addresses.items()}
-        self._everybody = port.everybody or tuple(addresses.values())
+        self._relocate()
+        whereabouts.serve(lambda data, address: port.socket.send(data, (address,)), self._relocate)
+        self._joined = False
+        """Whether it was ever in a view with others."""
         self._timers = Timers(loop, self._tick)
         self._housekeeping: asyncio.TimerHandle | None = None
         self._counted = (0, 0)
@@ -180,6 +188,7 @@ class Node:
         self._timers.clear()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
+        self.narrator.look(last=True)
         self.inbox.close(error)
         self.receipts.fail(error)
         self._wake_senders()
@@ -263,7 +272,7 @@ class Node:
         frame = self.endpoint.receive(data)
         if type(frame) is not Frame:
             assert isinstance(frame, Reason)
-            self._refused(frame)
+            self._refused(frame, data)
             return
         origin, message, meter = frame.origin, frame.message, self.meter
         if stale and isinstance(message, Join):
@@ -298,7 +307,7 @@ class Node:
             frame = self.endpoint.receive(data)
             if type(frame) is not Frame:
                 assert isinstance(frame, Reason)
-                self._refused(frame)
+                self._refused(frame, data)
                 continue
             if taken and frame.origin is not taken[0][0].origin:
                 self._take(taken)
@@ -330,7 +339,7 @@ class Node:
 
     def _welcome(self, origin: Origin) -> bool:
         if origin.node == self.name:
-            self._name_taken()
+            self._on_namesake(origin)
             return False
         return self.neighbours.meet(origin)
 
@@ -362,17 +371,21 @@ class Node:
         self.narrator.full(self.inbox.bytes)
         return True
 
-    def _refused(self, reason: Reason) -> None:
+    def _refused(self, reason: Reason, data: bytes) -> None:
+        if reason is Reason.PROBE:
+            self.whereabouts.receive(data, self._port.source)
+            return
         if self._tracing is not None:
             self._tracing.recorder.drop(reason)
         if reason is Reason.GROUP:
             self.narrator.wrong_group(self.endpoint.drops[reason])
-        elif reason is Reason.OWN and not self._port.everybody:
-            self._name_taken()  # Without multicast nobody sends us our own frames.
 
-    def _name_taken(self) -> None:
-        """Somebody else sends under our name. Who is with others already stays."""
-        if self.view is not None and len(self.view.members) > 1:
+    def _on_namesake(self, origin: Origin) -> None:
+        """Somebody else sends under our name: another node, an earlier life of this one whose
+        frames are late, or a forger. Who was ever with others stays, whoever it is."""
+        if not self.neighbours.namesake(origin.incarnation):
+            return
+        if self._joined:
             self.narrator.twins(self.name)
             return
         self.close(
@@ -408,6 +421,8 @@ class Node:
         received, delivered = meter.packets_received, meter.packets_delivered - meter.packets_own
         then_received, then_delivered = self._counted
         self._counted = (received, delivered)
+        self.whereabouts.look(self.view.members if self.view is not None else ())
+        self.narrator.look()
         came = received - then_received
         repeated = came - (delivered - then_delivered)
         if came >= REPEATS_PACKETS and repeated > came * REPEATS_SHARE:
@@ -487,7 +502,7 @@ class Node:
                 if tracing is not None:
                     tracing.recorder.install(effect.view, able=effect.able)
                     tracing.settle()
-                self._install(effect.view)
+                self._install(effect)
             case Persist():
                 self._storage.save(effect.state)
             case Refuse():
@@ -503,6 +518,12 @@ class Node:
                 raise AssertionError("run by type")
             case _:
                 assert_never(effect)
+
+    def _relocate(self) -> None:
+        """Somebody is elsewhere now."""
+        addresses = self.whereabouts.addresses
+        self._addresses = {node: (address,) for node, address in addresses.items()}
+        self._everybody = self._port.everybody or tuple(addresses.values())
 
     def _encode(self, effect: Send[Any]) -> bytes:
         tag, data = self.endpoint.encode(effect.message, effect.view)
@@ -526,10 +547,12 @@ class Node:
             for tap in self.taps:
                 tap(batch)
 
-    def _install(self, view: View) -> None:
-        self.view = view
+    def _install(self, effect: Install) -> None:
+        self.view = view = effect.view
+        self.able, self.why = effect.able, effect.why
+        self._joined = self._joined or len(view.members) > 1
         self.meter.views += 1
-        self.narrator.install(view)
+        self.narrator.install(effect)
         self.inbox.put(view)
         for tap in self.taps:
             tap(view)

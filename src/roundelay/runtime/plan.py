@@ -9,7 +9,8 @@ from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.runtime.tuning import membership_config
 
-FORMAT = 1
+FORMAT = 2
+"""Grows when records of before make no sense any more: since 2, incarnations have 63 bits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,8 @@ class Port:
         self._nodes: dict[bytes, Occupant] = {}
         self._only: Occupant | None = None
         """The one node, if there is just one: it is given everything."""
+        self._unicast = True
+        """Whether what is handed over now came by the socket, and not by multicast."""
         self._sources: list[Callable[[], Sequence[bytes]]] = [self.socket.receive]
         if self._listener is not None:
             self._sources.insert(0, self._listener.receive)  # Data before the token.
@@ -129,6 +131,11 @@ class Port:
     def everybody(self) -> tuple[SocketAddress, ...]:
         """Where multicast goes; nothing without it."""
         return () if self._listener is None else (self._listener.address,)
+
+    @property
+    def source(self) -> SocketAddress | None:
+        """Where what is handed over now came from; None if it came by multicast."""
+        return self.socket.source if self._unicast else None
 
     def attach(self, node: Occupant) -> None:
         self._nodes[node.group.encode()] = node
@@ -182,6 +189,7 @@ class Port:
         """Hand over what waits; returns how many datagrams that were."""
         total = 0
         for receive in self._sources:
+            self._unicast = receive == self.socket.receive
             count = 0
             while count < limit:
                 try:

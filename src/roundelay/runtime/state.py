@@ -2,12 +2,12 @@
 
     lock          held while the node runs
     identity      whose it is: the group and the node, a line of JSON
-    incarnation   starts of this node, counted from 0; written before a start
+    incarnation   the number of the last life that began here; replaced at every start
     core          what the core asked to keep
 
-A file is replaced as a whole: written beside, synced, renamed, and the directory synced. Whoever
-finds `identity` and no readable `incarnation` has started before and lost count: then the clock
-counts, as it does for a node that keeps nothing.
+A file is replaced as a whole: written beside, synced, renamed, and the directory synced. Where
+`identity` is damaged or missing nobody can tell whose the rest is: it is not used, and the node is
+a new one, as if it kept nothing.
 """
 
 import contextlib
@@ -15,12 +15,15 @@ import errno
 import fcntl
 import json
 import os
-import time
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-from roundelay.runtime.errors import StateError
+from roundelay.runtime.descriptors import exhausted, exhausted_error
+from roundelay.runtime.errors import StartError, StateError
+from roundelay.runtime.life import next_incarnation, parse_incarnation
+from roundelay.runtime.machine import Machine
+from roundelay.runtime.narrator import log
 
 
 class Storage(Protocol):
@@ -38,12 +41,12 @@ class Storage(Protocol):
 
 
 class NoStorage:
-    """Keeps nothing: the node is a new one at every start, and the clock numbers its lives."""
+    """Keeps nothing: the node is a new one at every start."""
 
     stored: bytes | None = None
 
-    def __init__(self) -> None:
-        self.incarnation = clock_incarnation()
+    def __init__(self, machine: Machine) -> None:
+        self.incarnation = next_incarnation(machine)
 
     def save(self, state: bytes) -> None:
         """Nothing: the clock makes ring numbers unique."""
@@ -52,16 +55,11 @@ class NoStorage:
         """Nothing."""
 
 
-def clock_incarnation() -> int:
-    """A number greater than every one that was counted or taken from the clock before."""
-    return int(time.time()) & 0xFFFF_FFFF
-
-
 class StateDirectory:
     """One node's place on disk, its own as long as it is open."""
 
-    def __init__(self, directory: Path, group: str, node: str) -> None:
-        """Lock it and begin the next incarnation, or raise StateError."""
+    def __init__(self, directory: Path, group: str, node: str, machine: Machine) -> None:
+        """Lock it and begin the next life, or raise a StartError, mostly StateError."""
         self.path = directory / quote(group, safe="")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -70,15 +68,19 @@ class StateDirectory:
             raise self._unusable(e) from None
         try:
             self._take_lock()
-            self._check_identity(group, node)
-            self.stored: bytes | None = self._read("core")
-            self.incarnation = self._next_incarnation()
-            self._replace("identity", _identity(group, node))
+            self.ours = self._is_ours(group, node)
+            """Whether an earlier life of this very node left what was found."""
+            self.stored: bytes | None = self._read("core") if self.ours else None
+            last = self._read("incarnation") or b""
+            self.incarnation = next_incarnation(machine, parse_incarnation(last))
+            if not self.ours:
+                self._remove("core")
+                self._replace("identity", _identity(group, node))
             self._replace("incarnation", f"{self.incarnation}\n".encode())
         except OSError as e:
             os.close(self._lock)
             raise self._unusable(e) from None
-        except StateError:
+        except StartError:
             os.close(self._lock)
             raise
 
@@ -101,36 +103,33 @@ class StateDirectory:
                 "give this node a directory of its own"
             ) from None
 
-    def _check_identity(self, group: str, node: str) -> None:
+    def _is_ours(self, group: str, node: str) -> bool:
+        """Whether this node was here before; StateError if another one was."""
         found = self._read("identity")
         if found is None or found == _identity(group, node):
-            return
-        with contextlib.suppress(ValueError, TypeError, KeyError):
+            return found is not None
+        with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
             whose = json.loads(found)
             raise StateError(
                 f"the state directory {self.path} belongs to node {whose['node']!r} of group "
                 f"{whose['group']!r}; give {node!r} a directory of its own"
             )
-        raise StateError(
-            f"{self.path / 'identity'} is damaged; if the directory is this node's, delete that "
-            "file and start again"
+        log.warning(
+            "%s/%s: %s is damaged, so nothing in that directory is used and the node is a new one; "
+            "check the disk",
+            *(group, node, self.path / "identity"),
         )
-
-    def _next_incarnation(self) -> int:
-        known = self._read("identity") is not None
-        raw = self._read("incarnation")
-        if raw is None:
-            return clock_incarnation() if known or self.stored is not None else 0
-        try:
-            return int(raw.decode("ascii")) + 1
-        except ValueError:
-            return clock_incarnation()
+        return False
 
     def _read(self, name: str) -> bytes | None:
         try:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
             return None
+
+    def _remove(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (self.path / name).unlink()
 
     def _replace(self, name: str, data: bytes) -> None:
         beside = self.path / f"{name}.new"
@@ -147,7 +146,9 @@ class StateDirectory:
         finally:
             os.close(directory)
 
-    def _unusable(self, error: OSError) -> StateError:
+    def _unusable(self, error: OSError) -> StartError:
+        if exhausted(error):
+            return exhausted_error()
         read_only = error.errno in (errno.EACCES, errno.EROFS, errno.EPERM)
         why = "cannot be written" if read_only else f"cannot be used ({error.strerror})"
         return StateError(

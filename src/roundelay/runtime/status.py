@@ -5,6 +5,7 @@ from typing import Any
 from roundelay.runtime.node import Node
 from roundelay.runtime.port import Port
 from roundelay.runtime.settings import Settings
+from roundelay.transport.address import Address
 
 
 def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
@@ -31,9 +32,16 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
             "id": str(view.id),
             "members": list(view.members),
             "primary": view.primary,
+            "why": node.why,
+            "voters": list(view.voters),
+            "able": node.able,
             "transitional": view.transitional,
         },
         "peers": dict(settings.peers),
+        "addresses": {
+            peer: str(Address(*address[:2]))
+            for peer, address in sorted(node.whereabouts.addresses.items())
+        },
         "rates": node.meter.rates(),
         "queues": {
             "packets_to_send": packer.waiting,

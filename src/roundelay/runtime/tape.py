@@ -55,6 +55,7 @@ class Tape:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file: BinaryIO = path.open("wb")
         self._file.write(json.dumps(header, sort_keys=True).encode() + b"\n")
+        self._file.flush()  # Whoever is killed at once has a record too, if an empty one.
         self.trouble: Callable[[str], None] = lambda sentence: None
         self._codec = codec
         self._digest = 0

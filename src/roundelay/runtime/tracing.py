@@ -33,7 +33,7 @@ class Tracing:
     trace ends there, and `trouble` says so.
     """
 
-    def __init__(self, settings: Settings, plan: Plan, version: str) -> None:
+    def __init__(self, settings: Settings, plan: Plan, version: str, machine: str) -> None:
         """Open the file, or raise TraceError."""
         assert settings.trace is not None
         names = tuple(sorted(settings.peers))
@@ -48,6 +48,7 @@ class Tracing:
                 resilience=getattr(engine_config(plan.engine, plan.options), "resilience", None),
                 mode="views",
                 revision=version,
+                machine=machine,
                 config={"options": plan.options, "timeout_s": plan.timeout_s},
             ),
             # Whoever may be killed writes lines, which can be read up to the last one.

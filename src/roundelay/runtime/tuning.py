@@ -33,7 +33,7 @@ WINDOWS = ((1472, 100, 300), (16_000, 40, 120), (65_507, 20, 60))
 BUFFER_BYTES = 32 * 1024 * 1024
 """Of packets that a ring keeps for the slowest of its members, before it waits for that one."""
 
-HEADERS_BYTES = 140
+HEADERS_BYTES = 160
 """Of a frame and a packet, wrapped up once more by recovery, without the names in them."""
 
 

@@ -69,5 +69,14 @@ def free_addresses(
         return found
 
 
+def is_literal(address: Address) -> bool:
+    """Whether the host is a numeric address, and no name that may stand for another one later."""
+    try:
+        ipaddress.ip_address(address.host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
 def is_loopback(address: SocketAddress) -> bool:
     return ipaddress.ip_address(address[0].partition("%")[0]).is_loopback

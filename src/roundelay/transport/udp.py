@@ -45,6 +45,8 @@ class UdpSocket:
         """Whether many datagrams may arrive with one call ..."""
         self.in_runs = self._coalesced
         """... and leave."""
+        self.source: SocketAddress | None = None
+        """Where the last datagrams that were received came from."""
         self.lost_sends = 0
         """Datagrams that the system did not take."""
 
@@ -54,8 +56,11 @@ class UdpSocket:
     def receive(self) -> Sequence[bytes]:
         """Datagrams that came together, one at least; BlockingIOError if there is none."""
         if not self._coalesced:
-            return (self._socket.recv(DATAGRAM_BYTES_MAX),)
-        data, control, _, _ = self._socket.recvmsg(DATAGRAM_BYTES_MAX, segments.CONTROL_BYTES)
+            data, self.source = self._socket.recvfrom(DATAGRAM_BYTES_MAX)
+            return (data,)
+        data, control, _, self.source = self._socket.recvmsg(
+            DATAGRAM_BYTES_MAX, segments.CONTROL_BYTES
+        )
         return segments.split(data, control) if control else (data,)
 
     def send_all(self, datagrams: Sequence[bytes], addresses: Sequence[SocketAddress]) -> None:

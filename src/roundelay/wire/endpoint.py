@@ -4,7 +4,7 @@ from typing import Generic, TypeVar
 
 from roundelay.core.contract import Boot, Codec, Origin
 from roundelay.core.ids import ViewId
-from roundelay.wire.frame import Frame, decode, encode, encode_origin
+from roundelay.wire.frame import Frame, decode, encode, encode_origin, is_probe
 from roundelay.wire.primitives import I64_MAX, Reason, WireError
 
 M = TypeVar("M")
@@ -51,7 +51,9 @@ class Endpoint(Generic[M]):
         try:
             frame = decode(data, self.codec, self._origins)
         except WireError as e:
-            return self.refuse(e.reason)
+            # No core knows the tag of a probe. Asked only here, so that other frames do not pay.
+            probe = e.reason is Reason.MALFORMED and is_probe(data)
+            return self.refuse(Reason.PROBE if probe else e.reason)
         if frame.origin is not self._admitted:
             refusal = self.admit(frame)
             if refusal is not None:

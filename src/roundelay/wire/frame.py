@@ -3,7 +3,7 @@
      0   2  magic `RD`
      2   4  CRC-32 of everything behind it
      6   1  version
-     7   1  tag: the message type, numbered by the core's codec
+     7   1  tag: the message type, numbered by the core's codec; 255 is not for the core
      8   4  size of the whole frame
     12   8  Lamport clock of the sender
     20   8  packet id: the sender's transmissions counted from 1, per incarnation
@@ -22,18 +22,21 @@ from roundelay.core.checksum import crc32
 from roundelay.core.contract import Codec, Origin
 from roundelay.core.ids import NODE_NAME_BYTES_MAX, ViewId
 from roundelay.core.value import value
-from roundelay.wire.primitives import I64_MAX, U32_MAX, Reader, Reason, WireError, Writer
+from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
 
 M = TypeVar("M")
 
 MAGIC = b"RD"
-VERSION = 1
+VERSION = 2
+PROBE_TAG = 255
+"""Of frames that no core is given: nodes look for each other with them."""
 FRAME_BYTES_MAX = 65_507
 """The largest UDP datagram over IPv4."""
 
 _HEADER = struct.Struct(">2sIBBIQQH")
 _CHECKED = struct.Struct(">BBIQQH")
 _CHECKED_FROM = _HEADER.size - _CHECKED.size
+_TAG_AT = 7
 _ORIGINS_MAX = 1024
 
 
@@ -101,7 +104,7 @@ def encode_origin(origin: Origin) -> bytes:
             raise ValueError(f"the name {name!r} is longer than {NODE_NAME_BYTES_MAX} bytes")
     w.text(origin.group)
     w.text(origin.node)
-    w.u32(origin.incarnation)
+    w.u64(origin.incarnation)
     w.flag(origin.view is not None)
     if origin.view is not None:
         w.u64(origin.view.seq)
@@ -113,12 +116,17 @@ def _decode_origin(raw: bytes) -> Origin:
     r = Reader(raw)
     group = r.text(NODE_NAME_BYTES_MAX)
     node = r.text(NODE_NAME_BYTES_MAX)
-    incarnation = r.u32(U32_MAX)
+    incarnation = r.u64(I64_MAX)
     view = ViewId(r.u64(I64_MAX), r.text(NODE_NAME_BYTES_MAX)) if r.flag() else None
     r.done()
     if not node:
         raise WireError(Reason.MALFORMED, "a node without a name")
     return Origin(group, node, incarnation, view)
+
+
+def is_probe(data: bytes) -> bool:
+    """Whether a datagram that makes no sense to the core is a probe; it may still be a bad one."""
+    return len(data) > _TAG_AT and data[_TAG_AT] == PROBE_TAG
 
 
 def group_of(data: bytes) -> bytes:

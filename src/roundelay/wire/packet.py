@@ -13,8 +13,8 @@ MEMBERS_MAX = 1024
 
 _SERVICES = tuple(Service)
 _U8 = struct.Struct(">B")
-_HEAD = struct.Struct(">IQHBB")
-_PLAIN = struct.Struct(">IQHBBI")
+_HEAD = struct.Struct(">QQHBB")
+_PLAIN = struct.Struct(">QQHBBI")
 """Incarnation, first, count, service, whether destinations follow; and the size of the body, which
 comes at once if they do not."""
 _FIRST_MAX = I64_MAX - U16_MAX
@@ -51,6 +51,7 @@ def decode_packet(data: bytes, start: int) -> Packet:
             and not selective
             and len(data) - body_at == length <= FRAME_BYTES_MAX
             and first <= _FIRST_MAX
+            and incarnation <= I64_MAX
         ):
             name = data[start + 1 : at].decode()
             span = _new(Span, (name, incarnation, first, count))  # Without a call of Python code.
@@ -83,7 +84,7 @@ def read_packet(r: Reader) -> Packet:
     if not node:
         raise WireError(Reason.MALFORMED, "a packet of a node without a name")
     incarnation, first, count, service, selective = r.fields(_HEAD)
-    if first > _FIRST_MAX or service >= len(_SERVICES) or selective > 1:
+    if first > _FIRST_MAX or incarnation > I64_MAX or service >= len(_SERVICES) or selective > 1:
         raise WireError(Reason.MALFORMED, "a packet out of range")
     destinations = None
     if selective:

@@ -45,6 +45,8 @@ class Reason(StrEnum):
     """A sound frame whose fields make no sense."""
     IMPLAUSIBLE = "implausible"
     """Well-formed, and its receiver knows that it cannot be true."""
+    PROBE = "probe"
+    """Not for the core: with these, nodes that lost sight of each other look for each other."""
 
 
 class WireError(Exception):

@@ -22,7 +22,15 @@ def document() -> dict[str, Any]:
         "engine": "totem",
         "phase": "operational",
         "uptime_s": 12.5,
-        "view": {"id": "8.a", "members": ["a", "b"], "primary": True, "transitional": False},
+        "view": {
+            "id": "8.a",
+            "members": ["a", "b"],
+            "primary": True,
+            "why": "",
+            "voters": ["a", "b"],
+            "able": True,
+            "transitional": False,
+        },
         "peers": {"a": "", "b": "", "c": ""},
         "rates": meter.rates(),
         "queues": {"packets_to_send": 1, "packets_to_read": 2, "bytes_to_read": 3},
@@ -67,3 +75,11 @@ def test_people_see_who_is_away_and_what_was_dropped():
     assert "view       8.a: a, b, primary; away: c" in shown
     assert "drops      4 checksum\n" in shown
     assert "rotation   mean 20.00 ms" in shown
+
+
+def test_people_see_whose_majorities_decide_or_why_none_does():
+    shown = document()
+    shown["view"]["voters"] = ["a", "b", "c"]
+    assert "view       8.a: a, b, primary by a, b, c; away: c" in text(shown)
+    shown["view"] |= {"primary": False, "why": "1 of 3 voters", "voters": []}
+    assert "view       8.a: a, b, not primary (1 of 3 voters); away: c" in text(shown)

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from socket import AF_INET
 from typing import Any, cast
 
 import pytest
@@ -15,9 +16,13 @@ from roundelay.group.stack import Stack
 from roundelay.protocols.totem import HoldCancel
 from roundelay.runtime.errors import FailedError
 from roundelay.runtime.events import Batch
+from roundelay.runtime.machine import Machine
+from roundelay.runtime.narrator import Narrator
 from roundelay.runtime.node import PATIENCE, Node
 from roundelay.runtime.port import Port
 from roundelay.runtime.state import NoStorage
+from roundelay.runtime.whereabouts import Whereabouts
+from roundelay.transport.address import Address
 from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.primitives import Reason
 
@@ -41,13 +46,17 @@ class Net:
             boot = Boot("g", name, traced=False)
             stack = Stack(boot, NAMES, factory, None, GroupConfig(packet_bytes=1000))
             others: dict[str, Any] = {other: other for other in NAMES if other != name}
+            narrator = Narrator("g", name, 5.0)
+            peers = dict.fromkeys(others, Address("127.0.0.1", 1))
+            where = Whereabouts(boot, peers, Machine(), AF_INET, narrator, others)
             self.nodes[name] = Node(
                 loop,
                 cast("Port", self),
                 stack,
                 boot,
-                NoStorage(),
-                others,
+                NoStorage(Machine()),
+                narrator,
+                where,
                 timeout_s=5.0,
                 backlog_bytes=BACKLOG,
             )

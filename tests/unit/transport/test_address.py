@@ -7,6 +7,7 @@ import pytest
 from roundelay.transport.address import (
     Address,
     AddressError,
+    is_literal,
     is_loopback,
     parse_address,
     resolve,
@@ -44,3 +45,10 @@ def test_a_name_that_does_not_resolve_is_told():
 def test_loopback_is_known_as_such():
     assert is_loopback(("127.0.0.5", 1))
     assert not is_loopback(("10.0.0.1", 1))
+
+
+def test_a_name_is_told_from_a_numeric_address():
+    for literal in ("127.0.0.1:1", "[::1]:1", "[fe80::1%lo]:1"):
+        assert is_literal(parse_address(literal))
+    for name in ("localhost:1", "node-a.example:1", "1.2.3:1"):
+        assert not is_literal(parse_address(name))

@@ -27,6 +27,15 @@ def test_a_datagram_goes_from_one_to_the_other(sockets):
         b.receive()
 
 
+def test_where_a_datagram_came_from_is_known(sockets):
+    a, b = sockets
+    for coalesced in (b._coalesced, False):
+        b._coalesced, b.source = coalesced, None
+        a.send(b"hello", (b.address,))
+        b.receive()
+        assert b.source == a.address
+
+
 def received(sock):
     datagrams = []
     with contextlib.suppress(BlockingIOError):

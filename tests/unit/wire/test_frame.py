@@ -8,7 +8,7 @@ from roundelay.core.contract import Boot, Origin
 from roundelay.core.ids import Packet, Service, Span, ViewId
 from roundelay.protocols.template import Data, TemplateCodec
 from roundelay.wire.endpoint import Endpoint
-from roundelay.wire.frame import FRAME_BYTES_MAX, Frame, decode, encode, encode_origin
+from roundelay.wire.frame import FRAME_BYTES_MAX, PROBE_TAG, Frame, decode, encode, encode_origin
 from roundelay.wire.primitives import I64_MAX, Reason, WireError
 
 CODEC = TemplateCodec()
@@ -19,7 +19,7 @@ packets = st.builds(
     st.builds(
         Span,
         names,
-        st.integers(0, 2**32 - 1),
+        st.integers(0, I64_MAX),
         st.integers(0, 2**60),
         st.integers(0, 2**16 - 1),
     ),
@@ -37,7 +37,7 @@ def data(text: bytes = b"hello") -> Data:
     return Data(1, Packet(Span("a", 0, 7), Service.AGREED, text))
 
 
-@given(packets, views, names, st.integers(0, 2**32 - 1))
+@given(packets, views, names, st.integers(0, I64_MAX))
 def test_a_frame_comes_out_as_it_went_in(packet, view, name, incarnation):
     sender = Endpoint(Boot("g", name, incarnation), CODEC)
     _, raw = sender.encode(Data(1, packet), view)
@@ -74,7 +74,7 @@ def test_refusals_are_counted_and_change_nothing_else():
         Reason.FOREIGN: b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
         Reason.TRUNCATED: raw[:-1],
         Reason.OVERSIZED: raw + b"x",
-        Reason.VERSION: raw[:6] + b"\x02" + raw[7:],
+        Reason.VERSION: raw[:6] + b"\x01" + raw[7:],
         Reason.CHECKSUM: raw[:-1] + bytes([raw[-1] ^ 1]),
         Reason.GROUP: node("a", group="other").encode(data(), None)[1],
         Reason.OWN: node("b").encode(data(), None)[1],
@@ -100,6 +100,28 @@ def test_a_stump_of_a_frame_is_truncated(size):
 def test_another_incarnation_of_this_very_node_is_heard():
     _, raw = node("a", incarnation=1).encode(data(), None)
     assert isinstance(node("a", incarnation=2).receive(raw), Frame)
+
+
+@pytest.mark.parametrize("incarnation", [I64_MAX + 1, 2**64 - 1])
+def test_an_incarnation_has_63_bits(incarnation):
+    _, body = CODEC.encode(data())
+    raw = encode(encode_origin(Origin("g", "a", incarnation, None)), 1, 1, 1, body)
+    assert node("b").receive(raw) is Reason.MALFORMED
+    packet = Packet(Span("a", incarnation, 7), Service.AGREED, b"x")
+    for destinations in (None, ("b",)):
+        packet = Packet(packet.span, packet.service, packet.body, destinations)
+        raw = encode(encode_origin(Origin("g", "a", 0, None)), *_stamped(Data(1, packet)))
+        assert node("b").receive(raw) is Reason.MALFORMED
+
+
+def test_probes_are_told_apart_from_nonsense():
+    origin = encode_origin(Origin("g", "a", 0, None))
+    b = node("b")
+    assert b.receive(encode(origin, PROBE_TAG, 0, 0, b"?")) is Reason.PROBE
+    assert b.receive(encode(origin, 254, 0, 0, b"?")) is Reason.MALFORMED
+    damaged = encode(origin, PROBE_TAG, 0, 0, b"?")[:-1] + b"!"
+    assert b.receive(damaged) is Reason.CHECKSUM
+    assert b.lamport == 0
 
 
 def test_on_a_channel_a_node_hears_itself():
@@ -137,6 +159,11 @@ def test_a_frame_may_not_come_from_nobody():
     raw = encode(encode_origin(Origin("g", "", 0, None)), 1, 1, 1, CODEC.encode(data())[1])
     with pytest.raises(WireError, match="without a name"):
         decode(raw, CODEC, {})
+
+
+def _stamped(message: Data) -> tuple[int, int, int, bytes]:
+    tag, body = CODEC.encode(message)
+    return tag, 1, 1, body
 
 
 def _with_body(body: bytes) -> bytes:
