@@ -51,8 +51,6 @@ class Replica:
         """The primary view this node is in; None outside."""
         self._offers: dict[str, dict[str, Any]] = {}
         """What each member of that view brought along."""
-        self._early: list[tuple[str, dict[str, Any]]] = []
-        """Commands that came before the last of these."""
         self._own: list[Any] = []
         """Commands of this node that are not certain yet."""
         self._sent = 0
@@ -94,7 +92,7 @@ class Replica:
         if view.primary:
             self._view = list(view.id)
             self.members = view.members
-            self._offers, self._early = {}, []
+            self._offers = {}
             offer = {"state": self.state, "counts": self._counts, "agreed": self._agreed}
             await self._send(view=self._view, offer=offer)
 
@@ -104,10 +102,8 @@ class Replica:
                 self._offers[sender] = message["offer"]
                 if len(self._offers) == len(self.members):
                     self._agree()
-        elif len(self._offers) == len(self.members):
+        elif len(self._offers) == len(self.members):  # Before that: its sender will repeat it.
             self._count(sender, message)
-        else:
-            self._early.append((sender, message))
 
     def _agree(self) -> None:
         """Take over the newest state. Where several are of one view, any of them has everything
@@ -118,8 +114,6 @@ class Replica:
         assert self._view is not None
         self._agreed = self._view
         self.begin()
-        for sender, message in self._early:
-            self._count(sender, message)
 
     def _count(self, sender: str, message: dict[str, Any]) -> None:
         """Apply the next command of a node. Others are copies, or will be sent again in order."""
