@@ -1,5 +1,9 @@
 """A chat in the terminal. Everybody reads the same conversation, whoever types at the same time.
 
+That is agreed delivery, and it holds among those who are together. Who is cut off talks on with
+those it can reach; what the others said meanwhile is not repeated to it. The line "-- here" says
+who reads what is typed. A program that must not miss anything is made like counter.py.
+
 Run it in up to three terminals: python chat.py a, python chat.py b, python chat.py c
 An empty line or Ctrl-D leaves.
 """

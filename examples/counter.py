@@ -1,34 +1,45 @@
-"""A replicated counter: every node adds to it, and every node always knows its value.
+"""A replicated counter: every node adds to it, and no addition is lost or counted twice.
 
 Each addition is a message. All nodes apply the same additions in the same order, so each of them
-sees the counter pass through the same values; no locks, no server.
+sees the counter pass through the same values; no locks, no server. A node that is cut off from the
+majority does not count: its additions wait until it is back, and it takes the value of the others.
 
 Run it in three terminals: python counter.py a, python counter.py b, python counter.py c
+Type numbers to add them. An empty line or Ctrl-D leaves.
 """
 
 import asyncio
 import sys
 
+from replica import Replica
+
 import roundelay
 
-ADDITIONS = 100
+
+class Counter(Replica):
+    """The state is the value, a command is what to add."""
+
+    def apply(self, sender: str, command: int) -> None:
+        self.state += command
+
+
+async def read(counter: Counter) -> None:
+    while (line := await asyncio.to_thread(sys.stdin.readline)).strip():
+        await counter.submit(int(line))
+    await counter.group.leave()
 
 
 async def main(node: str, port: int = 5401) -> None:
     peers = {name: f"127.0.0.1:{port + i}" for i, name in enumerate("abc")}
     async with roundelay.join("counter", node=node, peers=peers) as group:
-        await group.wait_for(peers)
-        for step in range(1, ADDITIONS + 1):
-            await group.send(b"%d" % step)
-        value = applied = fingerprint = 0
-        async for event in group:
-            if isinstance(event, roundelay.Message):
-                value += int(event.payload)
-                applied += 1
-                fingerprint = (fingerprint * 31 + value) % 1_000_003
-                if applied == ADDITIONS * len(peers):
-                    break
-        print(f"value {value}, reached by the same steps everywhere: {fingerprint}", flush=True)
+        counter = Counter(group, 0)
+        reading = asyncio.create_task(read(counter))
+        async for _ in counter.changes():
+            print(
+                f"value {counter.state}" if counter.certain else "waiting for the others",
+                flush=True,
+            )
+        await reading
 
 
 asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:])))

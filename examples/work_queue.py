@@ -1,73 +1,76 @@
-"""A work queue with a leader and no server.
+"""A work queue without a server.
 
-Every node may add jobs. The leader, the first member of the view, gives each job to somebody; all
-see who has which job, since all see the same messages. When a node disappears, the leader of the
-next view gives its unfinished jobs to others; when the leader disappears, the next one goes on
-where it stopped.
+Every node may add jobs. All see the same jobs in the same order, so all know who is to do which,
+and nobody has to hand them out. When a node disappears, its unfinished jobs go to others. A node
+that is cut off from the majority begins no job: the others may have given it away. If it was busy
+with one at that moment, the job is begun a second time by another node; one result counts.
 
 Run it in three terminals: python work_queue.py a, python work_queue.py b, python work_queue.py c
+Type jobs to add them, each with a name of its own. An empty line or Ctrl-D leaves.
 """
 
 import asyncio
-import json
 import sys
 from typing import Any
 
+from replica import Replica
+
 import roundelay
 
-JOBS_EACH = 5
 
+class Queue(Replica):
+    """The state maps every unfinished job to the node that is to do it."""
 
-class Queue:
-    """What all nodes know of the jobs: a function of the messages and views so far."""
+    def __init__(self, group: roundelay.Group) -> None:
+        super().__init__(group, {})
+        self.begun: set[str] = set()
+        """Jobs that this node has done, or is doing."""
+        self.known: set[str] = set()
+        """Jobs that were unfinished when we last knew for certain."""
 
-    def __init__(self) -> None:
-        self.given: dict[str, str | None] = {}
-        """Every job, and who has it."""
-        self.done: dict[str, int] = {}
-
-    def apply(self, message: dict[str, Any]) -> None:
-        match message:
+    def apply(self, sender: str, command: dict[str, Any]) -> None:
+        match command:
             case {"add": job}:
-                self.given[job] = None
-            case {"give": job, "to": node}:
-                self.given[job] = node
-            case {"done": job, "result": result}:
-                self.done[job] = result
+                self.state.setdefault(job, self._choose(job))
+            case {"done": job}:
+                self.state.pop(job, None)
 
-    def open(self, members: tuple[str, ...]) -> list[str]:
-        """Jobs that nobody who is here has."""
-        return [j for j, n in self.given.items() if j not in self.done and n not in members]
+    def begin(self) -> None:
+        for job, node in self.state.items():
+            if node not in self.members:
+                self.state[job] = self._choose(job)
+
+    def _choose(self, job: str) -> str:
+        return self.members[sum(job.encode()) % len(self.members)]
+
+    async def work(self) -> None:
+        for job in sorted(self.known - self.state.keys()):
+            print(f"{job} is done", flush=True)
+        self.known = set(self.state)
+        for job, node in list(self.state.items()):
+            if node == self.node and job not in self.begun:
+                self.begun.add(job)
+                print(f"doing {job}", flush=True)  # This is where the work would be.
+                await self.submit({"done": job})
+
+
+async def read(queue: Queue) -> None:
+    while job := (await asyncio.to_thread(sys.stdin.readline)).strip():
+        await queue.submit({"add": job})
+    await queue.group.leave()
 
 
 async def main(node: str, port: int = 5401) -> None:
     peers = {name: f"127.0.0.1:{port + i}" for i, name in enumerate("abc")}
-    queue = Queue()
     async with roundelay.join("work", node=node, peers=peers) as group:
-
-        async def say(**message: object) -> None:
-            await group.send(json.dumps(message).encode())
-
-        await group.wait_for(peers)
-        for number in range(JOBS_EACH):
-            await say(add=f"{node}{number}")
-        members: tuple[str, ...] = ()
-        async for event in group:
-            if isinstance(event, roundelay.View):
-                members = event.members
-                new = queue.open(members)
+        queue = Queue(group)
+        reading = asyncio.create_task(read(queue))
+        async for _ in queue.changes():
+            if queue.certain:
+                await queue.work()
             else:
-                message = json.loads(event.payload)
-                queue.apply(message)
-                new = [message["add"]] if "add" in message else []
-                if message.get("to") == node:  # Ours: do it, and tell.
-                    await say(done=message["give"], result=len(message["give"]))
-            if members and members[0] == node:  # We lead.
-                for job in new:
-                    await say(give=job, to=members[sum(map(ord, job)) % len(members)])
-            if len(queue.done) == JOBS_EACH * len(peers):
-                break
-        print(f"{len(queue.done)} jobs done, by", sorted(set(queue.given.values()), key=str))
+                print("waiting for the others", flush=True)
+        await reading
 
 
 asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:])))

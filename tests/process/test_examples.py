@@ -1,16 +1,126 @@
-"""Every example runs, as its first lines say."""
+"""Every example runs, as its first lines say; and those that promise more keep it in partitions."""
 
+import itertools
+import json
+import random
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from tests.process.cluster import until
+
+from roundelay.runtime.relay import RelayProcess
+from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+RELAYED = Path(__file__).with_name("relayed.py")
 LIMIT_S = 60
+WAITING = "waiting for the others"
+SHARED = {"replica.py"}
+"""Not run by themselves, but by others that import them."""
+
+
+class Terminal:
+    """One node of an example: what is typed, and the lines it prints."""
+
+    def __init__(self, *command: str) -> None:
+        self.lines: list[str] = []
+        self.mark = 0
+        """Lines before this one are not waited for."""
+        self.process = subprocess.Popen(
+            [sys.executable, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+
+    def type(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
+    def waits_for(self, line: str) -> None:
+        until(lambda: line in self.lines[self.mark :], f"the line {line!r}", LIMIT_S)
+
+    def ends(self) -> None:
+        """End its input, and wait until it has ended in good order."""
+        assert self.process.stdin is not None
+        assert self.process.stderr is not None
+        self.process.stdin.close()
+        assert self.process.wait(LIMIT_S) == 0, self.process.stderr.read()
+        self._reader.join()
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+class Terminals:
+    """An example in three terminals, a, b and c, with a relay between them."""
+
+    def __init__(self, name: str, *, relay: bool = False) -> None:
+        self._name = name
+        self._relay: RelayProcess | None = None
+        self._tables: dict[str, dict[str, str]] = {}
+        self._port = ""
+        self.of: dict[str, Terminal] = {}
+        if relay:
+            self._relay = RelayProcess(free_addresses("abc"))
+            self._tables = self._relay.peers
+        else:
+            self._port = str(base_port())
+
+    def __enter__(self) -> "Terminals":
+        for node in "abc":
+            self.start(node)
+        return self
+
+    def start(self, node: str) -> None:
+        example = str(EXAMPLES / self._name)
+        if self._relay is None:
+            self.of[node] = Terminal(example, node, self._port)
+        else:
+            peers = json.dumps(self._tables[node])
+            self.of[node] = Terminal(str(RELAYED), peers, example, node)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:  # Shown with the failure.
+            for node, terminal in self.of.items():
+                sys.stdout.write(f"{node}: {terminal.lines}\n")
+        for terminal in self.of.values():
+            terminal.close()
+        if self._relay is not None:
+            self._relay.close()
+
+    def relay(self, command: str) -> None:
+        assert self._relay is not None
+        self._relay.command(command)
+
+    def mark(self) -> None:
+        """Wait for lines that are printed from now on."""
+        for terminal in self.of.values():
+            terminal.mark = len(terminal.lines)
+
+    def wait_for(self, line: str, at: str = "abc") -> None:
+        for node in at:
+            self.of[node].waits_for(line)
 
 
 def base_port() -> int:
@@ -29,77 +139,146 @@ def base_port() -> int:
     raise AssertionError("no three free ports in a row")
 
 
-def run(name: str, said: str = "") -> dict[str, list[str]]:
-    """What each of three nodes prints."""
-    port = str(base_port())
-    processes = {
-        node: subprocess.Popen(
-            [sys.executable, str(EXAMPLES / name), node, port],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for node in "abc"
-    }
-    try:
-        if said:
-            _converse(processes, said)
-        lines = {}
-        for node, process in processes.items():
-            out, err = process.communicate(timeout=LIMIT_S)
-            assert process.returncode == 0, err
-            lines[node] = out.splitlines()
-        return lines
-    finally:
-        for process in processes.values():
-            process.kill()
-
-
-def _converse(processes: dict[str, "subprocess.Popen[str]"], said: str) -> None:
-    """Once all are there, a says something, b answers, and when c has read both, they leave."""
-    for process in processes.values():
-        _read_until(process, "-- here: a, b, c")
-    for node, line in zip("ab", said.split("|"), strict=True):
-        stdin = processes[node].stdin
-        assert stdin is not None
-        stdin.write(f"{line}\n")
-        stdin.flush()
-        _read_until(processes["c"], f"{node}: {line}")
-
-
-def _read_until(process: "subprocess.Popen[str]", wanted: str) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.strip() == wanted:
-            return
-    raise AssertionError(f"it never printed {wanted!r}")
+def values(terminal: Terminal) -> list[int]:
+    """What a counter showed."""
+    return [int(line[6:]) for line in terminal.lines if line.startswith("value ")]
 
 
 def test_every_example_is_run():
     here = Path(__file__).read_text()
     for path in EXAMPLES.glob("*.py"):
-        assert f'run("{path.name}"' in here, path.name
+        assert path.name in SHARED or f'Terminals("{path.name}"' in here, path.name
 
 
 def test_hello():
-    lines = run("hello.py")
-    greetings = [[line for line in said if "hello from" in line] for said in lines.values()]
+    with Terminals("hello.py") as nodes:
+        for terminal in nodes.of.values():
+            terminal.ends()
+        greetings = [
+            [line for line in terminal.lines if "hello from" in line]
+            for terminal in nodes.of.values()
+        ]
     assert greetings[0] == greetings[1] == greetings[2]
     assert sorted(line[3:] for line in greetings[0]) == [f"hello from {node}" for node in "abc"]
 
 
-def test_counter():
-    lines = run("counter.py")
-    assert lines["a"] == lines["b"] == lines["c"]
-    assert lines["a"][0].startswith("value 15150, ")
-
-
 def test_chat():
-    run("chat.py", said="anybody there?|yes, here")
+    with Terminals("chat.py") as nodes:
+        nodes.wait_for("-- here: a, b, c")
+        nodes.of["a"].type("anybody there?")
+        nodes.wait_for("a: anybody there?", at="bc")
+        nodes.of["b"].type("yes, here")
+        nodes.wait_for("b: yes, here", at="ac")
+        for terminal in nodes.of.values():
+            terminal.ends()
+
+
+def test_counter():
+    with Terminals("counter.py") as nodes:
+        nodes.wait_for("value 0")
+        for node, addition in zip("abc", ("1", "10", "100"), strict=True):
+            nodes.of[node].type(addition)
+        nodes.wait_for("value 111")
+        for terminal in nodes.of.values():
+            terminal.ends()
+        shown = [values(terminal)[:4] for terminal in nodes.of.values()]
+    assert shown[0] == shown[1] == shown[2]
+
+
+def test_a_counter_that_is_cut_off_does_not_count_but_its_additions_are_not_lost():
+    with Terminals("counter.py", relay=True) as nodes:
+        nodes.wait_for("value 0")
+        nodes.of["c"].type("1")
+        nodes.wait_for("value 1")
+        nodes.mark()
+        nodes.relay("partition a,b c")
+        nodes.of["a"].type("10")
+        nodes.of["c"].type("100")
+        nodes.wait_for("value 11", at="ab")
+        nodes.wait_for(WAITING, at="c")
+        nodes.relay("heal")
+        nodes.wait_for("value 111")
+        shown = [[*dict.fromkeys(values(terminal))] for terminal in nodes.of.values()]
+    assert shown[0] == shown[1] == [0, 1, 11, 111]
+    assert set(shown[2]) - {11} == {0, 1, 111}
+
+
+def test_counters_agree_through_many_partitions_and_count_every_addition_once():
+    """Every addition is a power of two of its own, so a value says which additions are in it."""
+    chance = random.Random(7)
+    splits = ["a,b c", "a b,c", "a,c b", "a b c"]
+    typed = 0
+    with Terminals("counter.py", relay=True) as nodes:
+        nodes.wait_for("value 0")
+        for split in (*splits, *chance.sample(splits, 4)):
+            nodes.relay(f"partition {split}")
+            fewer = nodes.of[min(split.split(), key=len)]
+            for noticed in (True, False):
+                for _ in range(3):
+                    for node in "abc":
+                        nodes.of[node].type(str(1 << typed))
+                        typed += 1
+                if noticed:
+                    until(lambda: fewer.lines[-1] == WAITING, "a minority that knows it")  # noqa: B023
+            if chance.random() < 0.5:
+                nodes.relay(f"partition {chance.choice(splits)}")
+            nodes.relay("heal")
+            if chance.random() < 0.5:
+                nodes.wait_for(f"value {(1 << typed) - 1}")
+        nodes.wait_for(f"value {(1 << typed) - 1}")
+        shown = {node: values(terminal) for node, terminal in nodes.of.items()}
+    for node, seen in shown.items():
+        assert seen == sorted(seen), f"{node} went back"
+    every = sorted(set().union(*shown.values()))
+    for smaller, larger in itertools.pairwise(every):
+        assert smaller & larger == smaller, f"{smaller:b} and {larger:b} are two histories"
+
+
+def test_a_counter_that_was_killed_takes_the_value_of_the_others():
+    with Terminals("counter.py") as nodes:
+        nodes.wait_for("value 0")
+        nodes.of["b"].type("3")
+        nodes.wait_for("value 3")
+        nodes.of["b"].close()
+        nodes.of["a"].type("4")
+        nodes.wait_for("value 7", at="ac")
+        nodes.start("b")
+        nodes.wait_for("value 7", at="b")
+        nodes.of["b"].type("5")
+        nodes.wait_for("value 12")
 
 
 def test_work_queue():
-    lines = run("work_queue.py")
-    assert lines["a"] == lines["b"] == lines["c"]
-    assert lines["a"][0].startswith("15 jobs done, by")
+    jobs = [f"job{number}" for number in range(9)]
+    with Terminals("work_queue.py") as nodes:
+        for i, job in enumerate(jobs):
+            nodes.of["abc"[i % 3]].type(job)
+        for job in jobs:
+            nodes.wait_for(f"{job} is done")
+        for terminal in nodes.of.values():
+            terminal.ends()
+        begun = [line for node in nodes.of.values() for line in node.lines if "doing" in line]
+    assert sorted(begun) == [f"doing {job}" for job in jobs]
+
+
+def test_a_work_queue_that_is_cut_off_begins_nothing():
+    jobs = {node: [f"{node}{number}" for number in range(6)] for node in "abc"}
+    with Terminals("work_queue.py", relay=True) as nodes:
+        nodes.of["a"].type("first")
+        nodes.wait_for("first is done")
+        nodes.mark()
+        nodes.relay("partition a,b c")
+        nodes.wait_for(WAITING, at="c")
+        alone = len(nodes.of["c"].lines)
+        for node in "abc":
+            for job in jobs[node]:
+                nodes.of[node].type(job)
+        for job in jobs["a"] + jobs["b"]:
+            nodes.wait_for(f"{job} is done", at="ab")
+        assert nodes.of["c"].lines[alone:] == []
+        nodes.relay("heal")
+        for job in jobs["c"]:
+            nodes.wait_for(f"{job} is done")
+        begun = [line for node in nodes.of.values() for line in node.lines if "doing" in line]
+    added = ["first", *jobs["a"], *jobs["b"], *jobs["c"]]
+    assert sorted(begun) == sorted(f"doing {job}" for job in added)
