@@ -105,8 +105,8 @@ def accuser_uses_the_token_again() -> list[Patch]:
 
 @bug("Whoever filled the window in the last rotation fills it again in the next.")
 def window_kept_for_ever() -> list[Patch]:
-    def share(self: Ring[Any], token: Token, waiting: int) -> int:
-        everywhere = token.backlog + waiting - self.left
+    def share(self: Ring[Any], others: int, backlog: int, waiting: int) -> int:
+        everywhere = backlog + waiting
         window = self.config.window_packets
         return max(1, window * waiting // everywhere) if everywhere > 0 else window
 
@@ -231,7 +231,7 @@ def items_of_two_rings_mixed_up() -> list[Patch]:
     return [(Recovery, "receive", receive)]
 
 
-def believe(self: Membership, m: Commit) -> bool:
+def believe(m: Commit, sent: Commit, view: Any) -> bool:
     """In place of the check that would refuse what a planted bug makes of a Commit token."""
     return True
 
@@ -259,7 +259,7 @@ def transitional_by_name() -> list[Patch]:
         return bytes(16)
 
     original = Membership._enter_recovery
-    return [(Membership, "_enter_recovery", enter), (Membership, "_is_sound", believe)]
+    return [(Membership, "_enter_recovery", enter), (machine, "is_sound", believe)]
 
 
 @bug("Nothing is exchanged: everybody concludes with what it holds.")
@@ -272,7 +272,7 @@ def nothing_exchanged() -> list[Patch]:
 
 @bug("The flag of the exchange is cleared only by a node that has items left.")
 def literal_retransmission_flag() -> list[Patch]:
-    def flag(self: Recovery, token: Token) -> Token:
+    def flag(self: Recovery, token: Token, *, clear: bool) -> Token:
         if not self._queue:
             return token
         flagged = token.flag
@@ -320,7 +320,7 @@ def commit_copy_accepted() -> list[Patch]:
         original(self, m)
 
     original = Membership._on_commit
-    return [(Membership, "_on_commit", on_commit), (Membership, "_is_sound", believe)]
+    return [(Membership, "_on_commit", on_commit), (machine, "is_sound", believe)]
 
 
 @bug("The ring number is written to storage only at start.")

@@ -46,27 +46,25 @@ from roundelay.core.effects import (
     Kind,
     Persist,
     Record,
+    Refuse,
     Send,
     SetTimer,
     Suspect,
 )
 from roundelay.core.ids import NodeId, View, ViewId
-from roundelay.membership.apart import Apart
+from roundelay.membership.claims import believable, comes_round, is_sound
 from roundelay.membership.config import (
-    APART,
     CAUGHT_UP,
     CONSENSUS,
     FORGIVE,
     JOIN,
     LOSS,
     MERGE,
-    PAUSE,
     RETRANSMIT,
     SETTLE,
     TIMERS,
     MembershipConfig,
 )
-from roundelay.membership.expulsions import Expulsions
 from roundelay.membership.messages import (
     MESSAGES,
     STEP,
@@ -81,10 +79,10 @@ from roundelay.membership.messages import (
     RingToken,
     fill_in,
 )
+from roundelay.membership.outsiders import Outsiders
 from roundelay.membership.phase import LIVE, SEALED, Phase
 from roundelay.membership.primary import rule
 from roundelay.membership.proposal import Proposal
-from roundelay.membership.quarrels import Quarrels
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import Token
 from roundelay.membership.storage import pack, read_storage
@@ -93,12 +91,6 @@ from roundelay.wire.primitives import WireError
 
 ALONE_VISITS_MAX = 100_000
 """More than a ring of one can need for all it may hold."""
-CLAIM_MAX = 2**54
-"""Ring numbers below this are believed. Whoever takes its first number from the clock stays below
-it until the year 2112, and counting takes for ever to get there."""
-CLAIM_STEP = 2**24
-"""Above it a number is believed if it is so little ahead of this node's own. One forged number can
-therefore move a group to `CLAIM_MAX` at most, where counting goes on; it never runs out."""
 
 
 class Membership:
@@ -135,11 +127,7 @@ class Membership:
         self._commit: Commit | None = None
         self._commit_seq = 0
         self._repeats: tuple[tuple[NodeId, ...], int] = ((), 0)
-        self._expulsions = Expulsions(self.config.pause_s, self.config.pause_max_s)
-        self._quarrels = Quarrels(self.config.members_max)
-        self._apart = Apart(
-            self.node, self.config.pause_s, self.config.apart_max_s, 4 * self.config.members_max
-        )
+        self._outsiders = Outsiders(self.node, self.config)
         self._early: list[tuple[Origin, Any]] = []
         self._out: list[Effect[Any]] = []
 
@@ -191,7 +179,7 @@ class Membership:
         if self.tenant.owns(timer):
             return self._pass_on(self.tenant.engine.expire(timer))
         if timer == JOIN:
-            self._apart.tick()
+            self._outsiders.apart.tick()
             self._emit(Send(self._join(), self.view.id))
             self._emit(SetTimer(JOIN, self.config.join_s))
         elif timer == CONSENSUS:
@@ -203,17 +191,14 @@ class Membership:
         elif timer == MERGE:
             self._on_merge_timer()
         elif timer == SETTLE:
-            self._quarrels.settling = False
+            self._outsiders.quarrels.settling = False
             self._show_up()
         elif timer == FORGIVE:
-            self._expulsions.forgive(self.view.members)
-            self._apart.forgive(self.view.members)
+            self._outsiders.forgive(self.view.members)
         elif timer == CAUGHT_UP:
             self._accuse(Suspect((), f"{self.node} has caught up, and may vote from now on"))
-        elif timer.startswith(PAUSE):
-            self._expulsions.resume(timer.removeprefix(PAUSE))
-        elif timer.startswith(APART):
-            self._apart.resume(timer.removeprefix(APART))
+        else:
+            self._outsiders.resume(timer)
         return self._drain()
 
     def leave(self) -> list[Effect[Any]]:
@@ -268,22 +253,20 @@ class Membership:
 
     def _on_foreign(self, origin: Origin) -> None:
         """§6.1: somebody is there who is not with us."""
-        self._expulsions.meet(origin)
-        self._apart.meet(origin)
+        self._outsiders.meet(origin)
         node, view = origin.node, origin.view
         late = node in self.view.members and view is not None and view.seq < self.view.id.seq
         if late or origin.view == self.ring or node == self.node:
             return  # Late, or an early frame of the ring being formed.
         if self.phase is Phase.OPERATIONAL:
-            quarrel = self._aloof or self._quarrels.with_(origin)
-            heeded = not quarrel and node not in self._expulsions.paused
+            heeded = not self._aloof and self._outsiders.heeds(origin)
         else:
             unknown = node not in self.proposal.procs
             heeded = self.phase is Phase.GATHER and unknown and not self.commit_wait
-        heeded = heeded and node not in self._apart.pauses
+        heeded = heeded and node not in self._outsiders.apart.pauses
         if heeded and len(self.proposal.procs) < self.config.members_max:
             self.proposal.procs.add(node)
-            self._apart.call(node)
+            self._outsiders.apart.call(node)
             self._gather()
 
     # Gather
@@ -296,7 +279,7 @@ class Membership:
         self._commit = None
         self._early.clear()
         self.proposal.begin()
-        self._quarrels.forget()
+        self._outsiders.quarrels.forget()
         self._out += map(CancelTimer, (LOSS, RETRANSMIT, MERGE, FORGIVE, SETTLE, CAUGHT_UP))
         self._emit(Send(self._join(), self.view.id))
         self._emit(SetTimer(JOIN, self.config.join_s))
@@ -309,7 +292,8 @@ class Membership:
 
     def _on_join(self, origin: Origin, m: Join) -> None:
         node = origin.node
-        if not self._believable(m.ring_seq):
+        if not believable(m.ring_seq, self.max_seq):
+            self._emit(Refuse(f"no ring has the number {m.ring_seq}"))
             return
         if self.phase in (Phase.COMMIT, Phase.RECOVERY):
             assert self._commit is not None
@@ -320,18 +304,17 @@ class Membership:
         known = self.proposal.procs
         if len(known.union(m.procs, m.fails, (node,))) > self.config.members_max:
             return  # More than a ring can hold, or a forged list of names.
-        self._expulsions.meet(origin)
-        self._apart.meet(origin)
+        self._outsiders.meet(origin)
         self.max_seq = max(self.max_seq, m.ring_seq)
         proposal = self.proposal
         operational = self.phase is Phase.OPERATIONAL
-        if self._apart.shuns(node) and (operational or node not in known):
+        if self._outsiders.apart.shuns(node) and (operational or node not in known):
             return
         if operational:
             if self._left_over(origin, m):
                 return
         else:
-            self._apart.hear(node)
+            self._outsiders.apart.hear(node)
             if self.commit_wait and node not in proposal.members:
                 return
         if proposal.equals(m):
@@ -342,11 +325,12 @@ class Membership:
             if operational:
                 self._gather()  # Our own Join tells it what it does not know.
         elif node not in proposal.fails:
-            self._note_deaf(node, m, operational=operational)
+            companion = node in self.view.members
+            self._outsiders.note_deaf(node, m, companion=operational and companion)
             failed = set(proposal.fails)
-            changed = proposal.merge(node, m, companion=node in self.view.members)
+            changed = proposal.merge(node, m, companion=companion)
             if not (m.fails == (self.node,) and self._superfluous):
-                self._apart.note(node, proposal.fails - failed)
+                self._outsiders.apart.note(node, proposal.fails - failed)
             if changed or operational:
                 self._gather()
             if proposal.equals(m):
@@ -354,27 +338,14 @@ class Membership:
 
     def _left_over(self, origin: Origin, m: Join) -> bool:
         """Whether a Join that finds us in a view is of a round that does not concern it."""
-        node, members = origin.node, self.view.members
-        if node in members:
+        if origin.node in self.view.members:
             return m.ring_seq < self.ring.seq  # Of the formation of this very ring.
-        # An outsider that is still giving one of us up, or that we leave alone for now.
-        if not set(m.fails).isdisjoint(members):
-            self._quarrels.note(origin)
-            return True
-        self._quarrels.end(node)
-        return self._aloof or node in self._expulsions.paused
+        return self._outsiders.left_over(origin, m, self.view) or self._aloof
 
     @property
     def _aloof(self) -> bool:
         """Whether no outsider is heeded for now; who has not installed holds them for gone."""
-        return self.recovery is not None or self._quarrels.settling
-
-    def _note_deaf(self, node: NodeId, m: Join, *, operational: bool) -> None:
-        """Somebody is given up whom others hear: it, or we, do not receive."""
-        if self.node in m.fails:
-            self._expulsions.accuse((node,))
-        elif operational and node in self.view.members:
-            self._expulsions.accuse(m.fails)
+        return self.recovery is not None or self._outsiders.quarrels.settling
 
     def _agree(self, node: NodeId) -> None:
         if self.phase is Phase.GATHER:
@@ -401,7 +372,7 @@ class Membership:
             return
         failed = set(self.proposal.fails)
         self.proposal.give_up_silent()
-        self._apart.note(self.node, self.proposal.fails - failed)
+        self._outsiders.apart.note(self.node, self.proposal.fails - failed)
         self._gather()
 
     def _on_loss(self) -> None:
@@ -464,12 +435,12 @@ class Membership:
                     and members == self.proposal.members
                     and m.ring.rep == m.entries[0].node
                     and m.ring.seq > self.ring.seq
-                    and self._believable(m.ring.seq)
+                    and believable(m.ring.seq, self.max_seq)
                 ):
                     self._accept_commit(m)
             case Phase.COMMIT:
                 complete = m.index == len(m.entries)
-                if complete and self._comes_round(m) and self._is_sound(m):
+                if complete and self._comes_round(m):
                     self._enter_recovery(m)
             case Phase.RECOVERY:
                 assert self.recovery is not None
@@ -480,36 +451,9 @@ class Membership:
             case Phase.OPERATIONAL:
                 pass  # Late.
 
-    def _believable(self, seq: int) -> bool:
-        """Whether a ring number that a peer claims can be an honest one."""
-        return seq <= max(CLAIM_MAX, self.max_seq) + CLAIM_STEP
-
     def _comes_round(self, m: Commit) -> bool:
-        """Whether this is the Commit token that this node sent on, after a rotation."""
-        last = self._commit
-        assert last is not None
-        hops = 4 * len(m.entries)  # It goes round twice, and not much further.
-        return m.ring == self.ring and self._commit_seq < m.token_seq <= last.token_seq + hops
-
-    def _is_sound(self, m: Commit) -> bool:
-        """Whether the entries can be true: our own is as we wrote it, and who says that it comes
-        from our view was in it."""
-        last = self._commit
-        assert last is not None
-        members = self.view.members
-        same = all(
-            entry.node == old.node and (old.old is None or entry == old)
-            for entry, old in zip(m.entries, last.entries, strict=False)
-        )
-        return (
-            same
-            and len(m.entries) == len(last.entries)
-            and all(
-                entry.node in members and set(entry.obligation) <= set(members)
-                for entry in m.entries
-                if entry.old == self.view.id
-            )
-        )
+        assert self._commit is not None
+        return comes_round(m, self._commit, self.ring, self._commit_seq)
 
     def _accept_commit(self, m: Commit) -> None:
         """First rotation: freeze the engine and fill in our entry."""
@@ -563,6 +507,10 @@ class Membership:
 
     def _enter_recovery(self, m: Commit) -> None:
         """Second rotation: everybody's entry is known."""
+        assert self._commit is not None
+        if not is_sound(m, self._commit, self.view):
+            self._emit(Refuse("a Commit token with entries that nobody wrote"))
+            return
         recovery = Recovery(self.node, m, self.view.id, self.config.ring)
         try:
             items = self.tenant.seal(recovery.summaries)
@@ -684,18 +632,12 @@ class Membership:
             voters=voters,
         )
         self._lives = recovery.lives
-        self._leave_alone()
         if self.standing.install(recovery.id, ruling):
             self._persist()
             if self.node not in voters:
                 self._emit(SetTimer(CAUGHT_UP, self.config.caught_up_s))
         self._emit(Install(self.view, self.standing.able, ruling.why))
-        gone = [node for node in old.members if node in self.proposal.fails]
-        for node, pause_s in self._expulsions.settle(gone):
-            self._emit(SetTimer(PAUSE + node, pause_s))
-        if self.proposal.fails:
-            self._quarrels.settling = True
-            self._emit(SetTimer(SETTLE, self.config.settle_s))
+        self._out += self._outsiders.settle(self.view, old, self.proposal.fails)
         self.phase = Phase.OPERATIONAL
         self.proposal.settle(recovery.members)
         self.obligation = ()
@@ -703,15 +645,7 @@ class Membership:
         if len(recovery.members) == 1:
             self._retire()
         self._emit(SetTimer(MERGE, self.config.merge_detect_s / 2))
-        if self._expulsions.any or self._apart.any:
-            self._emit(SetTimer(FORGIVE, self.config.forgive_s))
         self.waiting = True
-
-    def _leave_alone(self) -> None:
-        """Of whom this view is without for want of a link: there is no use in trying at once."""
-        for pause in self._apart.settle(self.view.members, self.proposal.fails):
-            self._emit(Suspect((pause.node,), pause.reason))
-            self._emit(SetTimer(APART + pause.node, pause.time_s))
 
     def _on_merge_timer(self) -> None:
         """§6.1 leaves idle rings unheard: the representative of one says that it is there."""
@@ -751,7 +685,7 @@ class Membership:
         """The view cannot go on as it is; whoever is named is given up at once."""
         self._emit(suspicion)
         self.proposal.give_up(suspicion.members)
-        self._expulsions.accuse(suspicion.members)
+        self._outsiders.expulsions.accuse(suspicion.members)
         self._gather()
 
     def _persist(self) -> None:

@@ -1,0 +1,39 @@
+"""What a peer claims while a ring is formed, and whether it can be true.
+
+A frame may be forged, or come from a node whose memory is damaged. These checks come before any
+state changes, so a claim that cannot be true changes nothing.
+"""
+
+from roundelay.core.ids import View, ViewId
+from roundelay.membership.messages import Commit
+
+CLAIM_MAX = 2**54
+"""Ring numbers below this are believed. Whoever takes its first number from the clock stays below
+it until the year 2112, and counting takes for ever to get there."""
+CLAIM_STEP = 2**24
+"""Above it a number is believed if it is so little ahead of this node's own. One forged number can
+therefore move a group to `CLAIM_MAX` at most, where counting goes on; it never runs out."""
+
+
+def believable(seq: int, known: int) -> bool:
+    """Whether a ring number can be an honest one, for a node that has heard of `known`."""
+    return seq <= max(CLAIM_MAX, known) + CLAIM_STEP
+
+
+def comes_round(m: Commit, sent: Commit, ring: ViewId, seen_seq: int) -> bool:
+    """Whether this is the Commit token that this node sent on, after another rotation."""
+    hops = 4 * len(m.entries)  # It goes round twice, and not much further.
+    return m.ring == ring and seen_seq < m.token_seq <= sent.token_seq + hops
+
+
+def is_sound(m: Commit, sent: Commit, view: View) -> bool:
+    """Whether the entries can be true: those that were filled in when this node sent the token on
+    have not changed, its own among them, and who says that it comes from our view was in it."""
+    if len(m.entries) != len(sent.entries):
+        return False
+    for entry, before in zip(m.entries, sent.entries, strict=True):
+        if entry.node != before.node or (before.old is not None and entry != before):
+            return False
+    members = set(view.members)
+    companions = [entry for entry in m.entries if entry.old == view.id]
+    return all(members.issuperset((entry.node, *entry.obligation)) for entry in companions)
