@@ -1,6 +1,7 @@
 """The replicated state of the examples, on simulated nodes: through partitions, losses, pauses and
 a crash, what a node takes for certain is never taken back, and every command counts once."""
 
+import inspect
 import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Generator
@@ -91,7 +92,7 @@ class Application:
 
     async def _follow(self) -> None:
         async for _ in self.sum.changes():
-            if self.sum.certain:
+            if self.sum.certain and self.alive:
                 self._told.append((self.sum.node, self.sum.state))
 
     def go_on(self, _: object = None) -> None:
@@ -100,7 +101,9 @@ class Application:
 
     def close(self) -> None:
         self.alive = False
-        self._main.close()
+        # The crash may come with a message that it is sending.
+        if inspect.getcoroutinestate(self._main) != inspect.CORO_RUNNING:
+            self._main.close()
 
 
 class Run:
