@@ -18,6 +18,7 @@ from roundelay.membership import machine, primary, recovery, storage
 from roundelay.membership.apart import Apart
 from roundelay.membership.config import CONSENSUS
 from roundelay.membership.expulsions import Expulsions
+from roundelay.membership.failures import Failures
 from roundelay.membership.machine import Membership
 from roundelay.membership.messages import MESSAGES, STEP, Commit, Entry, Join, Primary, RingItem
 from roundelay.membership.phase import Phase
@@ -492,10 +493,10 @@ def no_merge_detection() -> list[Patch]:
 
 @bug("A membership that fails again and again is tried again and again.")
 def no_forced_failure() -> list[Patch]:
-    def count(self: Membership, members: Any) -> None:
-        pass
+    def count(self: Failures, members: Any) -> tuple[str, ...]:
+        return ()
 
-    return [(Membership, "_count_failure", count)]
+    return [(Failures, "count", count)]
 
 
 @bug("The engine of a new view starts before the queue knows what the old view left.")

@@ -11,13 +11,14 @@ CLAIM_MAX = 2**54
 """Ring numbers below this are believed. Whoever takes its first number from the clock stays below
 it until the year 2112, and counting takes for ever to get there."""
 CLAIM_STEP = 2**24
-"""Above it a number is believed if it is so little ahead of this node's own. One forged number can
-therefore move a group to `CLAIM_MAX` at most, where counting goes on; it never runs out."""
+"""Above it a number is believed if it is at most so far ahead of this node's own. Whoever claims a
+larger one is refused, and moves this node on by one step: so an honest peer that was led further is
+caught up with after a few frames, and a forger needs many years of frames to use the numbers up."""
 
 
-def believable(seq: int, known: int) -> bool:
-    """Whether a ring number can be an honest one, for a node that has heard of `known`."""
-    return seq <= max(CLAIM_MAX, known) + CLAIM_STEP
+def credible(known: int) -> int:
+    """The largest ring number that is believed by a node that has heard of `known`."""
+    return max(CLAIM_MAX, known) + CLAIM_STEP
 
 
 def comes_round(m: Commit, sent: Commit, ring: ViewId, seen_seq: int) -> bool:

@@ -52,7 +52,7 @@ from roundelay.core.effects import (
     Suspect,
 )
 from roundelay.core.ids import NodeId, View, ViewId
-from roundelay.membership.claims import believable, comes_round, is_sound
+from roundelay.membership.claims import comes_round, credible, is_sound
 from roundelay.membership.config import (
     CAUGHT_UP,
     CONSENSUS,
@@ -65,6 +65,7 @@ from roundelay.membership.config import (
     TIMERS,
     MembershipConfig,
 )
+from roundelay.membership.failures import Failures
 from roundelay.membership.messages import (
     MESSAGES,
     STEP,
@@ -126,7 +127,7 @@ class Membership:
         self._boot = boot
         self._commit: Commit | None = None
         self._commit_seq = 0
-        self._repeats: tuple[tuple[NodeId, ...], int] = ((), 0)
+        self._failures = Failures(self.node, self.config.repeat_limit)
         self._outsiders = Outsiders(self.node, self.config)
         self._early: list[tuple[Origin, Any]] = []
         self._out: list[Effect[Any]] = []
@@ -292,8 +293,7 @@ class Membership:
 
     def _on_join(self, origin: Origin, m: Join) -> None:
         node = origin.node
-        if not believable(m.ring_seq, self.max_seq):
-            self._emit(Refuse(f"no ring has the number {m.ring_seq}"))
+        if not self._believes(m.ring_seq):
             return
         if self.phase in (Phase.COMMIT, Phase.RECOVERY):
             assert self._commit is not None
@@ -329,7 +329,7 @@ class Membership:
             self._outsiders.note_deaf(node, m, companion=operational and companion)
             failed = set(proposal.fails)
             changed = proposal.merge(node, m, companion=companion)
-            if not (m.fails == (self.node,) and self._superfluous):
+            if not (m.fails == (self.node,) and self._failures.mine):
                 self._outsiders.apart.note(node, proposal.fails - failed)
             if changed or operational:
                 self._gather()
@@ -384,25 +384,11 @@ class Membership:
             return
         self._emit(Suspect((), "the ring being formed got stuck"))
         if self._commit is not None:
-            self._count_failure(tuple(entry.node for entry in self._commit.entries))
+            failed = tuple(entry.node for entry in self._commit.entries)
+            self.proposal.give_up(self._failures.count(failed))
         elif self.commit_wait:
-            self._count_failure(self.proposal.members)
+            self.proposal.give_up(self._failures.count(self.proposal.members))
         self._gather()
-
-    def _count_failure(self, members: tuple[NodeId, ...]) -> None:
-        """§6.3: a membership that fails again and again must shrink, or this never ends."""
-        last, count = self._repeats
-        count = count + 1 if last == members else 1
-        self._repeats = (members, count)
-        if count >= self.config.repeat_limit and members[-1] != self.node:
-            self.proposal.give_up(members[-1:])
-            self._repeats = ((), 0)
-
-    @property
-    def _superfluous(self) -> bool:
-        """Whether it is our turn to be given up for such failures, and not for want of a link."""
-        members, count = self._repeats
-        return members[-1:] == (self.node,) and count + 1 >= self.config.repeat_limit
 
     def _on_leave(self, origin: Origin) -> None:
         """A companion stops: what its silence would tell later. A ring that is being formed
@@ -435,7 +421,7 @@ class Membership:
                     and members == self.proposal.members
                     and m.ring.rep == m.entries[0].node
                     and m.ring.seq > self.ring.seq
-                    and believable(m.ring.seq, self.max_seq)
+                    and self._believes(m.ring.seq)
                 ):
                     self._accept_commit(m)
             case Phase.COMMIT:
@@ -451,7 +437,17 @@ class Membership:
             case Phase.OPERATIONAL:
                 pass  # Late.
 
+    def _believes(self, seq: int) -> bool:
+        """Whether a ring number that a peer claims may be true; if not, it is refused."""
+        limit = credible(self.max_seq)
+        if seq <= limit:
+            return True
+        self.max_seq = limit
+        self._emit(Refuse(f"the ring number {seq} is not to be believed"))
+        return False
+
     def _comes_round(self, m: Commit) -> bool:
+        """Whether this is the Commit token that this node sent on, after another rotation."""
         assert self._commit is not None
         return comes_round(m, self._commit, self.ring, self._commit_seq)
 
@@ -632,16 +628,16 @@ class Membership:
             voters=voters,
         )
         self._lives = recovery.lives
+        self._out += self._outsiders.settle(self.view, old, self.proposal.fails)
         if self.standing.install(recovery.id, ruling):
             self._persist()
             if self.node not in voters:
                 self._emit(SetTimer(CAUGHT_UP, self.config.caught_up_s))
         self._emit(Install(self.view, self.standing.able, ruling.why))
-        self._out += self._outsiders.settle(self.view, old, self.proposal.fails)
         self.phase = Phase.OPERATIONAL
         self.proposal.settle(recovery.members)
         self.obligation = ()
-        self._repeats = ((), 0)
+        self._failures.forget()
         if len(recovery.members) == 1:
             self._retire()
         self._emit(SetTimer(MERGE, self.config.merge_detect_s / 2))
