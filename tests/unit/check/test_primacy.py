@@ -41,6 +41,10 @@ FINE = {
     "a majority froze the old view before the next began": (
         f"{FOUNDED} q/V3 r/V3 q+V3{{q,r}}!{{p,q,r}} r+V3{{q,r}}!{{p,q,r}}"
     ),
+    "a trace that does not tell when the old view was frozen": (
+        "p+V1{p,q,r}! q+V1{p,q,r}! r+V1{p,q,r}! p~T2{p,q,r} p+V3{p,q,r}! q~T2{p,q,r} q+V3{p,q,r}! "
+        "r~T2{p,q,r} r+V3{p,q,r}! s+V4{s} p+V5{p,s} r+V6{q,r,s}! q+V6{q,r,s}!"
+    ),
     "a founding of an earlier line is nobody's ancestor": "p+V1{p}! pX q+V2{q}! qX r+V3{r}!",
 }
 
