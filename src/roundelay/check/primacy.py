@@ -125,6 +125,9 @@ def _join(model: Model, chosen: list[_Stay], stays: list[_Stay], wanted: int) ->
 
 
 def _overlap(model: Model, one: _Stay, other: _Stay) -> bool:
+    for install, end in ((one.install, other.end), (other.install, one.end)):
+        if model.withheld and end is not None and model.excluded(install, end):
+            return False  # Whatever the frames say of the other end.
     return _begins_before(model, one, other) and _begins_before(model, other, one)
 
 

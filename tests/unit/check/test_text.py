@@ -80,8 +80,8 @@ def test_checksums_are_shown_where_they_matter():
 
 
 def test_every_kind_of_row_has_words():
-    text = "p+V1{p} p!a q?a p#a=7.2 p$a=7 p.a=7 p*a:2 p-a p( p) p/V3 pX p^9 pX p^- p+V4{p}!{p,q} end{p}"
-    manifest, rows = mini.parse(text)
+    text = "p+V1{p} p!a q?a p#a=7.2 p$a=7 p.a=7 p*a:2 p-a p( p) p/V3 pX p^9 pX p^- "
+    manifest, rows = mini.parse(text + "p+V4{p}!{p,q} end{p}")
     rows += [
         Row("fault", -1, 0, 1, tag="heal"),
         Row("fault", -1, 0, 2, tag="partition"),
