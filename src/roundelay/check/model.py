@@ -199,9 +199,14 @@ class Model:
         of the two exclude it."""
         if not self.withheld:
             return self.causality.happened_before(first, second)
-        if first.lam <= second.lam or self._restarted:
+        if not self.excluded(first, second):
             self.guessed = True
         return False
+
+    def excluded(self, first: Row, second: Row) -> bool:
+        """Whether Lamport clocks show that `first` did not happen before `second`, of another
+        process. They show nothing in a run in which a process began its clock again."""
+        return first.lam > second.lam and not self._restarted
 
     @cached_property
     def _restarted(self) -> bool:

@@ -70,10 +70,14 @@ def _held_at_once(model: Model, lineage: Lineage) -> Breach | None:
             stays.setdefault(id_, []).append(stay)
     for one, two in combinations(sorted(stays), 2):
         first, second = lineage.views[one], lineage.views[two]
-        nodes = {stay.install.proc for id_ in (one, two) for stay in stays[id_]}
+        ones, others = stays[one], stays[two]
+        if not lineage.frozen(two):
+            # Nobody says when its members let go of the view before.
+            ones = [stay for stay in ones if stay.install.proc not in second.members]
+        nodes = {stay.install.proc for stay in (*ones, *others)}
         if len(nodes) < first.quorum + second.quorum:
             continue  # Some node would have to hold both.
-        if (rows := _together(model, first, stays[one], second, stays[two])) is not None:
+        if (rows := _together(model, first, ones, second, others)) is not None:
             return Breach(False, first, second, rows)
     return None
 
@@ -121,6 +125,9 @@ def _join(model: Model, chosen: list[_Stay], stays: list[_Stay], wanted: int) ->
 
 
 def _overlap(model: Model, one: _Stay, other: _Stay) -> bool:
+    for install, end in ((one.install, other.end), (other.install, one.end)):
+        if model.withheld and end is not None and model.excluded(install, end):
+            return False  # Whatever the frames say of the other end.
     return _begins_before(model, one, other) and _begins_before(model, other, one)
 
 

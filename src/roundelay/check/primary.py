@@ -10,9 +10,10 @@ may lie beside the line: its members may have been the last to hear of it.
 A node *holds* a primary view from its install until it freezes it, installs another, crashes or
 ends. No two primary views may be held at one moment, each by a majority of its voters.
 
-What a member knew when a view was formed is told by its `freeze` for that ring. In a trace without
-such rows it is what it knew when it installed the view, or, if it never did, when the first one
-did: the benefit of the doubt.
+What a member knew when a view was formed is told by its `freeze` for that ring, and so is when it
+let go of the view before. Of a ring without such rows, as in older traces, the benefit of the doubt
+is given: a member knew what it knew when it installed the view, or when the first one did if it
+never did itself; and when the first one installed the view, all its members had let go.
 """
 
 from bisect import bisect_left, insort
@@ -146,17 +147,24 @@ class Lineage:
     def feed(self, row: Row) -> Breach | None:
         """The next row of one of `KINDS`."""
         proc = row.proc
-        held = self._held.pop(proc, None)
-        if held is not None:
-            held.holders.pop(proc, None)
+        self._let_go(proc)
         if row.kind == Kind.FREEZE:
             ring = row.k0 or 0, row.k1 or 0
             self._frozen.setdefault(ring, {})[proc] = row, self._known.get(proc)
         elif row.kind == Kind.RECOVER:
             self._recover(row)
-        elif is_primary(row):
-            return self._install(row)
+        elif row.kind == Kind.INSTALL and row.c_kind == REGULAR:
+            if identity(row) not in self._frozen:
+                for member in row.members or ():
+                    if member in self._held and self._held[member].id < identity(row):
+                        self._let_go(member)
+            if row.primary:
+                return self._install(row)
         return None
+
+    def frozen(self, ring: Identity) -> bool:
+        """Whether anybody tells when it froze its view for this ring."""
+        return ring in self._frozen
 
     def settle(self) -> Breach | None:
         """What all rows together say of descent."""
@@ -172,6 +180,11 @@ class Lineage:
                         view.bring(other.installs.get(member), None)
         self._established = sorted(view.id for view in self.views.values() if view.established)
         return self._first_beside()
+
+    def _let_go(self, proc: int) -> None:
+        held = self._held.pop(proc, None)
+        if held is not None:
+            held.holders.pop(proc, None)
 
     def _recover(self, row: Row) -> None:
         if not kept_standing(row):

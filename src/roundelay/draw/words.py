@@ -179,8 +179,9 @@ class Words:
             case Kind.FAULT | Kind.END:
                 return self.headline(row)
             case Kind.RECOVER:
-                about = "" if row.k0 is None else f"with ring sequence number {row.k0}"
-                about += " without its standing" if row.level == 0 else ""
+                number = [] if row.k0 is None else [f"with ring sequence number {row.k0}"]
+                lost = ["without its standing"] if row.level == 0 else []
+                about = " ".join(number + lost)
             case _:
                 key = self.key(row)
                 about = self.message(row) + (f", order key {key}" if key else "")

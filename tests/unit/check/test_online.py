@@ -144,7 +144,8 @@ def test_random_runs_get_the_offline_verdicts(views: bool) -> None:
         seen.update((name, verdict.validity) for name, verdict in offline.items())
     static = {"T1", "M1", "M2", "M4", "M10", "D3"}  # Without views these cannot break.
     for name in COVERED:
-        if name not in ({"T1"} if views else static):
+        # M10 has random runs of its own, in test_primacy.
+        if name not in ({"T1", "M10"} if views else static):
             assert seen[name, VIOLATED] > 1, name
             assert seen[name, OK] > 5, name
 

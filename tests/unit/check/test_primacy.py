@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roundelay.check import Validity, check
+from roundelay.check import PROPERTIES, Validity, check, read_model
 from roundelay.check.online import OnlineChecker
 from roundelay.core.effects import Kind
 from roundelay.trace import mini
@@ -40,6 +40,10 @@ FINE = {
     ),
     "a majority froze the old view before the next began": (
         f"{FOUNDED} q/V3 r/V3 q+V3{{q,r}}!{{p,q,r}} r+V3{{q,r}}!{{p,q,r}}"
+    ),
+    "a trace that does not tell when the old view was frozen": (
+        "p+V1{p,q,r}! q+V1{p,q,r}! r+V1{p,q,r}! p~T2{p,q,r} p+V3{p,q,r}! q~T2{p,q,r} q+V3{p,q,r}! "
+        "r~T2{p,q,r} r+V3{p,q,r}! s+V4{s} p+V5{p,s} r+V6{q,r,s}! q+V6{q,r,s}!"
     ),
     "a founding of an earlier line is nobody's ancestor": "p+V1{p}! pX q+V2{q}! qX r+V3{r}!",
 }
@@ -155,6 +159,30 @@ def test_frames_prove_that_two_views_were_held_at_once(both: bool):
     write(Kind.CRASH, 1)
     manifest = recounted(Manifest("r", ("p", "q")), rows)
     expect(judge_rows("M10", manifest, rows), Validity.VIOLATED if both else Validity.OK)
+
+
+@pytest.mark.parametrize(
+    ("clocks", "lives", "guessed"),
+    [
+        ((0, 0), 1, True),
+        ((1, 5), 1, True),
+        ((5, 1), 1, False),
+        ((5, 1), 2, True),
+    ],
+)
+def test_where_frames_are_withheld_only_lamport_clocks_exclude_what_they_say(
+    clocks: tuple[int, int], lives: int, guessed: bool
+):
+    """p installed its view at the first of these, and q gave up its own at the second."""
+    manifest, rows = mini.parse("p+V1{p}! q+V2{q}! pX qX" + " r^" * (lives - 1) + " r!a")
+    lam = {"0 install": clocks[0], "1 crash": clocks[1], "0 crash": 9}
+    rows = [r._replace(gseq=None, lam=lam.get(f"{r.proc} {r.kind}", 0)) for r in rows]
+    if lives == 2:
+        rows.append(Row("end", 2, 0, 0))
+    model = read_model(rows, manifest)
+    model.withheld = True
+    expect(PROPERTIES["M10"].judge(model), Validity.OK)
+    assert model.guessed == guessed
 
 
 def test_descent_needs_no_total_order():

@@ -80,8 +80,8 @@ def test_checksums_are_shown_where_they_matter():
 
 
 def test_every_kind_of_row_has_words():
-    text = "p+V1{p} p!a q?a p#a=7.2 p$a=7 p.a=7 p*a:2 p-a p( p) pX p^9 end{p}"
-    manifest, rows = mini.parse(text)
+    text = "p+V1{p} p!a q?a p#a=7.2 p$a=7 p.a=7 p*a:2 p-a p( p) p/V3 pX p^9 pX p^- "
+    manifest, rows = mini.parse(text + "p+V4{p}!{p,q} end{p}")
     rows += [
         Row("fault", -1, 0, 1, tag="heal"),
         Row("fault", -1, 0, 2, tag="partition"),
@@ -103,8 +103,12 @@ def test_every_kind_of_row_has_words():
         "withdraws a",
         "acquires the token",
         "releases the token",
+        "accepts the Commit token of R3 and freezes its view",
         "crashes",
         "recovers as incarnation 1, with view number 9 from storage",
+        "crashes",
+        "recovers as incarnation 2, its standing lost",
+        "installs R4{p}, primary with voters p,q",
         "a quiet end with p up and connected",
         "the faults end",
         "fault: partition",

@@ -18,6 +18,7 @@ import roundelay
 from roundelay import draw
 from roundelay.core.effects import Kind
 from roundelay.draw import Window
+from roundelay.trace import mini
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import WORLD, Row
 
@@ -52,6 +53,16 @@ def test_every_event_has_its_facts_in_a_tooltip() -> None:
     assert "ann originates ann:0" in tips
     assert "cyd installs primary regular view R8.ann {ann,bob,cyd}" in tips
     assert "service safe" in tips
+
+
+def test_a_primary_view_its_freeze_and_lost_standing_are_told() -> None:
+    manifest, rows = mini.parse("p+V2{p}!{p,q} p!a p/V6 pX p^-")
+    text = draw.svg(rows, manifest)
+    assert "primary regular view R2 {p}, voters {p,q}" in text
+    assert "p freezes its view for the ring R6" in text
+    assert "freezes for R6" in text
+    assert "p recovers without its standing" in text
+    assert "old view frozen" in text  # The legend.
 
 
 def test_nothing_is_fetched_and_nothing_runs() -> None:
