@@ -91,7 +91,7 @@ def scenario(seed: int, protocol: str, *, static: bool = False, rules: str = "sa
     text = "\n".join(lines)
     quiet_ms = _quiet_ms(text, len(nodes), length_ms)
     if protocol == "totem":
-        sending_ms = _rotations(text) * plan.rotation_ns // MS
+        sending_ms = rotations(text) * plan.rotation_ns // MS
         quiet_ms += sending_ms if sending_ms > BOUND_MS // 4 else 0
     return f"{text}\nend after={quiet_ms}ms\n----\n"
 
@@ -103,7 +103,7 @@ def _quiet_ms(text: str, nodes: int, length_ms: int) -> int:
     return BOUND_MS if longest_ms < length_ms + BOUND_MS // 4 else BOUND_MS + 2 * longest_ms
 
 
-def _rotations(text: str) -> int:
+def rotations(text: str) -> int:
     """After how many rotations of a token without losses all that is submitted was sent.
 
     A rotation carries half a window at least, since a node keeps back for others at most every
@@ -211,7 +211,7 @@ def _events(plan: Plan, mishaps: dict[str, Draw], length_ms: int) -> list[str]:
         kinds = ["crash"]
     if not kinds:
         return []
-    for _ in range(random.randint(2, 9)):
+    for _ in range(random.randint(2, 11)):
         at = random.randint(0, length_ms) * MS
         later = at + random.choice((1, 5, 30, 120, 400, 1000)) * MS
         mishaps[random.choice(kinds)](plan, at, later)
@@ -359,9 +359,9 @@ def _half_formed(plan: Plan, at: int, later: int) -> None:
         plan.restart(start + MS, node)
         # As many effects as until some have everything, and perhaps have installed.
         fallen = others[: random.randint(1, len(others))]
-        most = random.choice((24, 34))
+        least = random.choice((22, 26, 26))
         for other in fallen:
-            plan.at(start + MS, f"crash {other} after={random.randint(most - 12, most)}")
+            plan.at(start + MS, f"crash {other} after={least + random.randint(0, 8)}")
         plan.return_(start + random.choice((150, 300)) * MS, fallen, random.choice((0, 1, 20)) * MS)
 
 
