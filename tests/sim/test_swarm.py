@@ -5,11 +5,14 @@ scenario.
 """
 
 import re
+from itertools import pairwise
+from random import Random
 
 import pytest
 
+from roundelay.group.body import PIECE_OVERHEAD_BYTES
 from roundelay.sim.coverage import catalogue
-from roundelay.sim.seeds import MISHAPS, scenario
+from roundelay.sim.seeds import MISHAPS, MS, Plan, rotations, scenario
 from roundelay.sim.swarm import run
 
 CHUNK = 10
@@ -29,11 +32,11 @@ SEEDS = {
 """By protocol, and whether the group is static."""
 
 COVERING: dict[tuple[str, bool], tuple[int, ...]] = {
-    ("totem", False): (42, 81, 113, 157),
-    ("fifo", False): (7, 10, 15, 83),
-    ("dtp", False): (6, 11, 13, 17, 27, 33),
-    ("cm", False): (0, 6, 24, 27, 46, 74, 99),
-    ("pinwheel", False): (3, 5, 12, 13, 28, 31, 132),
+    ("totem", False): (4, 6, 8, 24, 45, 58, 65),
+    ("fifo", False): (14, 15, 39, 42, 55),
+    ("dtp", False): (2, 10, 25, 26, 34, 51, 54),
+    ("cm", False): (6, 27, 39, 46, 47, 51, 104),
+    ("pinwheel", False): (0, 13, 14, 15, 16, 49),
     ("totem", True): (18, 27, 29),
     ("fifo", True): (21, 22, 24),
     ("dtp", True): (16, 37),
@@ -69,6 +72,15 @@ def test_a_seed_draws_one_scenario_and_another_draws_another():
     assert len({scenario(seed, "totem") for seed in range(100)}) == 100
 
 
+def test_a_run_waits_for_what_its_rotations_can_carry():
+    """A thousand bytes are ten pieces; with two packets in a visit, ten messages take 50 visits."""
+    load = "load messages=10 rate=5/s size=1000 safe=0%\nload messages=3 rate=5/s safe=50%"
+    small = f"engine totem {{}}\ngroup packet_bytes={100 + PIECE_OVERHEAD_BYTES}\n{load}"
+    assert rotations(small.format("window_packets=16 visit_packets=2")) == 50
+    assert rotations(small.format("window_packets=2")) == 100
+    assert rotations(small.format("")) == 5
+
+
 def test_the_swarm_is_broad():
     """What must be drawn somewhere in the seeds that are run."""
     text = "".join(scenario(seed, "totem") for seed in range(150))
@@ -95,6 +107,53 @@ def test_the_swarm_draws_every_resilience_and_policy_settings(protocol):
     assert ("window_packets=" in text and "batch_packets=" in text) is (protocol == "pinwheel")
     for needed in ("silence_s=", "attempts=", "lose ACK", "lose MSG", "lose REQ"):
         assert needed in text
+
+
+def draw(mishap: str, seed: int) -> list[tuple[int, str]]:
+    """What one mishap adds to a run of four nodes: milliseconds and commands, in order of time."""
+    plan = Plan(Random(seed), list("abcd"), ("DATA",), 400_000)
+    MISHAPS[mishap](plan, 100 * MS, 130 * MS)
+    return [(at // MS, what) for at, what in sorted(plan.events)]
+
+
+def stored(events: list[tuple[int, str]]) -> list[str]:
+    """What nodes come back with, in their order."""
+    return [what.partition("storage=")[2] for _, what in events if what.startswith("restart")]
+
+
+def test_an_outage_takes_most_nodes_at_once_and_disks_with_it():
+    seen = set()
+    for seed in range(60):
+        events = draw("outage", seed)
+        fallen = {what.split()[1] for at, what in events if what.startswith("crash") and at <= 101}
+        back = [what.split()[1] for at, what in events if what.startswith("restart") and at > 130]
+        assert len(fallen) > 2
+        assert sorted(back) == sorted(fallen)
+        seen.add(tuple(storage == "kept" for storage in stored(events)))
+    assert {(True,) * 4, (False,) * 4, (False, True, True, True), (True, True, True, False)} <= seen
+
+
+def test_a_group_shrinks_node_by_node_and_the_first_to_fall_are_back_early():
+    orders = set()
+    for seed in range(60):
+        events = draw("shrink", seed)
+        falls = [(at, what.split()[1]) for at, what in events if what.startswith("crash")]
+        back = [what.split()[1] for _, what in events if what.startswith("restart")]
+        apart = [later - at for (at, _), (later, _) in pairwise(falls)]
+        assert len(falls) >= 2
+        assert apart[0] >= 30
+        orders.add((len(falls) == 4, back[0] == falls[0][1]))
+    assert {(False, True), (True, True)} <= orders
+
+
+def test_several_nodes_crash_while_a_ring_is_being_formed():
+    counts = set()
+    for seed in range(60):
+        events = draw("half-formed", seed)
+        fuses = [what for at, what in events if at == 101 and " after=" in what]
+        assert "restart" in next(what for at, what in events if at == 101 and what not in fuses)
+        counts.add(len(fuses))
+    assert counts == {1, 2, 3}
 
 
 def test_every_mishap_is_something_that_happens():

@@ -72,8 +72,9 @@ class Apart:
 
     def hear(self, node: NodeId) -> None:
         """A Join has come while we send Joins too."""
-        self._recent[0].add(node)
-        self._answered.add(node)
+        if len(self._answered) < self._most:  # Bounded, as below.
+            self._recent[0].add(node)
+            self._answered.add(node)
 
     def tick(self) -> None:
         """Our next Join."""

@@ -42,6 +42,18 @@ class Plan:
         storage = self.random.choice(("kept", "kept", "kept", "lost", "torn"))
         self.at(time_ns, f"restart {node} storage={storage}")
 
+    def return_(self, time_ns: int, nodes: list[str], gap_ns: int) -> None:
+        """Restart these, one after the other. None of them, one, half or all come without what they
+        had stored, before the others or among them."""
+        random = self.random
+        bare = random.choice((0, 1, 1, (len(nodes) + 1) // 2, len(nodes)))
+        storages = [random.choice(("lost", "lost", "torn")) for _ in range(bare)]
+        storages += ["kept"] * (len(nodes) - bare)
+        if random.random() < 0.5:
+            random.shuffle(storages)
+        for i, (node, storage) in enumerate(zip(nodes, storages, strict=True)):
+            self.at(time_ns + i * gap_ns, f"restart {node} storage={storage}")
+
     def carrier(self) -> str:
         """A message type to be lost."""
         return self.random.choice(self.carriers) if len(self.carriers) > 1 else self.carriers[0]
@@ -79,7 +91,7 @@ def scenario(seed: int, protocol: str, *, static: bool = False, rules: str = "sa
     text = "\n".join(lines)
     quiet_ms = _quiet_ms(text, len(nodes), length_ms)
     if protocol == "totem":
-        sending_ms = _rotations(text) * plan.rotation_ns // MS
+        sending_ms = rotations(text) * plan.rotation_ns // MS
         quiet_ms += sending_ms if sending_ms > BOUND_MS // 4 else 0
     return f"{text}\nend after={quiet_ms}ms\n----\n"
 
@@ -91,7 +103,7 @@ def _quiet_ms(text: str, nodes: int, length_ms: int) -> int:
     return BOUND_MS if longest_ms < length_ms + BOUND_MS // 4 else BOUND_MS + 2 * longest_ms
 
 
-def _rotations(text: str) -> int:
+def rotations(text: str) -> int:
     """After how many rotations of a token without losses all that is submitted was sent.
 
     A rotation carries half a window at least, since a node keeps back for others at most every
@@ -199,7 +211,7 @@ def _events(plan: Plan, mishaps: dict[str, Draw], length_ms: int) -> list[str]:
         kinds = ["crash"]
     if not kinds:
         return []
-    for _ in range(random.randint(2, 9)):
+    for _ in range(random.randint(2, 11)):
         at = random.randint(0, length_ms) * MS
         later = at + random.choice((1, 5, 30, 120, 400, 1000)) * MS
         mishaps[random.choice(kinds)](plan, at, later)
@@ -308,6 +320,51 @@ def _obstruct(plan: Plan, at: int, later: int) -> None:
     plan.at(later + 400 * MS, "lose none")
 
 
+def _outage(plan: Plan, at: int, later: int) -> None:
+    """All nodes or most of them crash at once, and come back one by one, some with lost storage."""
+    random, nodes = plan.random, plan.nodes
+    count = random.choice((len(nodes), len(nodes), len(nodes) - 1, len(nodes) // 2 + 1))
+    fallen = random.sample(nodes, count)
+    for node in fallen:
+        plan.at(at + random.choice((0, 0, 1)) * MS, f"crash {node}")
+    plan.return_(later + 2 * MS, fallen, random.choice((0, 1, 20, 150, 300)) * MS)
+
+
+def _shrink(plan: Plan, at: int, later: int) -> None:
+    """Nodes crash one by one until one or two are left, or none; then the first return."""
+    random = plan.random
+    order = random.sample(plan.nodes, len(plan.nodes))
+    staying = random.randint(1, min(2, len(order) - 1))
+    # As long as the others need to go on without a node, or not.
+    step = random.choice((30, 250, 300)) * MS
+    fallen, rest = order[:-staying], order[-staying:]
+    for i, node in enumerate(fallen):
+        plan.at(at + i * step, f"crash {node}")
+    end = at + len(fallen) * step
+    if random.random() < 0.5:
+        for node in rest:
+            plan.at(end, f"crash {node}")
+        plan.return_(end + random.choice((30, 400)) * MS, rest, MS)
+    plan.return_(end + random.choice((1, 30, 250)) * MS, fallen, random.choice((1, 30)) * MS)
+
+
+def _half_formed(plan: Plan, at: int, later: int) -> None:
+    """A node restarts, and others crash about when the new ring is complete; up to three times."""
+    random = plan.random
+    for again in range(random.randint(1, 3)):
+        start = at + again * 600 * MS
+        node, *others = random.sample(plan.nodes, len(plan.nodes))
+        plan.at(start - 3 * plan.rotation_ns, f"submit {others[0]} before{plan.service()}")
+        plan.at(start, f"crash {node}")
+        plan.restart(start + MS, node)
+        # As many effects as until some have everything, and perhaps have installed.
+        fallen = others[: random.randint(1, len(others))]
+        least = random.choice((22, 26, 26))
+        for other in fallen:
+            plan.at(start + MS, f"crash {other} after={least + random.randint(0, 8)}")
+        plan.return_(start + random.choice((150, 300)) * MS, fallen, random.choice((0, 1, 20)) * MS)
+
+
 MISHAPS: dict[str, Draw] = {
     "crash": _crash,
     "last-words": _last_words,
@@ -319,6 +376,9 @@ MISHAPS: dict[str, Draw] = {
     "drift": _drift,
     "deaf": _deaf,
     "obstruct": _obstruct,
+    "outage": _outage,
+    "shrink": _shrink,
+    "half-formed": _half_formed,
 }
 
 

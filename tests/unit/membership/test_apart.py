@@ -109,5 +109,8 @@ def test_what_is_kept_of_strangers_is_bounded():
         apart.meet(Origin("g", f"x{i}", 0, None))
         apart.call(f"x{i}")
         apart.settle(("c",), {f"x{i}"})
+    for i in range(100):
+        apart.hear(f"x{i}")
     assert len(apart._times) <= 8
+    assert len(apart._answered) <= 8
     assert len(apart._lives) <= 8
