@@ -1,6 +1,7 @@
 """The port: whose a datagram is, and when it is read."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
@@ -9,7 +10,7 @@ import roundelay
 from roundelay.core.contract import Boot
 from roundelay.membership.messages import Join, MembershipCodec, Merge, Message
 from roundelay.runtime.port import LINGER_BYTES, TURN_DATAGRAMS, Port
-from roundelay.transport.address import Address
+from roundelay.transport.address import Address, SocketAddress
 from roundelay.transport.udp import UdpSocket
 from roundelay.wire.endpoint import Endpoint
 
@@ -103,6 +104,26 @@ def test_a_turn_is_bounded(sender):
         assert len(node.got) == TURN_DATAGRAMS
         assert not port.read()
         assert len(node.got) == TURN_DATAGRAMS + 1
+
+    play(story)
+
+
+def test_where_a_datagram_came_from_is_known_while_it_is_handed_over(sender):
+    async def story(port: Port) -> None:
+        sources: list[SocketAddress | None] = []
+
+        class Curious(Occupant):
+            def receive(self, data: bytes, *, stale: bool = False) -> None:
+                sources.append(port.source)
+
+        port.attach(Curious())
+        sender.send(b"by the socket", (port.socket.address,))
+        port.read()
+        port._sources = [lambda: hear.receive()]
+        with contextlib.closing(UdpSocket(Address("127.0.0.1", 0))) as hear:
+            sender.send(b"by another way, as multicast does", (hear.address,))
+            port.read()
+        assert sources == [sender.address, None]
 
     play(story)
 

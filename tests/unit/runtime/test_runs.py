@@ -35,6 +35,7 @@ class Net:
 
     everybody = ()
     stalled = False
+    source = None
 
     def __init__(self, engine: str) -> None:
         self.socket = self
