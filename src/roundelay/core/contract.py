@@ -15,7 +15,8 @@ Duties of the driver
 - `SetTimer` replaces a timer of the same name; a cancelled or replaced timer never expires.
 - Every frame that reaches `receive` passed the wire's checks and the core's own codec. The node's
   own frames, looped back by the network, do not reach it, except on a channel that shows each
-  sender its own frames in their place.
+  sender its own frames in their place. Frames under its name of an earlier life, or of a namesake,
+  never do.
 - Waiting frames are handed over before an expired timer is.
 - Rows of the trace are written before what they tell of becomes visible: a `deliver` row before
   the application sees the message.

@@ -9,6 +9,7 @@ nothing true lies more than AHEAD_MAX above the stable line, and nothing further
 """
 
 from collections.abc import Sequence
+from operator import sub
 from typing import Generic, NamedTuple, TypeVar
 
 from roundelay.core.contract import SUMMARY_BYTES_MAX
@@ -118,9 +119,8 @@ class Ledger(Generic[P]):
     def plausible(self, received: Sequence[int]) -> bool:
         """Whether somebody can have so much of everybody's: of this node's no more than it sent,
         and of others no more than a sender can be ahead of what all, this node among them, have."""
-        return received[self.me] <= self.received[self.me] and not any(
-            number > here + AHEAD_MAX for number, here in zip(received, self.received, strict=True)
-        )
+        here = self.received
+        return received[self.me] <= here[self.me] and max(map(sub, received, here)) <= AHEAD_MAX
 
     def lacks(self, sender: int) -> bool:
         return self.top[sender] > self.received[sender]

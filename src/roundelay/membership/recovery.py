@@ -105,9 +105,8 @@ class Recovery:
             key = next(iter(self._queue))
             return RingItem(seq, self.old, self._queue.pop(key))
 
-        set_by_nobody = self._set_by_nobody(token)
         visit = self.ring.visit(token, len(self._queue), pull)
-        token = self._flag(visit.token, clear=set_by_nobody)
+        token = self._flag(visit.token)
         self._count = 0 if token.flag else self._count + 1
         if self._count == 2:
             self.install_seq = token.seq
@@ -126,28 +125,13 @@ class Recovery:
         sends = tuple(item for _, item in (*visit.again, *visit.fresh))
         return Step(sends, token, accused, install)
 
-    def _set_by_nobody(self, token: Token) -> bool:
-        """Whether the flag is forged, as the representative finds out. It went round once, and
-        nobody sent anything new. Whoever has items left sends one at each visit, unless many are
-        sent again or no more may be kept; and whoever has none left clears the flag that it set."""
-        last = self.ring.last
-        return (
-            self._me == self.representative
-            and last is not None
-            and last.flag
-            and token.flag
-            and last.seq == token.seq < self.ring.config.buffer_packets
-            and not token.requests
-            and not last.requests
-        )
-
-    def _flag(self, token: Token, *, clear: bool) -> Token:
+    def _flag(self, token: Token) -> Token:
         """§7.1: set while items are left here; cleared by whoever set it."""
         flag = token.flag
         if self._queue:
             if not flag:
                 flag = self._flagged = True
-        elif flag and (self._flagged or clear):
+        elif flag and (self._flagged or self._set_by_nobody(token)):
             flag = self._flagged = False
         if flag == token.flag:
             return token
@@ -160,4 +144,19 @@ class Recovery:
             token.fcc,
             token.backlog,
             flag,
+        )
+
+    def _set_by_nobody(self, token: Token) -> bool:
+        """Whether the flag is forged, as the representative finds out: it has seen it twice, and
+        in two rotations nobody sent anything. Whoever has items left sends one, unless others have
+        filled the window just before or no more may be kept; and whoever has none left clears the
+        flag that it set."""
+        last = self.ring.last
+        return (
+            self._me == self.representative
+            and last is not None
+            and last.flag
+            and not last.fcc
+            and not token.fcc
+            and token.seq < self.ring.config.buffer_packets
         )

@@ -148,8 +148,6 @@ class Ring(Generic[P]):
         self.left = 0
         self._quiet = 0
         """Rotations in a row in which nothing was sent and nobody lacked anything."""
-        self._repairs = (size - 1) * min(config.visit_packets, config.requests_max)
-        """Most packets that others can send again in one rotation."""
         self._last_aru = 0
         """aru as forwarded at the previous visit."""
         self._stalled_aru = 0
@@ -214,7 +212,7 @@ class Ring(Generic[P]):
             aru,
             aru_id,
             requests,
-            others + sent,
+            min(others + sent, U32_MAX),
             min(backlog + left, U32_MAX),
             token.flag,
         )
@@ -244,21 +242,17 @@ class Ring(Generic[P]):
 
     def _of_others(self, token: Token) -> tuple[int, int]:
         """§8: fcc and backlog without this node's part: what the others sent in their last visits,
-        and what they left. The numbers that they gave out show how many packets were new. In a
-        rotation after which nothing is new and nobody lacks anything, nothing was sent again; and
-        who could not send in the first such rotation, for want of room, can in the next."""
+        and what they left. In a rotation after which nothing is new and nobody lacks anything,
+        nothing was sent, new or again; and whoever could not send in one such rotation, for want
+        of room, could in the next. So after some of them both are nothing, whatever they say."""
         seq, last = token.seq, self.last
-        fresh = seq if last is None else seq - last.seq
-        if fresh or token.aru != seq or token.requests or last is None or last.aru != seq:
+        if last is None or seq != last.seq or not seq == token.aru == last.aru or token.requests:
             self._quiet = 0
         else:
             self._quiet += 1
             if self._quiet > 2:
                 return 0, 0
-        fcc, backlog = token.fcc - self.sent, token.backlog - self.left
-        if fcc > fresh + self._repairs:
-            fcc = fresh + self._repairs
-        return fcc if fcc > fresh else fresh, backlog if backlog > 0 else 0
+        return max(0, token.fcc - self.sent), max(0, token.backlog - self.left)
 
     def _allowed(self, others: int) -> int:
         """§8: how many packets this visit may send, retransmissions included."""

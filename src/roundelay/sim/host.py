@@ -238,6 +238,8 @@ class Host:
             received = endpoint.receive(damaged)
             refusal = received if isinstance(received, Reason) else None
             frame = transmission.frame if isinstance(received, Reason) else received
+        if frame.origin.node == self.name and frame.origin.incarnation != self.incarnation:
+            refusal = refusal or endpoint.refuse(Reason.OWN)  # Of an earlier life, or a namesake.
         if refusal is not None:
             number = self._world.numbers[transmission.sender]
             pkt = packet_key(number, transmission.incarnation, transmission.packet)

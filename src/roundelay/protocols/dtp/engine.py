@@ -238,12 +238,10 @@ class DtpEngine:
         """Whether no member can have sent an acknowledgment: it names nobody, hands on a token
         that another has or that was handed on too often, or contradicts what is known here."""
         size, next_ = self.size, m.next
-        if m.holder >= size:
-            return True
         for sender, _ in m.uids:
             if sender >= size:
                 return True
-        if next_ != NOBODY and next_ >= size:
+        if m.holder >= size or (next_ >= size and next_ != NOBODY):
             return True
         if self.literal:
             return False

@@ -100,10 +100,11 @@ class Ledger:
         """Whether an acknowledgment gives a number to a packet that has another, to one twice, or
         to an own packet that was never sent. A packet waits here for its number from when it is
         due; one that does not, and has come, has got one."""
-        number, ready, uids = ack.last - len(ack.uids), self.ready, ack.uids
+        uids = ack.uids
+        number, waiting = ack.last - len(uids), self.waiting
         for uid in uids:
             number += 1
-            if uid in self.waiting or number <= ready or number in self.acks:
+            if uid in waiting or number <= self.ready or number in self.acks:
                 continue
             sender, count = uid
             if count < self.expected[sender] or sender == self.me or uid in self._early:
