@@ -273,7 +273,7 @@ def nothing_exchanged() -> list[Patch]:
 
 @bug("The flag of the exchange is cleared only by a node that has items left.")
 def literal_retransmission_flag() -> list[Patch]:
-    def flag(self: Recovery, token: Token, *, clear: bool) -> Token:
+    def flag(self: Recovery, token: Token) -> Token:
         if not self._queue:
             return token
         flagged = token.flag
