@@ -34,6 +34,8 @@ def gap_free(model: Model) -> Finding:
             expected = counts.get(writer, 0)
             reason = f"the log of {who} has {len(rows)} rows where {expected} were written"
             return Finding(len(writers), reason, tuple(rows[-1:]))
+    if model.manifest is not None and model.manifest.ended:
+        return Finding(len(writers), unknown=model.manifest.cut_short()[0])
     return Finding(len(writers))
 
 

@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace-frames", action="store_true", default=None, help="rows of single frames too"
     )
-    parser.add_argument("--record", metavar="FILE", help="keep every input, for `roundelay replay`")
+    parser.add_argument("--record", metavar="DIR", help="keep every input, for `roundelay replay`")
     parser.add_argument("--control", metavar="PATH", help="the control socket")
     parser.add_argument("--quiet", action="store_true", help="log warnings only")
 

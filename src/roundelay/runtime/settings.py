@@ -56,7 +56,7 @@ class Settings:
     run: str = ""
     """The name of the run in the trace; by default the group's."""
     record: Path | None = None
-    """A file for every input of this node's core, for `roundelay replay`."""
+    """A directory for records of every input of this node's core, for `roundelay replay`."""
     control: Path | None = None
     """A Unix socket for `roundelay send`, `tail` and `status`."""
 
