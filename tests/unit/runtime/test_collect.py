@@ -105,7 +105,9 @@ def test_what_a_killed_node_may_have_lost_leaves_everything_undecided(tmp_path, 
     said = capsys.readouterr()
     assert "warning: the trace of node a ends early, as it was killed (a-7)" in said.err
     assert "6 rows of 2 lives" in said.out
-    assert reader.read(tmp_path / "whole").manifest.ended == {"0.7": "as it was killed (a-7)"}
+    manifest = reader.read(tmp_path / "whole").manifest
+    assert manifest is not None
+    assert manifest.ended == {"0.7": "as it was killed (a-7)"}
     assert undecided(tmp_path / "whole")
 
 
