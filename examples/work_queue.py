@@ -70,4 +70,7 @@ async def main(node: str, port: int = 5401) -> None:
         print(f"{len(queue.done)} jobs done, by", sorted(set(queue.given.values()), key=str))
 
 
-asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:])))
+try:
+    asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:])))
+except KeyboardInterrupt:
+    sys.exit(130)

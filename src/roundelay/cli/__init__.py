@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from roundelay import __version__
 from roundelay.cli.errors import UserError
+from roundelay.trace.extras import EXTRAS, needs
 
 COMMANDS = {
     "demo": "run a group through faults, check its trace, draw what went wrong",
@@ -64,6 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except ModuleNotFoundError as e:
+        if (package := (e.name or "").partition(".")[0]) not in EXTRAS:
+            raise
+        print(f"roundelay {command}: {needs(package)}", file=sys.stderr)
+        return 2
     except OSError as e:
         named = "" if e.filename is None else f"{e.filename}: "
         print(f"roundelay {command}: {named}{e.strerror or e}", file=sys.stderr)

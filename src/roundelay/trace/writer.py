@@ -28,6 +28,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self
 
 from roundelay.trace import jsonl
+from roundelay.trace.extras import install
 from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.schema import ADDED, SCHEMA_VERSION, Row
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 BATCH_ROWS = 65_536
 """Rows kept in memory before they are written, about 30 MB of them."""
 
-NEEDS_PYARROW = "Parquet needs pyarrow; install it with `pip install roundelay[trace]`"
+NEEDS_PYARROW = f"Parquet needs pyarrow; install it with: {install('trace')}"
 
 Format = Literal["auto", "parquet", "jsonl"]
 
