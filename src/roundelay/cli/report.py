@@ -25,6 +25,8 @@ def run(args: argparse.Namespace) -> int:
         from roundelay.report import write_report
     except ImportError as e:
         raise UserError(needs(str(e.name), "report")) from None
+    if args.output.is_dir() or not args.output.name:
+        raise UserError(f"{args.output} is a directory; name a file with -o")
     progress = Progress("reporting")
     try:
         written = write_report(args.directory, args.output, progress.update)

@@ -57,7 +57,7 @@ def _check(args: argparse.Namespace, scratch: Path) -> int:
         found = profile_for(args, manifest)
         return profile(args.profile) if found is None else found
 
-    table = Table.load(args.path)
+    table = Table.load(args.path if Path(args.path).is_dir() else scratch)
     if not table.parts:
         find([args.path])  # Before Spark starts, which takes a while: whether there is anything.
     progress = Progress("checking")

@@ -27,6 +27,8 @@ def scenario_path(name: str) -> Path:
     try:
         return find(name)
     except NoScenarioError as e:
+        if path.is_absolute() or path.suffix:
+            return path  # Meant as a file, which there is not.
         raise UserError(str(e)) from None
 
 
