@@ -38,4 +38,7 @@ def main(me: str, port: int = 5401) -> None:
         listener.join()
 
 
-main(sys.argv[1], *map(int, sys.argv[2:]))
+try:
+    main(sys.argv[1], *map(int, sys.argv[2:]))
+except KeyboardInterrupt:
+    sys.exit(130)

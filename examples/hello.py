@@ -27,4 +27,7 @@ async def main(node: str, port: int = 5401) -> None:
                 break
 
 
-asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:])))
+try:
+    asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:])))
+except KeyboardInterrupt:
+    sys.exit(130)

@@ -101,7 +101,7 @@ class Cluster:
                 "trace": str(self.directory / "traces"),
                 "trace_every_row": True,
                 "trace_frames": True,
-                "record": str(self.directory / f"record-{node}-{life}"),
+                "record": str(self.directory / "records"),
                 "control": str(self._sockets / node),
                 "rate": self._rate,
                 "receipts": str(self.directory / f"receipts-{node}-{life}"),
@@ -212,7 +212,7 @@ class Cluster:
 
     @property
     def records(self) -> list[Path]:
-        return sorted(self.directory.glob("record-*"))
+        return sorted(self.directory.glob("records/*.record"))
 
     @property
     def receipts(self) -> list[tuple[str, int, dict[str, Any]]]:

@@ -93,7 +93,7 @@ def test_a_group_from_the_command_line(nodes, capsys):
         'group = "g"\nnode = "a"\ncontrol = "a.sock"\nstate = "state"\n[peers]\n'
         f'a = "127.0.0.1:{ports[0]}"\nb = "127.0.0.1:{ports[1]}"\n'
     )
-    a = nodes.start("a.toml", "--record", "a.record")
+    a = nodes.start("a.toml", "--record", "records")
     b = nodes.start("--group=g", "--node=b", *peers, "--option=idle_rotations=2", "--quiet")
     at_a = ["--control", str(nodes.directory / "a.sock")]
     at_b = ["--control", str(nodes.directory / "roundelay" / "g-b.sock")]
@@ -149,7 +149,7 @@ def test_a_group_from_the_command_line(nodes, capsys):
     assert "b joined" in log
     assert "Traceback" not in log
     assert not Path(at_a[1]).exists()
-    assert main(["replay", str(nodes.directory / "a.record")]) == 0
+    assert main(["replay", str(nodes.directory / "records")]) == 0
     assert main(["status", *at_a]) == 2
     assert "no node answers at" in capsys.readouterr().err
 

@@ -13,7 +13,7 @@ from roundelay.check import check
 from roundelay.check.text import table
 from roundelay.runtime.collect import collect, quiet_end
 from roundelay.runtime.replay import replay
-from roundelay.runtime.tape import Input, read
+from roundelay.runtime.tape import Input, read, records
 from roundelay.trace import reader
 from roundelay.transport.address import free_addresses
 
@@ -47,7 +47,7 @@ async def load(directory: Path, engine: str) -> dict[str, list[tuple[str, bytes]
                 timeout_s=2.0,
                 datagram_bytes=1400,
                 trace=directory / "traces",
-                record=directory / f"record-{node}",
+                record=directory / "records",
             )
             groups[node] = await stack.enter_async_context(group)
         for group in groups.values():
@@ -73,10 +73,12 @@ def test_runs_are_ordered_traced_and_replayed(tmp_path, engine):
     log = asyncio.run(load(tmp_path, engine))
     assert log["a"] == log["b"] == log["c"]
     kinds: Counter[Input] = Counter()
-    for node in NODES:
-        found = replay(tmp_path / f"record-{node}")
-        assert found.differs_at is None, f"{node}: {found}"
-        kinds.update(entry.kind for entry in read(tmp_path / f"record-{node}")[1])
+    kept = records(tmp_path / "records")
+    assert len(kept) == len(NODES)
+    for path in kept:
+        found = replay(path)
+        assert found.differs_at is None, f"{path}: {found}"
+        kinds.update(entry.kind for entry in read(path)[1])
     if engine == "totem":  # DTP sends one packet at a time.
         assert kinds[Input.RUN] > 5
     world = quiet_end(tmp_path / "traces")

@@ -63,10 +63,41 @@ def test_the_demo_runs_without_optional_packages(empty, tmp_path):
 
 def test_a_command_that_needs_more_says_what(empty, tmp_path):
     text = run(empty / "roundelay", "demo", cwd=tmp_path, code=2)
-    assert text.startswith("roundelay demo: this needs pyspark: pip install")
+    assert text.startswith("roundelay demo: this needs pyspark: pip install 'roundelay[spark,")
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (("ingest", "{trace}", "-o", "table"), "spark"),
+        (("check", "{trace}", "--master", "local[1]"), "spark"),
+        (("measure", "table"), "spark"),
+        (("sweep", "papers/totem", "--quick"), "spark"),
+        (("report", "out"), "report"),
+        (("bench", "sim"), "bench"),
+        (("bench", "pipeline"), "spark"),
+        (("bench", "sweep"), "spark"),
+    ],
+)
+def test_every_command_that_needs_an_extra_names_it(empty, tmp_path, words, extra):
+    run(empty / "roundelay", "sim", "run", "template", "--trace", tmp_path / "t", cwd=tmp_path)
+    words = tuple(word.format(trace=tmp_path / "t") for word in words)
+    said = run(empty / "roundelay", *words, cwd=tmp_path, code=2)
+    assert f"pip install 'roundelay[{extra}]'" in said
+    assert said.count("\n") == 1 or "trace:" in said
 
 
 def test_the_wheel_carries_types_and_scenarios(empty):
     (package,) = (empty.parent / "lib").glob("python*/site-packages/roundelay")
     assert (package / "py.typed").exists()
     assert list((package / "sim" / "scenarios").glob("*.txt"))
+    stories = sorted((ROOT / "tests" / "scenarios").rglob("*.txt"))
+    carried = {path.name for path in (package / "sim" / "scenarios").rglob("*.txt")}
+    assert {path.name for path in stories} <= carried
+
+
+def test_scenarios_are_run_by_name_from_the_wheel(empty, tmp_path):
+    listed = run(empty / "roundelay", "sim", "list", "totem/g07", cwd=tmp_path)
+    assert listed.startswith("totem/g07_")
+    told = run(empty / "roundelay", "sim", "run", "totem/g07", cwd=tmp_path)
+    assert "again: roundelay sim run totem/g07" in told

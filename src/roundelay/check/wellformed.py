@@ -37,6 +37,8 @@ def gap_free(model: Model) -> Finding:
             if not model.rows:
                 return Finding(len(writers), unknown=f"{reason}, and no other row is left")
             return Finding(len(writers), reason, tuple(rows[-1:]) or beside(writer, written))
+    if model.manifest is not None and model.manifest.ended:
+        return Finding(len(writers), unknown=model.manifest.cut_short()[0])
     return Finding(len(writers))
 
 

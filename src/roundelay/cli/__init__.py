@@ -8,12 +8,14 @@ failed, 2 the command was used wrongly or the environment lacks something.
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
 
 from roundelay import __version__
 from roundelay.cli.errors import UserError
+from roundelay.trace.extras import EXTRAS, needs
 
 COMMANDS = {
     "demo": "run a group through faults, check its trace, draw what went wrong",
@@ -40,17 +42,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; every expected failure ends in a sentence, never in a traceback."""
     argv = sys.argv[1:] if argv is None else argv
     command = next((word for word in argv if not word.startswith("-")), None)
-    parser = _parser(command)
-    args = parser.parse_args(argv)
-    if args.command is None:
-        parser.print_help()
-        return 2
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Names and payloads may hold what the terminal's encoding, or any, does not have.
+            stream.reconfigure(errors="backslashreplace")
     try:
+        parser = _parser(command)
+        args = parser.parse_args(argv)
+        if args.command is None:
+            parser.print_help()
+            return 2
         code: int = args.run(args)
         sys.stdout.flush()
         return code
     except UserError as e:
-        print(f"roundelay {args.command}: {e}", file=sys.stderr)
+        print(f"roundelay {command}: {e}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader went away (`| head`). Keep the interpreter from complaining as it exits.
@@ -59,6 +65,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except ModuleNotFoundError as e:
+        if (package := (e.name or "").partition(".")[0]) not in EXTRAS:
+            raise
+        print(f"roundelay {command}: {needs(package)}", file=sys.stderr)
+        return 2
+    except OSError as e:
+        named = "" if e.filename is None else f"{e.filename}: "
+        print(f"roundelay {command}: {named}{e.strerror or e}", file=sys.stderr)
+        return 2
+    except MemoryError:
+        print(f"roundelay {command}: there is not enough memory for this", file=sys.stderr)
+        return 2
 
 
 def _parser(command: str | None) -> argparse.ArgumentParser:

@@ -11,6 +11,7 @@ from roundelay.cli.benches import fuzz, pipeline, ring, soak, sweep
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.group.engines import MODULES
+from roundelay.trace.extras import install
 
 if TYPE_CHECKING:
     from roundelay.bench.core import Figures
@@ -78,7 +79,7 @@ def _sim(args: argparse.Namespace) -> int:
             _print_paces(paces)
         return 0
     if importlib.util.find_spec("simpy") is None:
-        raise UserError("SimPy is the peer of this measurement: pip install 'roundelay[bench]'")
+        raise UserError(f"SimPy is the peer of this measurement: {install('bench')}")
     from roundelay.bench import sim
 
     progress = Progress("pinging")

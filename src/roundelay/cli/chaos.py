@@ -7,8 +7,10 @@ Ctrl-C.
 
 import argparse
 import asyncio
+import contextlib
 import json
-import sys
+import os
+import threading
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.node import pairs
@@ -52,10 +54,39 @@ async def _serve(relay: Relay, first: list[str]) -> None:
         for line in first:
             relay.command(line)
         print(json.dumps({node: relay.peers(node) for node in relay.nodes}), flush=True)
-        while line := await asyncio.to_thread(sys.stdin.readline):
+        lines = _lines()
+        while (told := await lines.get()) is not None:
             try:
-                print(relay.command(line), flush=True)
+                print(relay.command(told), flush=True)
             except CommandError as e:
                 print(f"error: {e}", flush=True)
     finally:
         relay.close()
+
+
+def _lines() -> asyncio.Queue[str | None]:
+    """The lines of standard input as they come; None at its end.
+
+    They are read by a thread that the interpreter does not wait for when Ctrl-C ends the command,
+    and with plain calls of the system: the lock of a buffered reader would be waited for.
+    """
+    queue: asyncio.Queue[str | None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def tell(line: str | None) -> None:
+        with contextlib.suppress(RuntimeError):  # The loop has ended.
+            loop.call_soon_threadsafe(queue.put_nowait, line)
+
+    def read() -> None:
+        rest = b""
+        with contextlib.suppress(OSError):
+            while data := os.read(0, 65536):
+                *whole, rest = (rest + data).split(b"\n")
+                for line in whole:
+                    tell(line.decode(errors="replace"))
+        if rest:
+            tell(rest.decode(errors="replace"))
+        tell(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    return queue

@@ -4,7 +4,16 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from roundelay.check import PROPERTIES, Profile, Report, check, profile, profile_of
+from roundelay.check import (
+    PROPERTIES,
+    Profile,
+    Report,
+    Standing,
+    Validity,
+    check,
+    profile,
+    profile_of,
+)
 from roundelay.check.profiles import PROTOCOLS
 from roundelay.check.text import table, witness_lines
 from roundelay.cli.errors import UserError
@@ -16,6 +25,9 @@ from roundelay.trace.schema import WORLD, Row
 
 WITNESSES = 3
 """Violations whose witness is printed; the table has them all."""
+
+NAMES_SHOWN = 12
+"""Undecided properties that the last line names."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +46,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
     parser.add_argument("--all", action="store_true", help="a line for every property")
+    parser.add_argument(
+        "--strict", action="store_true", help="exit with 1 also if something stays undecided"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,7 +74,29 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(_document(report, trace), indent=2))
     else:
         _print(report, trace, args)
-    return 0 if report.ok else 1
+    return exit_code([report], args)
+
+
+def undecided(report: Report) -> list[str]:
+    """Promises that neither hold nor are broken, as far as the trace tells."""
+    open_ = (Validity.INCONCLUSIVE, Validity.OUTSIDE)
+    return [
+        verdict.property
+        for verdict, entry in zip(report.verdicts, report.profile.entries, strict=True)
+        if verdict.validity in open_ and entry.standing is not Standing.OPTIONAL
+    ]
+
+
+def exit_code(reports: Sequence[Report], args: argparse.Namespace) -> int:
+    """1 if a promise is broken, or with --strict if anything is undecided; the last line of what
+    is printed tells people of the latter."""
+    violated = any(report.worst is Validity.VIOLATED for report in reports)
+    names = list(dict.fromkeys(name for report in reports for name in undecided(report)))
+    if names and not violated and not args.json:
+        shown = " ".join(names[:NAMES_SHOWN]) + " ..." * (len(names) > NAMES_SHOWN)
+        how = "exit code 1, as --strict asks" if args.strict else "--strict makes this exit code 1"
+        print(f"\nnothing is violated, but {len(names)} undecided: {shown} ({how})")
+    return 1 if violated or (names and args.strict) else 0
 
 
 def _read(args: argparse.Namespace) -> reader.Trace:
@@ -135,6 +172,7 @@ def document(run_: str, report: Report, problems: Sequence[str]) -> dict[str, ob
         "run": run_,
         "profile": report.profile.name,
         "ok": report.ok,
+        "undecided": undecided(report),
         "problems": list(problems),
         "verdicts": [
             {

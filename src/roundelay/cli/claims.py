@@ -11,6 +11,7 @@ from pathlib import Path
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.experiments import claims, figures
+from roundelay.trace.extras import install
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -61,8 +62,8 @@ def _write_figures(directory: Path, protocol: str, found: Sequence[figures.Figur
         _write(directory / f"{protocol}-{figure.name}.csv", figures.to_csv(figure))
     if found and not figures.can_draw():
         raise UserError(
-            "the tables are there, but plots need matplotlib; for those install it with:"
-            " pip install 'roundelay[plots]', and run this again"
+            "the tables are there, but plots need matplotlib; for those install it with: "
+            f"{install('plots')}, and run this again"
         )
     for figure in found:
         path = directory / f"{protocol}-{figure.name}.svg"

@@ -1,6 +1,7 @@
 """`roundelay collect DIR -o DIR`: the traces of real nodes, put together for `check` and `draw`."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from roundelay.cli.errors import UserError
@@ -22,10 +23,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     try:
         world = quiet_end(args.traces) if args.quiet_end else []
-        manifest = collect(args.traces, args.output, world)
+        manifest = collect(args.traces, args.output, world, warn=_warn)
     except TraceError as e:
         raise UserError(str(e)) from None
     rows = sum((manifest.rows or {}).values())
     lives = len(manifest.rows or {}) - bool(world)
     print(f"{rows:,} rows of {lives} lives: {args.output} (roundelay check {args.output})")
+    if manifest.ended:
+        print("what is missing leaves verdicts undecided: the check will say which, and why")
     return 0
+
+
+def _warn(sentence: str) -> None:
+    print(f"warning: {sentence}", file=sys.stderr)

@@ -12,6 +12,7 @@ from pathlib import Path
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.group.engines import IN_VIEWS
+from roundelay.trace.extras import needs
 
 NODES = ("a", "b", "c", "d", "e")
 PAUSE_S = 0.02
@@ -30,6 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.output.exists() and not args.output.is_dir():
+        raise UserError(f"{args.output} is not a directory; name another place with -o")
     if args.simulated:
         from roundelay.cli.demonstration import simulated
 
@@ -38,8 +41,8 @@ def run(args: argparse.Namespace) -> int:
     missing = [name for name in ("pyspark", "plotly") if importlib.util.find_spec(name) is None]
     if missing:
         raise UserError(
-            f"this needs {missing[0]}: pip install 'roundelay[spark,report]'; or look at groups in "
-            "the simulator, with: roundelay demo --simulated"
+            f"{needs(missing[0], 'spark,report')}; or look at groups in the simulator, with: "
+            "roundelay demo --simulated"
         )
     start = time.monotonic()
     trace = _play(args.output, args.engine)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.trace.extras import needs
 
 SHOWN = 10
 """Problems that are printed."""
@@ -26,21 +27,27 @@ def run(args: argparse.Namespace) -> int:
     try:
         return _ingest(args)
     except ImportError as e:
-        raise UserError(f"this needs {e.name}: pip install 'roundelay[spark]'") from None
+        raise UserError(needs(str(e.name), "spark")) from None
     except PipelineError as e:
         raise UserError(str(e)) from None
 
 
 def _ingest(args: argparse.Namespace) -> int:
+    from roundelay.pipeline.sources import find
+
+    find(args.traces)  # Before Spark starts, which takes a while: whether there is anything.
+    if args.output.exists() and not args.output.is_dir():
+        raise UserError(f"{args.output} is not a directory; name another place with -o")
     from roundelay.pipeline.ingest import ingest, refuse_empty
     from roundelay.pipeline.session import open_session
 
     progress = Progress("ingesting")
-    progress.update(0, 2)
-    with open_session(args.master, short=True) as spark:
-        progress.update(1, 2)
-        done = ingest(spark, args.traces, args.output)
-    progress.close()
+    try:
+        with open_session(args.master, short=True) as spark:
+            progress.say("Spark runs, traces are being read")
+            done = ingest(spark, args.traces, args.output)
+    finally:
+        progress.close()
     refuse_empty(done)
     part = done.part
     rows = 0 if part is None else sum(part.rows.values())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
     from roundelay.pipeline.measure import Line
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         return _measure(args)
     except ImportError as e:
-        raise UserError(f"this needs {e.name}: pip install 'roundelay[spark]'") from None
+        raise UserError(needs(str(e.name), "spark")) from None
     except PipelineError as e:
         raise UserError(str(e)) from None
 

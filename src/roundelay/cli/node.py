@@ -4,12 +4,14 @@ import argparse
 import asyncio
 import logging
 import signal
+import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from roundelay.cli.errors import UserError
-from roundelay.runtime.client import control_directory, control_path
+from roundelay.runtime.client import ClientError, control_path, own_directory
 from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import RoundelayError
 from roundelay.runtime.group import Group
@@ -51,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace-frames", action="store_true", default=None, help="rows of single frames too"
     )
-    parser.add_argument("--record", metavar="FILE", help="keep every input, for `roundelay replay`")
+    parser.add_argument("--record", metavar="DIR", help="keep every input, for `roundelay replay`")
     parser.add_argument("--control", metavar="PATH", help="the control socket")
     parser.add_argument("--quiet", action="store_true", help="log warnings only")
 
@@ -103,14 +105,20 @@ def _settings(args: argparse.Namespace) -> Settings:
     if args.option:
         values["options"] = {**values.get("options", {}), **pairs(args.option, "--option")}
     try:
-        if "control" not in values and "group" in values and "node" in values:
-            control_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
-            values["control"] = control_path(values["group"], values["node"])
-        return settings(values)
+        told = settings(values)
     except RoundelayError as e:
         raise UserError(str(e)) from None
-    except OSError as e:
-        raise UserError(f"cannot make {e.filename}: {e.strerror}; give --control") from None
+    if told.control is not None:
+        return told
+    try:
+        own_directory(make=True)
+    except ClientError as e:
+        print(
+            f"no control socket, so send, tail and status do not reach this node: {e}",
+            file=sys.stderr,
+        )
+        return told
+    return replace(told, control=control_path(told.group, told.node))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -13,7 +13,8 @@ BAR_CHARS = 20
 class Progress:
     """`update(done, total)` as often as you like; `close()` leaves the line clean.
 
-    What is left is estimated from how long the part that is done took."""
+    What is left is estimated from how long the part that is done took. Work whose parts nobody can
+    compare is told in words, with `say`."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -32,7 +33,15 @@ class Progress:
         left = f"about {elapsed * (total - done) / done:.0f} s to go" if done else "no estimate yet"
         more = f", {detail}" if detail else ""
         bar = f" {_bar(done / total)}" if self._terminal else ""
-        line = f"{self._label}:{bar} {done * 100 // total}%, {elapsed:.0f} s, {left}{more}"
+        self._show(f"{self._label}:{bar} {done * 100 // total}%, {elapsed:.0f} s, {left}{more}")
+
+    def say(self, what: str) -> None:
+        """What is being done now; nobody knows for how long."""
+        elapsed = time.monotonic() - self._start
+        if self._terminal or elapsed >= QUIET_S:
+            self._show(f"{self._label}: {what}, {elapsed:.0f} s")
+
+    def _show(self, line: str) -> None:
         if self._terminal:
             sys.stderr.write(f"\r\x1b[K{line}")
             self._drawn = True

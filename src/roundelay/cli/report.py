@@ -6,6 +6,7 @@ from pathlib import Path
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.trace.extras import needs
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,9 +24,9 @@ def run(args: argparse.Namespace) -> int:
         from roundelay.pipeline.errors import PipelineError
         from roundelay.report import write_report
     except ImportError as e:
-        raise UserError(
-            f"a report needs {e.name}; install what it needs with: pip install 'roundelay[report]'"
-        ) from None
+        raise UserError(needs(str(e.name), "report")) from None
+    if args.output.is_dir() or not args.output.name:
+        raise UserError(f"{args.output} is a directory; name a file with -o")
     progress = Progress("reporting")
     try:
         written = write_report(args.directory, args.output, progress.update)

@@ -4,11 +4,10 @@ import argparse
 import base64
 import json
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable
 
+from roundelay.cli import running
 from roundelay.cli.errors import UserError
-from roundelay.runtime.client import Client, ClientError, find_control
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,31 +21,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="for this node alone, or once for each of several; not every engine can do that",
     )
     parser.add_argument("--safe", action="store_true", help="delivered only once everybody has it")
-    parser.add_argument("--control", type=Path, metavar="PATH", help="the node's control socket")
+    running.configure(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
 
 def run(args: argparse.Namespace) -> int:
     sent = []
-    try:
-        with Client(args.control or find_control()) as client:
-            for payload in _payloads(args.text):
-                encoded = base64.b64encode(payload).decode("ascii")
-                asked = client.ask(do="send", payload=encoded, safe=args.safe, to=args.to)
-                number = asked["number"]
-                position = client.answer()["position"]
-                sent.append({"number": number, "position": position})
-                if not args.json:
-                    print(position, flush=True)
-    except ClientError as e:
-        raise UserError(str(e)) from None
+    payloads = _payloads(args.text)
+    with running.connected(args) as client:
+        for payload in payloads:
+            encoded = base64.b64encode(payload).decode("ascii")
+            asked = client.ask(do="send", payload=encoded, safe=args.safe, to=args.to)
+            number = asked["number"]
+            position = client.answer()["position"]
+            sent.append({"number": number, "position": position})
+            if not args.json:
+                print(running.printable(str(position)), flush=True)
     if args.json:
         print(json.dumps({"sent": sent}))
     return 0
 
 
-def _payloads(texts: list[str]) -> Iterator[bytes]:
-    if texts:
-        yield from (text.encode() for text in texts)
-    else:
-        yield from (line.rstrip(b"\n") for line in sys.stdin.buffer)
+def _payloads(texts: list[str]) -> Iterable[bytes]:
+    if not texts:
+        return (line.rstrip(b"\n") for line in sys.stdin.buffer)
+    try:
+        return [text.encode() for text in texts]
+    except UnicodeEncodeError:
+        raise UserError("a TEXT is not UTF-8; send other bytes as lines of the input") from None

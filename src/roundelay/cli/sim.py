@@ -4,7 +4,8 @@ import argparse
 import importlib
 
 ACTIONS = {
-    "run": "run a scenario file and compare what happens",
+    "run": "run a scenario and compare what happens",
+    "list": "list the scenarios that come with Roundelay",
     "replay": "run a recording again, choice by choice",
     "swarm": "run many seeds, each a cluster of its own",
     "explore": "try every placement of a few faults in a small group",

@@ -12,9 +12,10 @@ from roundelay import draw
 from roundelay.check import Profile, Verdict, profile
 from roundelay.check.text import table as text_table
 from roundelay.check.text import witness_lines
-from roundelay.cli.check import WITNESSES, document, profile_for
+from roundelay.cli.check import WITNESSES, document, exit_code, profile_for
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.trace.extras import needs
 from roundelay.trace.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         with tempfile.TemporaryDirectory(prefix="roundelay-table-") as scratch:
             return _check(args, Path(scratch))
     except ImportError as e:
-        raise UserError(f"this needs {e.name}: pip install 'roundelay[spark]'") from None
+        raise UserError(needs(str(e.name), "spark")) from None
     except PipelineError as e:
         raise UserError(str(e)) from None
 
@@ -49,13 +50,16 @@ def _check(args: argparse.Namespace, scratch: Path) -> int:
     from roundelay.pipeline.check import VERDICTS, check, write_verdicts
     from roundelay.pipeline.ingest import ingest, refuse_empty
     from roundelay.pipeline.session import open_session
+    from roundelay.pipeline.sources import find
     from roundelay.pipeline.table import Table
 
     def held(manifest: Manifest | None) -> Profile | Sequence[str] | None:
         found = profile_for(args, manifest)
         return profile(args.profile) if found is None else found
 
-    table = Table.load(args.path)
+    table = Table.load(args.path if Path(args.path).is_dir() else scratch)
+    if not table.parts:
+        find([args.path])  # Before Spark starts, which takes a while: whether there is anything.
     progress = Progress("checking")
     with open_session(args.master) as spark:
         if table.parts:
@@ -77,7 +81,7 @@ def _check(args: argparse.Namespace, scratch: Path) -> int:
         print(json.dumps({"ok": _fine(reports), "runs": documents}, indent=2))
     else:
         _print(reports, args, picture)
-    return 0 if _fine(reports) else 1
+    return exit_code([one.report for one in reports], args)
 
 
 def _fine(reports: "Sequence[RunReport]") -> bool:

@@ -4,11 +4,10 @@ import argparse
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-from roundelay.cli.errors import UserError
-from roundelay.runtime.client import Client, ClientError, find_control
+from roundelay.cli import running
+from roundelay.runtime.client import Client
 from roundelay.runtime.metrics import prometheus
 
 WATCH_S = 1.0
@@ -20,23 +19,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--json", action="store_true", help="one JSON document, nothing else")
     form.add_argument("--prometheus", action="store_true", help="metrics in Prometheus's format")
     form.add_argument("--watch", action="store_true", help="again every second, until interrupted")
-    parser.add_argument("--control", type=Path, metavar="PATH", help="the node's control socket")
+    running.configure(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    try:
-        with Client(args.control or find_control()) as client:
-            if args.watch:
-                _watch(client)
-            document = client.ask(do="status")
-    except ClientError as e:
-        raise UserError(str(e)) from None
-    if args.json:
-        print(json.dumps(document))
-    elif args.prometheus:
-        print(prometheus(document), end="")
-    else:
-        print(text(document), end="")
+    with running.connected(args) as client:
+        if args.watch:
+            _watch(client)
+        document = client.ask(do="status")
+        if args.json:
+            shown = json.dumps(document) + "\n"
+        else:
+            shown = prometheus(document) if args.prometheus else text(document)
+    print(shown, end="")
     return 0
 
 
@@ -73,7 +68,7 @@ def text(document: dict[str, Any]) -> str:
     ]
     for name in ("latency", "rotation"):
         lines += _histogram(name, document[name])
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(running.printable, lines)) + "\n"
 
 
 def _standing(view: dict[str, Any]) -> str:

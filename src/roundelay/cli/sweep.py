@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
     from roundelay.pipeline.sweep.drive import Report, Summary
@@ -36,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         return _sweep(args)
+    except ImportError as e:
+        raise UserError(needs(str(e.name), "spark")) from None
     except PipelineError as e:
         raise UserError(str(e)) from None
 

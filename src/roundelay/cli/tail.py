@@ -3,35 +3,35 @@
 import argparse
 import base64
 import json
-from pathlib import Path
 from typing import Any
 
+from roundelay.cli import running
 from roundelay.cli.errors import UserError
-from roundelay.runtime.client import Client, ClientError, find_control
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", type=int, metavar="N", help="stop after so many messages")
-    parser.add_argument("--control", type=Path, metavar="PATH", help="the node's control socket")
+    running.configure(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document per line")
 
 
 def run(args: argparse.Namespace) -> int:
     left = args.count
-    try:
-        with Client(args.control or find_control()) as client:
-            for document in client.tail():
-                print(json.dumps(document) if args.json else _line(document), flush=True)
-                if left is not None and "payload" in document:
-                    left -= 1
-                    if left <= 0:
-                        return 0
-    except ClientError as e:
-        raise UserError(str(e)) from None
+    if left is not None and left < 1:
+        raise UserError(f"--count must be 1 or more, not {left}")
+    with running.connected(args) as client:
+        for document in client.tail():
+            shown = json.dumps(document) if args.json else running.printable(_line(document))
+            print(shown, flush=True)
+            if left is not None and "payload" in document:
+                left -= 1
+                if left <= 0:
+                    return 0
     return 0
 
 
 def _line(document: dict[str, Any]) -> str:
+    """For people; what others wrote may hold anything, also ends of lines."""
     if "view" in document:
         kind = "transitional view" if document["transitional"] else "view"
         primary = ", primary" if document["primary"] else ""

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from roundelay.experiments.catalogue import Measures, Result, cost
+from roundelay.sim.pool import workers
 
 Report = Callable[[int, int], None]
 """Hears how much is done, and of how much."""
@@ -67,7 +67,7 @@ def _results(
     if jobs <= 1 or len(tasks) <= 1:
         yield from map(function, tasks)
         return
-    with get_context("spawn").Pool(min(jobs, len(tasks))) as pool:
+    with workers(min(jobs, len(tasks))) as pool:
         yield from pool.imap_unordered(function, tasks)
 
 

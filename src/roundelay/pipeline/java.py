@@ -15,6 +15,7 @@ from pathlib import Path
 
 from roundelay.pipeline.errors import PipelineError
 from roundelay.pipeline.scratch import scratch
+from roundelay.trace.extras import install
 
 OLDEST = 17
 """The oldest Java that Spark runs on."""
@@ -55,7 +56,7 @@ def find_java() -> Path:
     found = f" ({'; '.join(seen)})" if seen else ""
     raise PipelineError(
         f"Spark needs Java {OLDEST} or newer and there is none{found}; install one, or take the "
-        "one that pip brings: pip install 'roundelay[spark]'"
+        f"one that pip brings: {install('spark')}"
     )
 
 

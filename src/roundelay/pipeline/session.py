@@ -24,6 +24,7 @@ import roundelay
 from roundelay.pipeline.errors import PipelineError, plain
 from roundelay.pipeline.java import provide_java
 from roundelay.pipeline.scratch import orderly_end, scratch
+from roundelay.trace.extras import install
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +82,7 @@ def start(master: str = DEFAULT_MASTER, *, memory: str = "", short: bool = False
         import pyspark  # noqa: F401
     except ImportError:
         raise PipelineError(
-            "this command needs Spark; install it with: pip install 'roundelay[spark]'"
+            f"this command needs Spark; install it with: {install('spark')}"
         ) from None
     try:
         spark = _connect(master) if kind == "sc" else _classic(master, kind, memory, short)

@@ -63,9 +63,9 @@ def counts_of(manifest: Manifest | None) -> dict[tuple[int, int], int] | None:
 def problems(found: list[Log], manifest: Manifest | None, *, total: bool) -> list[str]:
     """Why these logs may not be all that was written."""
     counts = counts_of(manifest)
-    said = [NO_MANIFEST] if manifest is None else [NO_COUNTS] if counts is None else []
-    if manifest is not None:
-        said = manifest.cut_short() + said
+    said = [NO_MANIFEST] if manifest is None else manifest.cut_short()
+    if manifest is not None and counts is None:
+        said.append(NO_COUNTS)
     by_writer = {(log.proc, log.inc): log for log in found}
     lines = []
     for writer in sorted(by_writer.keys() | (counts or {}).keys()):
@@ -153,6 +153,9 @@ def gap_free(
     if broken is None:
         if not writers:
             return Verdict("T1", Validity.VACUOUS, reason="its premise never occurred")
+        if manifest is not None and manifest.ended:
+            reason = manifest.cut_short()[0]
+            return Verdict("T1", Validity.INCONCLUSIVE, len(writers), reason=reason)
         return Verdict("T1", Validity.OK, len(writers))
     if not broken.wants:
         reason = f"{broken.reason}, and no other row is left"

@@ -16,6 +16,7 @@ from roundelay.report import evidence, runs
 from roundelay.report.html import element, folded, page, paragraph, scrolled, section, text
 from roundelay.report.plots import Plots
 from roundelay.report.sweeps import SweepSection
+from roundelay.trace.extras import install
 
 TRACES_MAX = 12
 """Traces that are read where they were not ingested."""
@@ -43,7 +44,7 @@ def write_report(
     missing."""
     if importlib.util.find_spec("plotly") is None:
         raise PipelineError(
-            "a report needs a plotting library; install it with: pip install 'roundelay[report]'"
+            f"a report needs a plotting library; install it with: {install('report')}"
         )
     directory, out = Path(directory), Path(out)
     if not directory.is_dir():

@@ -17,7 +17,7 @@ from roundelay.runtime.plan import Plan
 from roundelay.runtime.port import Port, Ports
 from roundelay.runtime.settings import DATAGRAM_BYTES, Settings
 from roundelay.runtime.state import NoStorage, StateDirectory, Storage
-from roundelay.runtime.tape import Tape
+from roundelay.runtime.tape import Tape, record_name
 from roundelay.runtime.tracing import Tracing
 from roundelay.runtime.tuning import engine_options, packet_bytes, wanted_window, window
 from roundelay.runtime.whereabouts import Whereabouts, look_up
@@ -114,14 +114,15 @@ def _build(
     tape = tracing = None
     try:
         if settings.record is not None:
-            tape = Tape(settings.record, plan.to_json(), stack.codec)
+            path = settings.record / record_name(settings.node, plan.boot.incarnation)
+            tape = Tape(path, plan.to_json(), stack.codec)
         if settings.trace is not None:
             tracing = Tracing(settings, plan, __version__, machine.id)
     except OSError as e:
         if exhausted(e):
             raise exhausted_error() from None
         raise StartError(
-            f"cannot write the record {settings.record} ({e.strerror}); name another file"
+            f"cannot write a record to {settings.record} ({e.strerror}); name another directory"
         ) from None
     except TraceError as e:
         raise StartError(str(e)) from None

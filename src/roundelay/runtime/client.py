@@ -3,14 +3,18 @@
 import json
 import os
 import socket
+import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 CONNECT_S = 5.0
+ANSWER_S = 30.0
+LINE_BYTES_MAX = 128 * 1024 * 1024
+"""An answer: a large message that `tail` tells of, in base64."""
 
 
 class ClientError(Exception):
@@ -25,26 +29,71 @@ def control_directory() -> Path:
     return Path(tempfile.gettempdir()) / f"roundelay-{os.getuid()}"
 
 
+def own_directory(*, make: bool = False) -> Path:
+    """The control directory, if it is this user's alone, or ClientError: whoever made it first
+    could put sockets of their own there."""
+    path = control_directory()
+    try:
+        if make:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise ClientError(
+                f"{path}, where control sockets go, is not a directory of this user; remove it, or "
+                "name a socket elsewhere with --control"
+            )
+        if found.st_mode & 0o077:
+            path.chmod(0o700)
+    except FileNotFoundError:
+        pass
+    except OSError as e:
+        raise ClientError(
+            f"cannot use {path} for control sockets ({e.strerror}); name one with --control"
+        ) from None
+    return path
+
+
 def control_path(group: str, node: str) -> Path:
-    return control_directory() / f"{quote(group, safe='')}-{quote(node, safe='')}.sock"
+    return control_directory() / f"{_part(group)}-{_part(node)}.sock"
 
 
-def find_control() -> Path:
-    """The control socket of the one node that runs here; ClientError if that is not clear."""
-    found = sorted(control_directory().glob("*.sock"))
-    alive = [path for path in found if _answers(path)]
-    if len(alive) == 1:
-        return alive[0]
-    if not alive:
-        raise ClientError("no node runs here; start one with `roundelay node`, or give --control")
-    names = ", ".join(str(path) for path in alive)
-    raise ClientError(f"several nodes run here; choose one with --control: {names}")
+def find_control(group: str | None = None, node: str | None = None) -> Path:
+    """The control socket of the one node of that group and name that runs here; None means any.
+    ClientError if that is not clear."""
+    alive = [path for path in sorted(own_directory().glob("*-*.sock")) if _answers(path)]
+    found = [path for path in alive if _fits(path, group, node)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ClientError(
+            f"several nodes run here; choose with --group and --node: {_names(found)}"
+        )
+    if alive:
+        raise ClientError(f"no such node runs here; there are: {_names(alive)}")
+    raise ClientError("no node runs here; start one with `roundelay node`, or give --control")
+
+
+def _part(name: str) -> str:
+    """A name as a part of the name of a file, without the dash that separates the parts."""
+    return quote(name, safe="").replace("-", "%2D")
+
+
+def _fits(path: Path, group: str | None, node: str | None) -> bool:
+    of_group, _, of_node = path.stem.partition("-")
+    return (group is None or _part(group) == of_group) and (node is None or _part(node) == of_node)
+
+
+def _names(paths: Iterable[Path]) -> str:
+    """Sockets as the nodes that they belong to."""
+    parts = (path.stem.partition("-") for path in paths)
+    return ", ".join(f"{unquote(group)}/{unquote(node)}" for group, _, node in parts)
 
 
 class Client:
     """A connection to a node; a context manager."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(CONNECT_S)
         try:
@@ -55,6 +104,9 @@ class Client:
                 f"no node answers at {path} ({e.strerror or e}); is it running, and with this "
                 "--control?"
             ) from None
+        except ValueError as e:
+            self._socket.close()
+            raise ClientError(f"{str(path)!r} is no path of a socket ({e})") from None
         self._file = self._socket.makefile("rb")
 
     def ask(self, **request: Any) -> dict[str, Any]:
@@ -62,11 +114,13 @@ class Client:
         self._send(request)
         return self.answer()
 
-    def answer(self, timeout_s: float | None = 30.0) -> dict[str, Any]:
-        """The next answer; ClientError if the node says no, goes away or keeps silent."""
+    def answer(self, *, patient: bool = False) -> dict[str, Any]:
+        """The next answer; ClientError if the node says no, goes away or keeps silent, unless
+        whoever asks is patient."""
+        timeout_s = None if patient else ANSWER_S
         self._socket.settimeout(timeout_s)
         try:
-            line = self._file.readline()
+            line = self._file.readline(LINE_BYTES_MAX)
         except TimeoutError:
             raise ClientError(
                 f"the node did not answer within {timeout_s:g} s; look at its status and its log"
@@ -75,16 +129,28 @@ class Client:
             line = b""
         if not line:
             raise ClientError("the node went away; look at its log")
-        answer: dict[str, Any] = json.loads(line)
+        try:
+            answer = json.loads(line)
+        except (ValueError, RecursionError):
+            raise self.foreign() from None
+        if not isinstance(answer, dict):
+            raise self.foreign()
         if "error" in answer:
             raise ClientError(str(answer["error"]))
         return answer
+
+    def foreign(self) -> ClientError:
+        """For answers that no node gives."""
+        return ClientError(
+            f"what answers at {self.path} is no node of this version of Roundelay; give --control "
+            "the socket of one"
+        )
 
     def tail(self) -> Iterator[dict[str, Any]]:
         """Views and messages from now on."""
         self._send({"do": "tail"})
         while True:
-            yield self.answer(None)
+            yield self.answer(patient=True)
 
     def _send(self, request: dict[str, Any]) -> None:
         try:

@@ -1,13 +1,17 @@
 """The traces of the nodes of one run, put together as one trace.
 
-Each life of a node wrote a file of its own. One that was killed left no manifest and no `crash`
-row; the row is added here. Whoever ran the nodes knows what was done to them, and when all was
-quiet: those are the rows of the world. What nodes did after the end, as they were stopped one by
-one, is not part of the run.
+Each life of a node wrote a file of its own. One that was killed left no `crash` row and a manifest
+that counts nothing; the row is added here. If its last rows may be lost, the manifest of the whole
+says so under `ended`, and whoever judges the trace knows that something is missing. A file that
+cannot be read is left out, and counts as a life of which everything is missing.
+
+Whoever ran the nodes knows what was done to them, and when all was quiet: those are the rows of the
+world. What nodes did after the end, as they were stopped one by one, is not part of the run.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
@@ -19,6 +23,28 @@ from roundelay.trace.recorder import Recorder
 from roundelay.trace.schema import WORLD, Row
 from roundelay.trace.writer import SUFFIXES, Format, Writer, manifest_name
 
+Warn = Callable[[str], None]
+"""Told what is missing; a sentence each."""
+
+_UNCOUNTED = ("there is no manifest", "the manifest does not count")
+"""How the reader's problems begin that every killed node has."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """What one life of a node left."""
+
+    path: Path
+    manifest: Manifest | None
+    rows: list[Row]
+    problem: str
+    """Why rows may be missing; completes "the trace of node b ends early, ..."."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the node was stopped in good order, and its trace closed."""
+        return self.manifest is not None and self.manifest.rows is not None and not self.problem
+
 
 def collect(
     traces: str | Path,
@@ -27,23 +53,29 @@ def collect(
     *,
     bound_ns: int | None = None,
     format: Format = "auto",
+    warn: Warn | None = None,
 ) -> Manifest:
     """Put the traces of a directory together; TraceError if there is nothing to read.
 
     `world` are rows of a `world_recorder`. Whoever is alive in its `end` rows did not crash.
     """
     directory = Path(traces)
-    lives = _lives(directory)
+    found = _found(directory)
+    lives = [life for life in found if life.rows]
     ends = [row for row in world if row.kind == Kind.END]
     alive = {proc for row in ends for proc in row.members or ()}
     end_ns = min((row.t_ns for row in ends), default=None)
-    manifest = _manifest(directory, lives)
-    last = {life.rows[-1].proc: life.rows[-1].inc for life in sorted(lives, key=_began)}
-    machines = {life.manifest.machine for life in lives if life.manifest is not None}
-    machine = manifest.machine if len(machines) == 1 else ""
+    manifest = _manifest(directory, found)
+    last = {proc: life.rows[-1].inc for proc, life in _last(lives).items()}
     with Writer(
         output,
-        dataclasses.replace(manifest, rows=None, sha256="", bound_ns=bound_ns, machine=machine),
+        dataclasses.replace(
+            manifest,
+            rows=None,
+            sha256="",
+            bound_ns=bound_ns,
+            ended=_ended(found, manifest, end_ns, warn or (lambda sentence: None)),
+        ),
         format=format,
     ) as writer:
         for life in lives:
@@ -58,14 +90,10 @@ def quiet_end(traces: str | Path) -> list[Row]:
     """The rows of a world that was quiet when its nodes were stopped in good order: they end the
     run just before the first of them stopped. Whoever was killed before is not among them."""
     directory = Path(traces)
-    lives = _lives(directory)
-    manifest = _manifest(directory, lives)
-    final = {life.rows[-1].proc: life for life in sorted(lives, key=_began)}
-    stopped = {
-        proc: life.rows[-1]
-        for proc, life in final.items()
-        if life.manifest is not None and not life.manifest.ended
-    }
+    found = _found(directory)
+    lives = [life for life in found if life.rows]
+    manifest = _manifest(directory, found)
+    stopped = {proc: life.rows[-1] for proc, life in _last(lives).items() if life.whole}
     if not stopped:
         raise TraceError(f"no node of {directory} was stopped in good order at the end")
     rows: list[Row] = []
@@ -80,41 +108,128 @@ def world_recorder(rows: list[Row], nodes: Sequence[str]) -> Recorder:
     return Recorder(rows.append, {**numbers, "": WORLD}, "", 0, MonotonicClock())
 
 
-def _lives(directory: Path) -> list[reader.Trace]:
-    """Every life that wrote anything."""
-    files = sorted(path for path in directory.glob("*") if path.suffix in SUFFIXES)
-    lives = [life for life in map(_read, files) if life.rows]
-    if not lives:
-        raise TraceError(f"{directory} holds no trace; name the directory that nodes wrote to")
-    return lives
+def _last(lives: Sequence[_Life]) -> dict[int, _Life]:
+    """The last life of every node, by its clock: incarnations have no order."""
+    return {life.rows[-1].proc: life for life in sorted(lives, key=lambda life: life.rows[-1].t_ns)}
 
 
-def _began(life: reader.Trace) -> int:
-    """When a life began: the order of incarnations says nothing."""
-    return life.rows[0].t_ns
+def _found(directory: Path) -> list[_Life]:
+    """Every life that left a file; TraceError if none has a row."""
+    try:
+        files = sorted(path for path in directory.iterdir() if path.suffix in SUFFIXES)
+    except OSError:
+        files = []
+    found = [_read(path) for path in files]
+    if not any(life.rows for life in found):
+        what = "holds no trace" if not files else f"holds no trace that can be read ({_why(found)})"
+        raise TraceError(f"{directory} {what}; name the directory that nodes wrote to")
+    return found
 
 
-def _manifest(directory: Path, lives: Sequence[reader.Trace]) -> Manifest:
+def _why(found: Sequence[_Life]) -> str:
+    return next((life.problem for life in found if life.problem), "all files are empty")
+
+
+def _manifest(directory: Path, found: Sequence[_Life]) -> Manifest:
     """What the manifests of all lives say together."""
-    told = [life.manifest for life in lives if life.manifest is not None]
+    told = [life.manifest for life in found if life.manifest is not None]
     if not told:
         raise TraceError(
             f"no trace in {directory} has a manifest; stop at least one node in good order"
         )
+    for manifest in told[1:]:
+        if (manifest.run, manifest.nodes) != (told[0].run, told[0].nodes):
+            raise TraceError(
+                f"{directory} holds traces of several runs or groups ({told[0].run!r}, "
+                f"{manifest.run!r}); keep one run in a directory"
+            )
     whole = reduce(Manifest.joined, told)
-    return dataclasses.replace(whole, machine="", machines=whole.clocks())
+    machines = dict(whole.clocks())
+    for life in found:  # One that was killed counts no rows, so its manifest names no writer.
+        if life.manifest is not None and life.manifest.machine and life.rows:
+            machines[f"{life.rows[-1].proc}.{life.rows[-1].inc}"] = life.manifest.machine
+    return dataclasses.replace(whole, machine="", machines=machines)
 
 
-def _read(path: Path) -> reader.Trace:
+def _read(path: Path) -> _Life:
     """One life; of a killed one as much as there is."""
-    trace = reader.read(path)
-    own = (path.parent / manifest_name(path.stem)).is_file()
-    return trace if own else dataclasses.replace(trace, manifest=None)
+    try:
+        manifest = _own_manifest(path)
+        trace = reader.read(path, bare=manifest is None)
+    except TraceError as e:
+        return _Life(path, *_bare(path), _because(path, str(e)))
+    if manifest is None:
+        unknown = f"{path} has no manifest, so nobody knows whether it is all there"
+        return _Life(path, None, trace.rows, _because(path, unknown))
+    known = (*_UNCOUNTED, *manifest.cut_short())
+    serious = [problem for problem in trace.problems if not problem.startswith(known)]
+    if manifest.rows is None and not manifest.ended:
+        # A node wrote it that was told to lose no row: half a row told of nothing that has left.
+        serious = [problem for problem in serious if "its last line" not in problem]
+    reasons = [*manifest.ended.values(), *(_because(path, problem) for problem in serious)]
+    return _Life(path, manifest, trace.rows, reasons[0] if reasons else "")
 
 
-def _life(
-    life: reader.Trace, last: dict[int, int], alive: set[int], end_ns: int | None
-) -> list[Row]:
+def _own_manifest(path: Path) -> Manifest | None:
+    """The manifest beside the file, if there is one; TraceError if it is damaged."""
+    beside = path.parent / manifest_name(path.stem)
+    try:
+        return Manifest.from_json(beside.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as e:
+        raise TraceError(f"{beside} cannot be read ({e})") from None
+    except TraceError as e:
+        raise TraceError(f"{beside}: {e}") from None
+
+
+def _bare(path: Path) -> tuple[Manifest | None, list[Row]]:
+    """The manifest and the rows, whichever of the two can be read."""
+    manifest, rows = None, []
+    try:
+        manifest = _own_manifest(path)
+    except TraceError:
+        try:
+            rows = reader.read(path, bare=True).rows
+        except TraceError:
+            rows = []
+    return manifest, rows
+
+
+def _because(path: Path, sentence: str) -> str:
+    return "as " + sentence.replace(f"{path.parent}/", "")
+
+
+def _ended(
+    found: Sequence[_Life], manifest: Manifest, end_ns: int | None, warn: Warn
+) -> dict[str, str]:
+    """By writer, whose rows may be missing before the end, and why."""
+    ended: dict[str, str] = {}
+    for life in found:
+        if not life.problem:
+            continue
+        if end_ns is not None and life.rows and life.rows[-1].t_ns > end_ns and life.manifest:
+            continue  # It went on after the end; what is lost came later.
+        writer = _writer(life, manifest)
+        if writer is None:
+            warn(f"{life.path} is no trace of this run and was left out, {life.problem}")
+            continue
+        ended[writer] = life.problem
+        warn(dataclasses.replace(manifest, ended={writer: life.problem}).cut_short()[0])
+    return ended
+
+
+def _writer(life: _Life, manifest: Manifest) -> str | None:
+    """Which life it is, as "proc.inc": by its rows, or by the name of its file."""
+    if life.rows:
+        return f"{life.rows[-1].proc}.{life.rows[-1].inc}"
+    node, _, incarnation = life.path.stem.rpartition("-")
+    if node in manifest.nodes and incarnation.isascii() and incarnation.isdigit():
+        return f"{manifest.nodes.index(node)}.{int(incarnation)}"
+    return None
+
+
+def _life(life: _Life, last: dict[int, int], alive: set[int], end_ns: int | None) -> list[Row]:
     rows = [row for row in life.rows if end_ns is None or row.t_ns <= end_ns]
     if not rows:
         return []

@@ -16,6 +16,7 @@ import json
 import os
 import socket
 import stat
+from collections import deque
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,16 @@ from roundelay.runtime.errors import ConfigError, RoundelayError, StartError
 from roundelay.runtime.events import Arrival
 from roundelay.runtime.node import Node
 
-LINE_BYTES_MAX = 96 * 1024 * 1024
-"""A request: a large message, in base64."""
-TAIL_BYTES_MAX = 16 * 1024 * 1024
+LINE_BYTES_MAX = 2 * 1024 * 1024
+"""A request: a message of 1.5 MB, in base64. What is parsed in one go must not hold up the ring."""
+READ_BYTES, READS_MAX = 65536, 2048
+"""How much more of a request that is too long is read, and forgotten."""
+CLIENTS_MAX = 32
+"""Connections at a time. Each takes a descriptor of the process, and some memory."""
+TAIL_BYTES_MAX = 4 * 1024 * 1024
 """What may wait for a reader of `tail` before it is cut off."""
+CUT_OFF_S = 30.0
+"""How long somebody who was cut off may take to read that."""
 PATH_BYTES_MAX = 100
 """Of a Unix socket; systems allow little more."""
 
@@ -55,6 +62,9 @@ class ControlServer:
         self._status = status
         self._server: asyncio.Server | None = None
         self._clients: set[asyncio.Task[None]] = set()
+        self._idle: dict[asyncio.Task[None], None] = {}
+        """Clients whose next request is awaited, the one that waits longest first."""
+        self._tails: list[_Tail] = []
 
     async def start(self) -> None:
         """Listen, or raise StartError."""
@@ -83,15 +93,46 @@ class ControlServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if not self._admit():
+            _reply(writer, {"error": f"{CLIENTS_MAX} commands are connected to the node already"})
+            writer.close()
+            return
         self._clients.add(task)
         try:
-            while line := await reader.readline():
+            while line := await self._request(task, reader, writer):
                 await self._answer(line, reader, writer)
-        except (OSError, ValueError, asyncio.CancelledError):
-            pass  # The client went away, or sent a line without an end, or the node closes.
+        except (OSError, asyncio.CancelledError):
+            pass  # The client went away, or made room for another, or the node closes.
         finally:
             self._clients.discard(task)
+            self._idle.pop(task, None)
             writer.close()
+
+    def _admit(self) -> bool:
+        """Whether one more client can be served; whoever asks for nothing makes room for it."""
+        if len(self._clients) >= CLIENTS_MAX and self._idle:
+            longest = next(iter(self._idle))
+            del self._idle[longest]
+            self._clients.discard(longest)
+            longest.cancel()
+        return len(self._clients) < CLIENTS_MAX
+
+    async def _request(
+        self, task: asyncio.Task[None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bytes:
+        """The next line; none at the end, or after one that is too long."""
+        self._idle[task] = None
+        try:
+            return await reader.readline()
+        except ValueError:
+            most = LINE_BYTES_MAX // 1_000_000
+            _reply(writer, {"error": f"a request has {most} MB at most; use the API for more"})
+            for _ in range(READS_MAX):  # Who is cut off while it writes never reads the answer.
+                if not await reader.read(READ_BYTES):
+                    break
+            return b""
+        finally:
+            self._idle.pop(task, None)
 
     async def _answer(
         self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -125,32 +166,66 @@ class ControlServer:
 
     async def _tail(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Tell of every arrival until the client goes away, reads too slowly, or the node ends."""
-        cut_off = asyncio.Event()
-
-        def tap(arrival: Arrival) -> None:
-            if writer.transport.get_write_buffer_size() > TAIL_BYTES_MAX:
-                cut_off.set()
-            elif not writer.is_closing() and not cut_off.is_set():
-                for document in documents(arrival):
-                    _reply(writer, document)
-
+        tail = _Tail(writer)
         if self._node.view is not None:
-            tap(self._node.view)
-        self._node.taps.append(tap)
-        ends = [
-            asyncio.ensure_future(end)
-            for end in (cut_off.wait(), reader.read(1), self._node.ended.wait())
-        ]
+            tail.put(_lines(self._node.view))
+        if not self._tails:
+            self._node.taps.append(self._tap)
+        self._tails.append(tail)
+        telling = asyncio.create_task(tail.tell())
+        ends = [asyncio.create_task(end) for end in (reader.read(1), self._node.ended.wait())]
         try:
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((telling, *ends), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._node.taps.remove(tap)
-            for end in ends:
+            self._tails.remove(tail)
+            if not self._tails:
+                self._node.taps.remove(self._tap)
+            for end in (telling, *ends):
                 end.cancel()
-        if cut_off.is_set():
-            _reply(writer, {"error": "tail reads too slowly and was cut off; start it again"})
-        elif self._node.error is not None:
+            await asyncio.gather(telling, *ends, return_exceptions=True)
+        if not tail.cut_off and self._node.error is not None:
             raise self._node.error
+
+    def _tap(self, arrival: Arrival) -> None:
+        """Tell everybody who tails of an arrival, in the same bytes."""
+        lines = _lines(arrival)
+        for tail in self._tails:
+            tail.put(lines)
+
+
+class _Tail:
+    """What waits for one reader of `tail`, besides what the system has taken already."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self.cut_off = False
+        self._writer = writer
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+        self._more = asyncio.Event()
+        writer.transport.set_write_buffer_limits(high=0)  # `drain` waits until all is taken.
+
+    def put(self, lines: bytes) -> None:
+        if self.cut_off:
+            return
+        if self._bytes and self._bytes + len(lines) > TAIL_BYTES_MAX:
+            self.cut_off = True
+            self._waiting.clear()
+            lines = _line({"error": "tail reads too slowly and was cut off; start it again"})
+            asyncio.get_running_loop().call_later(CUT_OFF_S, self._writer.transport.abort)
+        self._waiting.append(lines)
+        self._bytes += len(lines)
+        self._more.set()
+
+    async def tell(self) -> None:
+        """Write as fast as the reader reads; ends when it was cut off and knows it."""
+        while self._waiting or not self.cut_off:
+            await self._more.wait()
+            self._more.clear()
+            while self._waiting:
+                lines = self._waiting.popleft()
+                self._writer.write(lines)
+                await self._writer.drain()
+                self._bytes -= len(lines)
 
 
 def documents(arrival: Arrival) -> list[dict[str, Any]]:
@@ -177,8 +252,16 @@ def documents(arrival: Arrival) -> list[dict[str, Any]]:
     ]
 
 
+def _lines(arrival: Arrival) -> bytes:
+    return b"".join(map(_line, documents(arrival)))
+
+
+def _line(document: dict[str, Any]) -> bytes:
+    return json.dumps(document).encode() + b"\n"
+
+
 def _reply(writer: asyncio.StreamWriter, document: dict[str, Any]) -> None:
-    writer.write(json.dumps(document).encode() + b"\n")
+    writer.write(_line(document))
 
 
 def _bind(path: Path) -> socket.socket:

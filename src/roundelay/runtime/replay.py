@@ -39,25 +39,40 @@ def replay(path: Path, progress: Progress | None = None) -> Replay:
     try:
         plan = Plan.from_json(header)
         stack = plan.stack()
-    except (KeyError, TypeError, ValueError) as e:
+    except Exception as e:  # Whatever a header says that no node of ours has written.
         raise TapeError(
-            f"{path} was made by another version of Roundelay ({e}); replay it with that one"
+            f"{path} is damaged, or was made by another version of Roundelay "
+            f"({type(e).__name__}: {e}); copy it again, or replay it with that version"
         ) from None
     origins: dict[bytes, Origin] = {}
-    size = path.stat().st_size
+    size = _size(path)
     seen = count = effect_count = done = 0
     for entry in entries:
-        effects = _apply(stack, entry, origins)
-        seen = digest(effects, stack.codec, seen)
+        try:
+            effects = _apply(stack, entry, origins)
+            seen = digest(effects, stack.codec, seen)
+        except TapeError:
+            raise
+        except Exception as e:  # A node ends with such an input and does not record it.
+            raise TapeError(
+                f"{path} is damaged: input {count} ({_told(entry)}) breaks the core "
+                f"({type(e).__name__}: {e}); copy it again; what came before is the same"
+            ) from None
         effect_count += len(effects)
         if seen != entry.digest:
-            what = f"{entry.kind.name.lower()} {_shown(entry)}".strip()
-            return Replay(plan.boot.node, plan.engine, count, effect_count, count, what)
+            return Replay(plan.boot.node, plan.engine, count, effect_count, count, _told(entry))
         count += 1
         done += len(entry.data)
         if progress is not None:
             progress(done, size)
     return Replay(plan.boot.node, plan.engine, count, effect_count, None)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as e:
+        raise TapeError(f"cannot read {path}: {e.strerror}; name a file written by --record") from e
 
 
 def _apply(stack: Stack, entry: Entry, origins: dict[bytes, Origin]) -> list[Effect[Any]]:
@@ -91,5 +106,10 @@ def _frame(data: bytes, stack: Stack, origins: dict[bytes, Origin]) -> Frame[Any
         raise TapeError(f"the record holds a damaged datagram ({e}); copy it again") from e
 
 
-def _shown(entry: Entry) -> str:
-    return entry.data.decode() if entry.kind is Input.EXPIRE else f"{len(entry.data)} bytes"
+def _told(entry: Entry) -> str:
+    """An input for people; its bytes may be damaged."""
+    shown = f"{len(entry.data)} bytes"
+    if entry.kind is Input.EXPIRE:
+        name = entry.data.decode(errors="replace")
+        shown = name if name.isprintable() and len(name) < 40 else shown
+    return f"{entry.kind.name.lower()} {shown}"

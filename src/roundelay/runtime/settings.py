@@ -1,6 +1,7 @@
 """What a node is told: names, addresses, directories and limits."""
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,7 +57,7 @@ class Settings:
     run: str = ""
     """The name of the run in the trace; by default the group's."""
     record: Path | None = None
-    """A file for every input of this node's core, for `roundelay replay`."""
+    """A directory for records of every input of this node's core, for `roundelay replay`."""
     control: Path | None = None
     """A Unix socket for `roundelay send`, `tail` and `status`."""
 
@@ -113,7 +114,7 @@ def settings(values: Mapping[str, Any]) -> Settings:
     typed = dict(values)
     for name in PATHS:
         if typed.get(name) is not None:
-            typed[name] = Path(typed[name])
+            typed[name] = _path(name, typed[name])
     for name in ("peers", "options"):
         table = typed.get(name, {})
         if not isinstance(table, Mapping):
@@ -121,7 +122,8 @@ def settings(values: Mapping[str, Any]) -> Settings:
         typed[name] = {str(key): _text(value) for key, value in table.items()}
     for name, kind in _KINDS.items():
         value = typed.get(name)
-        if value is not None and not isinstance(value, kind):
+        yes_or_no = isinstance(value, bool) and kind is not bool
+        if value is not None and (yes_or_no or not isinstance(value, kind)):
             wanted = kind.__name__ if isinstance(kind, type) else "number"
             raise ConfigError(f"{name}={value!r} is not of type {wanted}")
     return Settings(**typed)
@@ -150,10 +152,24 @@ def _text(value: object) -> str:
     return str(value)
 
 
+def _path(name: str, value: Any) -> Path:
+    try:
+        path = Path(value)
+        os.fsencode(path)
+    except (TypeError, ValueError):
+        raise ConfigError(f"{name}={value!r} is not the name of a file or directory") from None
+    if "\0" in str(path):
+        raise ConfigError(f"{name}={value!r} is not the name of a file or directory")
+    return path
+
+
 def _check_name(kind: str, name: str) -> None:
-    if not name or len(name.encode()) > NODE_NAME_BYTES_MAX or not name.isprintable():
+    """Names become parts of the names of files, and travel as UTF-8."""
+    fits = name.isprintable() and 0 < len(name.encode()) <= NODE_NAME_BYTES_MAX
+    if not fits or "/" in name or name in (".", ".."):
         raise ConfigError(
-            f"{name!r} cannot name a {kind}; use 1 to {NODE_NAME_BYTES_MAX} printable characters"
+            f"{name!r} cannot name a {kind}; use 1 to {NODE_NAME_BYTES_MAX} printable characters, "
+            "without a slash, not . or .."
         )
 
 

@@ -8,7 +8,8 @@
                                 once, each with its size, u32, before it
         u32  digest             CRC-32 over the effects, running from the beginning
 
-A record that was cut short, by `kill -9` say, is good up to its last whole entry.
+A record that was cut short, by `kill -9` say, is good up to its last whole entry. Every start of a
+node makes a file of its own.
 """
 
 import contextlib
@@ -29,6 +30,27 @@ _SIZE = struct.Struct(">I")
 _DIGEST = struct.Struct(">I")
 ENTRY_BYTES_MAX = 1 << 28
 """More than any message may have: a longer entry is damage."""
+
+
+SUFFIX = ".record"
+
+
+def record_name(node: NodeId, incarnation: int) -> str:
+    """The file name of the record of one life."""
+    return f"{node}-{incarnation}{SUFFIX}"
+
+
+def records(path: Path) -> list[Path]:
+    """The records at `path`: a file, or all of a directory; TapeError if there are none."""
+    if not path.is_dir():
+        return [path]
+    try:
+        found = sorted(one for one in path.iterdir() if one.suffix == SUFFIX)
+    except OSError as e:
+        raise TapeError(f"cannot read {path}: {e.strerror}; name a record of a node") from None
+    if not found:
+        raise TapeError(f"{path} holds no record; name the directory that --record was given")
+    return found
 
 
 class Input(IntEnum):
@@ -130,7 +152,11 @@ def read(path: Path) -> tuple[dict[str, Any], Iterator[Entry]]:
         with path.open("rb") as file:
             line = file.readline(1 << 20)
     except OSError as e:
-        raise TapeError(f"cannot read {path}: {e.strerror}; name a file written by --record") from e
+        raise TapeError(
+            f"cannot read {path}: {e.strerror or e}; name a file written by --record"
+        ) from None
+    except ValueError as e:
+        raise TapeError(f"{str(path)!r} is no name of a file ({e})") from None
     try:
         header = json.loads(line)
         if not isinstance(header, dict) or "record" not in header:

@@ -17,6 +17,9 @@ from roundelay.wire.frame import Frame
 
 BATCH_ROWS = 16_384
 
+UNCLOSED = "as its node was killed, or still runs, before its last rows were written"
+"""Completes "the trace of node b ends early, ..."."""
+
 
 class MonotonicClock:
     """The machine's clock that never goes back; the same for all processes of the machine."""
@@ -38,6 +41,8 @@ class Tracing:
         assert settings.trace is not None
         names = tuple(sorted(settings.peers))
         every = settings.trace_every_row
+        name = f"{settings.node}-{plan.boot.incarnation}"
+        writer = f"{names.index(settings.node)}.{plan.boot.incarnation}"
         self._writer = Writer(
             settings.trace,
             Manifest(
@@ -53,8 +58,9 @@ class Tracing:
             ),
             # Whoever may be killed writes lines, which can be read up to the last one.
             format="jsonl" if every else "auto",
-            name=f"{settings.node}-{plan.boot.incarnation}",
+            name=name,
             batch_rows=BATCH_ROWS,
+            unclosed={} if every else {writer: f"{UNCLOSED} ({name})"},
         )
         self.recorder = Recorder(
             self._append,

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
 from typing import Any
 
 from roundelay.check import Report, Standing, Validity, check
 from roundelay.core.ids import NodeId
 from roundelay.sim.coverage import Evidence, catalogue, reached
+from roundelay.sim.pool import workers
 from roundelay.sim.scenario import parse
 from roundelay.sim.seeds import scenario
 from roundelay.sim.story import Story
@@ -67,7 +67,7 @@ class Campaign:
             for seed in numbers:
                 yield self._note(judge_one(seed))
             return
-        with get_context("spawn").Pool(jobs) as pool:
+        with workers(jobs) as pool:
             for judgement in pool.imap(judge_one, numbers, chunksize=2):
                 yield self._note(judgement)
 

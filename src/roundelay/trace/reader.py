@@ -51,13 +51,14 @@ class Trace:
     """Why this may not be the whole trace; each a sentence for the user."""
 
 
-def read(path: str | Path, *, verify: bool = False) -> Trace:
+def read(path: str | Path, *, verify: bool = False, bare: bool = False) -> Trace:
     """The trace at `path`: its directory, one data file of it, or a text in the mini-language.
 
     The rows are compared with the manifest's sha256. A Parquet file of ours repeats that sha256
     and has checksums, which is enough for most; `verify` computes it from its rows all the same.
+    `bare` reads the rows as if there were no manifest.
     """
-    stream = iterate(path, verify=verify)
+    stream = iterate(path, verify=verify, bare=bare)
     with _no_collection():
         rows = [row for batch in stream.unchecked() for row in batch]
     tally = _Tally()
@@ -93,7 +94,9 @@ def read_text(text: str, run: str = "mini") -> Trace:
     return Trace(manifest, rows, [])
 
 
-def iterate(path: str | Path, *, batch_rows: int = BATCH_ROWS, verify: bool = False) -> "Stream":
+def iterate(
+    path: str | Path, *, batch_rows: int = BATCH_ROWS, verify: bool = False, bare: bool = False
+) -> "Stream":
     """The same trace in batches, for those too large for the memory."""
     path = Path(path)
     try:
@@ -106,7 +109,7 @@ def iterate(path: str | Path, *, batch_rows: int = BATCH_ROWS, verify: bool = Fa
         data, manifests = _files_of(path) if path.is_dir() else _files_beside(path)
         if not path.is_dir() and (text := _mini_text(path)) is not None:
             return Stream.of_text(path, text, batch_rows)
-        manifest, hashes = _read_manifests(path, manifests)
+        manifest, hashes = _read_manifests(path, () if bare else manifests)
     except OSError as e:
         raise TraceError(
             f"cannot read {e.filename or path}: {e.strerror or e}; check that it is yours to read"

@@ -4,9 +4,11 @@
     manifest.json                     what the run was, how many rows there are, their sha256
 
 Nodes that write side by side into one directory give each writer a name: `a.parquet` goes with
-`a.manifest.json`. A data file without its manifest is a trace that was cut short. That is also all
-there is after a writer died: what is left of JSON Lines can be read up to its last line, a Parquet
-file without its end cannot, so a node that expects to be killed writes JSON Lines and flushes.
+`a.manifest.json`. A data file without its manifest, or with one that does not count its rows, is a
+trace that was cut short. A node leaves such a manifest from its start on, which says whether rows
+can be lost when it is killed. What is left of JSON Lines then can be read up to its last line, a
+Parquet file without its end cannot, so a node that expects to be killed writes JSON Lines and
+flushes.
 A writer whose disk fails goes back to the last batch that it wrote as a whole, and its manifest,
 if there is room for one, says under `ended` that the trace ends early, and why.
 """
@@ -19,13 +21,14 @@ import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self
 
 from roundelay.trace import jsonl
+from roundelay.trace.extras import install
 from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.schema import ADDED, SCHEMA_VERSION, Row
 
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 BATCH_ROWS = 65_536
 """Rows kept in memory before they are written, about 30 MB of them."""
 
-NEEDS_PYARROW = "Parquet needs pyarrow; install it with `pip install roundelay[trace]`"
+NEEDS_PYARROW = f"Parquet needs pyarrow; install it with: {install('trace')}"
 
 Format = Literal["auto", "parquet", "jsonl"]
 
@@ -95,7 +98,10 @@ class Writer:
         name: str = "trace",
         batch_rows: int = BATCH_ROWS,
         hashed: bool = True,
+        unclosed: Mapping[str, str] | None = None,
     ) -> None:
+        """`unclosed` asks for a manifest from the start, without counts, which says this under
+        `ended` until the trace is closed: whose rows are missing if that never happens."""
         self.directory = Path(directory)
         self.manifest = manifest
         suffix, encoder = _encoder(format)
@@ -120,6 +126,9 @@ class Writer:
             self._file = _create(self.path)
             self._encoder = encoder(self._file, manifest.run)
             self._whole_bytes = self._file.tell()
+            if unclosed is not None:
+                early = dataclasses.replace(manifest, rows=None, ended=unclosed)
+                self._write_manifest(early)
         except OSError as e:
             raise self._cannot_write(e) from None
 
@@ -162,7 +171,7 @@ class Writer:
         )
         try:
             self._finish()
-            self._write_manifest()
+            self._write_manifest(self.manifest)
         except OSError as e:
             raise self._cannot_write(e) from None
         return self.manifest
@@ -170,8 +179,9 @@ class Writer:
     def abandon(self) -> None:
         """End the file before the run is over: readers will say that the trace was cut short.
 
-        There is no manifest then, unless it was the disk that failed: a reader could take what is
-        missing for a fault of other nodes, so the manifest says that it is missing.
+        There is no manifest then, or the one from the start, unless it was the disk that failed: a
+        reader could take what is missing for a fault of other nodes, so the manifest says that it
+        is missing.
         """
         # Whoever abandons a trace has an error to tell already; a second one would hide it.
         with contextlib.suppress(OSError, TraceError):
@@ -200,12 +210,12 @@ class Writer:
             ended={f"{proc}.{inc}": self._ended for proc, inc in sorted(writers)},
             schema=SCHEMA_VERSION,
         )
-        self._write_manifest()
+        self._write_manifest(self.manifest)
 
-    def _write_manifest(self) -> None:
+    def _write_manifest(self, manifest: Manifest) -> None:
         # Written beside and renamed: a manifest is there as a whole or not at all.
         beside = self.manifest_path.with_suffix(".tmp")
-        beside.write_text(self.manifest.to_json(), encoding="utf-8")
+        beside.write_text(manifest.to_json(), encoding="utf-8")
         os.replace(beside, self.manifest_path)
 
     def _finish(self) -> None:

@@ -1,5 +1,6 @@
 """Records of a core's inputs: a replay finds every difference."""
 
+import asyncio
 import json
 
 import pytest
@@ -7,9 +8,20 @@ import pytest
 from roundelay.cli import main
 from roundelay.core.contract import Boot
 from roundelay.core.ids import Service
+from roundelay.runtime.group import join
 from roundelay.runtime.plan import Plan
 from roundelay.runtime.replay import replay
-from roundelay.runtime.tape import Input, Tape, TapeError, join_run, read, split_run
+from roundelay.runtime.tape import (
+    Input,
+    Tape,
+    TapeError,
+    join_run,
+    read,
+    record_name,
+    records,
+    split_run,
+)
+from roundelay.transport.address import free_addresses
 
 PLAN = Plan(
     Boot("g", "a", 3, b"torn", 99), ("a", "b"), "totem", {"token_loss_s": "0.4"}, 0.4, 900, 2**20
@@ -117,3 +129,59 @@ def test_a_run_is_kept_datagram_by_datagram():
             list(split_run(joined[:-cut]))
     with pytest.raises(TapeError, match="half a datagram"):
         list(split_run(b""))
+
+
+def test_a_record_damaged_anywhere_ends_in_a_sentence(record, capsys):
+    data = record.read_bytes()
+    codes = set()
+    for place in range(len(data)):
+        for bit in (0, 3, 7):
+            damaged = bytearray(data)
+            damaged[place] ^= 1 << bit
+            record.write_bytes(damaged)
+            codes.add(main(["replay", str(record)]))
+    for end in range(len(data)):
+        record.write_bytes(data[:end])
+        codes.add(main(["replay", str(record)]))
+    assert codes == {0, 1, 2}
+    assert "is damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", [None, -1, 2**70, "x", [], {}, [1], {"a": 1}, "\ud800"])
+def test_a_header_of_wrong_types_ends_in_a_sentence(record, value, capsys):
+    head, _, rest = record.read_bytes().partition(b"\n")
+    for field in json.loads(head):
+        header = {**json.loads(head), field: value}
+        record.write_bytes(json.dumps(header).encode() + b"\n" + rest)
+        assert main(["replay", str(record)]) in (0, 1, 2)
+    assert "is damaged, or was made by another version of Roundelay" in capsys.readouterr().err
+
+
+def test_a_directory_is_replayed_file_by_file(record, tmp_path, capsys):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    with pytest.raises(TapeError, match="holds no record"):
+        records(kept)
+    for incarnation in (3, 12):
+        (kept / record_name("a", incarnation)).write_bytes(record.read_bytes())
+    assert main(["replay", str(kept)]) == 0
+    assert capsys.readouterr().out.count("all identical") == 2
+    (kept / record_name("a", 3)).write_bytes(b"")
+    assert main(["replay", str(kept)]) == 2
+    said = capsys.readouterr()
+    assert "a-3.record is no record of a node" in said.err
+    assert said.out.count("all identical") == 1
+
+
+def test_every_start_has_a_record_of_its_own(tmp_path):
+    async def start_and_leave() -> None:
+        (address,) = free_addresses("a").values()
+        options = {"record": tmp_path / "records", "state": tmp_path / "state"}
+        async with join("g", node="a", peers={"a": address}, **options):
+            pass
+
+    for _ in range(2):
+        asyncio.run(start_and_leave())
+    first, second = records(tmp_path / "records")
+    assert first.stat().st_size > 0
+    assert second.stat().st_size > 0

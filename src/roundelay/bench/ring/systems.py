@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from roundelay.trace.extras import install
+
 LIBRARY = "libcpg.so.4"
 """Corosync's, for closed process groups."""
 
@@ -27,7 +29,7 @@ class System:
 
 def _pysyncobj() -> str | None:
     if importlib.util.find_spec("pysyncobj") is None:
-        return "PySyncObj is not installed: pip install 'roundelay[bench]'"
+        return f"PySyncObj is not installed: {install('bench')}"
     return None
 
 

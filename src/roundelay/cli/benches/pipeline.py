@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
     from roundelay.bench.pipeline import Cost
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
             costs.append(pipeline.measure(rows, args.output, args.master, progress.update))
             progress.close()
     except ImportError as e:
-        raise UserError(f"this needs {e.name}: pip install 'roundelay[spark]'") from None
+        raise UserError(needs(str(e.name), "spark")) from None
     except PipelineError as e:
         raise UserError(str(e)) from None
     if args.json:

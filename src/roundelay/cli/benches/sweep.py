@@ -6,6 +6,7 @@ import json
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.trace.extras import needs
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         found = sweep.compare(args.cells, args.cores, args.rounds, progress.update)
         progress.close()
     except ImportError as e:
-        raise UserError(f"this needs {e.name}: pip install 'roundelay[spark]'") from None
+        raise UserError(needs(str(e.name), "spark")) from None
     except PipelineError as e:
         raise UserError(str(e)) from None
     if args.json:

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from roundelay.cli.errors import UserError
+from roundelay.sim.shipped import NoScenarioError, find
 from roundelay.sim.story import Story
 from roundelay.trace.manifest import TraceError
 from roundelay.trace.writer import Writer
@@ -12,10 +13,23 @@ from roundelay.trace.writer import Writer
 def read(path: Path) -> str:
     """The text of a file, or a sentence."""
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e:
         reason = e.strerror if isinstance(e, OSError) else "it is not text"
         raise UserError(f"cannot read {path}: {reason}") from None
+
+
+def scenario_path(name: str) -> Path:
+    """The scenario that is meant: a file, or one that comes with Roundelay."""
+    path = Path(name)
+    if path.exists() or not name:
+        return path
+    try:
+        return find(name)
+    except NoScenarioError as e:
+        if path.is_absolute() or path.suffix:
+            return path  # Meant as a file, which there is not.
+        raise UserError(str(e)) from None
 
 
 def write_trace(story: Story, scenario: str, directory: Path) -> None:

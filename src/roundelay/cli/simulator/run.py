@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
-from roundelay.cli.simulator.files import read, write_trace
+from roundelay.cli.simulator.files import read, scenario_path, write_trace
 from roundelay.sim.recording import Recording
 from roundelay.sim.scenario import Block, ScenarioError, parse, rewrite
 from roundelay.sim.story import Story
@@ -16,7 +16,9 @@ from roundelay.sim.watch import Watch
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("scenario", metavar="FILE", type=Path)
+    parser.add_argument(
+        "scenario", metavar="SCENARIO", help="a file, or the name of one of `sim list`"
+    )
     parser.add_argument(
         "--seed", type=int, help="another seed than the file has; nothing is compared"
     )
@@ -34,7 +36,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    text = read(args.scenario)
+    path = scenario_path(args.scenario)
+    if args.rewrite and not Path(args.scenario).exists():
+        raise UserError(
+            f"--rewrite changes a file of yours, not {args.scenario}; copy {path} first"
+        )
+    text = read(path)
     progress = Progress("simulating")
     story = Story(seed=args.seed, progress=progress.update, watch=Watch())
     outputs: dict[int, str] = {}
@@ -64,7 +71,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.record is not None:
         args.record.write_text(Recording.of(text, story).to_json())
     if args.rewrite:
-        args.scenario.write_text(actual)
+        path.write_text(actual)
         same = True
     if args.json:
         document = {

@@ -29,6 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     static = args.static or args.protocol in STATIC_ONLY
     _check_rules(args.protocol, args.rules)
+    for name in ("seeds", "jobs"):
+        if getattr(args, name) < 1:
+            raise UserError(f"--{name} must be 1 or more, not {getattr(args, name)}")
     if args.show:
         print(scenario(args.first, args.protocol, static=static, rules=args.rules), end="")
         return 0

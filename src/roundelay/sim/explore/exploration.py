@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import get_context
 
 from roundelay.sim.explore.search import Search
 from roundelay.sim.explore.situations import SITUATIONS
 from roundelay.sim.explore.tally import Tally, Violation
+from roundelay.sim.pool import workers
 
 GROWTH = 50
 """By how much one deviation more multiplies the work, roughly."""
@@ -65,7 +65,7 @@ class Exploration:
             here = (searches[situation].part(number) for _, situation, number in parts)
             yield from self._add(parts, here)
             return
-        with get_context("spawn").Pool(jobs) as pool:
+        with workers(jobs) as pool:
             yield from self._add(parts, pool.imap(_part, parts))
 
     def _add(self, parts: "Sequence[Part]", tallies: Iterator[Tally]) -> Iterator[tuple[int, int]]:

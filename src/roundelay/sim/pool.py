@@ -1,0 +1,24 @@
+"""Processes that work for a command: Ctrl-C is the command's to answer, not theirs."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.pool import Pool
+
+
+@contextmanager
+def workers(jobs: int) -> Iterator[Pool]:
+    """A pool of so many fresh processes, which ends with the block, however that ends.
+
+    A terminal sends Ctrl-C to all processes of a command. The signal is blocked while the pool is
+    made, and processes inherit that: one that was interrupted while it starts would print a
+    traceback.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        pool = get_context("spawn").Pool(jobs)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with pool:
+        yield pool
