@@ -244,9 +244,10 @@ class Author:
             self.formed[node] = view
 
     def enter(self) -> None:
-        node = self.rng.choice(self.nodes)
-        if (view := self.formed[node]) is not None:
-            self.write(Kind.INSTALL, node, **view)
+        waiting = [node for node in self.nodes if self.formed[node] is not None]
+        if waiting:
+            node = self.rng.choice(waiting)
+            self.write(Kind.INSTALL, node, **(self.formed[node] or {}))
             self.formed[node] = None
 
     def fail(self) -> None:
@@ -306,7 +307,7 @@ def by_definition(rows: list[Row]) -> tuple[bool, bool]:
 
 def test_random_runs_get_the_verdicts_of_the_definition():
     seen: Counter[tuple[bool, bool]] = Counter()
-    for seed in range(3000):
+    for seed in range(1500):
         manifest, rows = Author(seed).trace()
         broken = by_definition(rows)
         seen[broken] += 1
@@ -325,13 +326,13 @@ def test_random_runs_get_the_verdicts_of_the_definition():
             assert real.validity is Validity.VIOLATED, told
         elif not broken[1]:
             assert real.validity is verdict.validity, told
-    assert min(seen[case] for case in ((False, False), (True, False), (False, True))) > 50, seen
+    assert min(seen[case] for case in ((False, False), (True, False), (False, True))) > 30, seen
 
 
 def test_a_short_memory_makes_no_verdict_wrong(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("roundelay.check.primary.VIEWS_MAX", 1)
     unsure = 0
-    for seed in range(1000):
+    for seed in range(400):
         manifest, rows = Author(seed).trace()
         here = check(rows, manifest, profile=["M10"]).verdicts[0].validity
         there = online(rows, manifest)
