@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from roundelay.check.causality import Causality
 from roundelay.core.effects import Kind
+from roundelay.core.ids import life_mark
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import REGULAR, WORLD, Row, expand
 
@@ -256,7 +257,7 @@ class Model:
         the mini-language gave it a name of its own."""
         if name := (self._written or {}).get(".".join(map(str, message))):
             return str(name)
-        life = f"'{message.inc}" if message.inc else ""
+        life = life_mark(message.inc)
         return f"{self.name(message.src)}{life}:{message.seq}"
 
     def view(self, config: Config | None) -> str:

@@ -54,6 +54,24 @@ class View:
         return f"{kind}{self.id}{{{','.join(self.members)}}}"
 
 
+def life_mark(incarnation: int) -> str:
+    """How a name shows which life of its node is meant: nothing for the life numbered 0, `'2` for a
+    small number, and `'7k2q` for the random part of a real node's."""
+    if not incarnation:
+        return ""
+    if incarnation <= _LIFE_MASK:
+        return f"'{incarnation}"
+    rest, letters = incarnation & _LIFE_MASK, ""
+    for _ in range(5):
+        rest, letter = divmod(rest, len(_LIFE_LETTERS))
+        letters = _LIFE_LETTERS[letter] + letters
+    return f"'{letters}"
+
+
+_LIFE_MASK = 2**21 - 1
+_LIFE_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
 class Span(NamedTuple):
     """`count` consecutive messages of one sender; with `count` 1 the identity of one message.
 
@@ -67,7 +85,7 @@ class Span(NamedTuple):
 
     def __str__(self) -> str:
         last = f"..{self.first + self.count - 1}" if self.count > 1 else "" if self.count else "+"
-        life = f"'{self.incarnation}" if self.incarnation else ""
+        life = life_mark(self.incarnation)
         return f"{self.node}{life}:{self.first}{last}"
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from roundelay.core.effects import Kind
-from roundelay.core.ids import Service
+from roundelay.core.ids import Service, life_mark
 from roundelay.draw.clock import Clock
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import TRANSITIONAL, WORLD, Row
@@ -63,7 +63,7 @@ class Words:
         name = self._messages.get(f"{row.m_src}.{row.m_inc or 0}.{row.m_seq}")
         if name is not None and row.count == 1:
             return str(name)
-        life = f"'{row.m_inc}" if row.m_inc else ""
+        life = life_mark(row.m_inc or 0)
         last = f"..{row.m_seq + row.count - 1}" if row.count > 1 else ""
         return f"{self.node(row.m_src)}{life}:{row.m_seq}{last}"
 

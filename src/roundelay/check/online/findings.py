@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from roundelay.check.verdict import Validity, Verdict
+from roundelay.core.ids import life_mark
 from roundelay.trace.schema import WORLD, Row
 
 Span = tuple[int, int, int, int]
@@ -125,7 +126,7 @@ class Findings:
     def label(self, span: Span) -> str:
         """Messages as people read them: sender, incarnation if not the first, numbers."""
         src, inc, first, count = span
-        life = f"'{inc}" if inc else ""
+        life = life_mark(inc)
         last = f"..{first + count - 1}" if count > 1 else ""
         return f"{self.name(src)}{life}:{first}{last}"
 
