@@ -159,7 +159,7 @@ def test_copies_of_the_token_are_known(token_seq):
     ring = a_ring()
     visit(ring, Token(4))
     assert not ring.accepts(Token(token_seq))
-    assert ring.accepts(Token(6))
+    assert ring.accepts(Token(7))
 
 
 def test_a_packet_is_stored_once():

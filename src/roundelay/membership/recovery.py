@@ -51,6 +51,7 @@ class Recovery:
         in an earlier attempt, which a peer may have installed."""
         assert me in self.transitional, f"{me} does not come from its own view"
         self.ring: Ring[RingItem] = Ring(self.members.index(me), len(self.members), config)
+        self.ring.hops = len(self.members) - 1  # Its token goes on where the Commit token was.
         self.complete = False
         """All items of the old view are here: from now on a peer may install."""
         self._me = me

@@ -142,6 +142,9 @@ class Ring(Generic[P]):
         self.safe_line = 0
         """Everybody has everything up to here: the lesser aru of two visits in a row."""
         self.token_seq = 0
+        self.hops = me
+        """From `token_seq` until the token is here: at first, of a new token, those of the members
+        before this one; then those of all others."""
         self.last: Token | None = None
         """As forwarded, for retransmission."""
         self.sent = 0
@@ -169,10 +172,11 @@ class Ring(Generic[P]):
 
     def accepts(self, token: Token) -> bool:
         """Whether this is the token, and not a copy of one that was here, nor a forged one. The
-        token comes here in every rotation, knows of every packet that was sent, and whoever it
-        says is behind is a member."""
+        token comes here after as many hops as there are others, so that two cannot go round side
+        by side; it knows of every packet that was sent, and whoever it says is behind is a
+        member."""
         return (
-            self.token_seq < token.token_seq <= self.token_seq + self.size
+            token.token_seq == self.token_seq + self.hops
             and self.high_seq <= token.seq <= self.limit
             and (token.aru_id == NOBODY or token.aru_id < self.size)
         )
@@ -226,6 +230,7 @@ class Ring(Generic[P]):
     def forward(self, token: Token) -> None:
         """Remember the token as it goes on; moves the safe line."""
         self.token_seq = token.token_seq
+        self.hops = self.size - 1
         self.last = token
         aru = token.aru
         safe = aru if aru < self._last_aru else self._last_aru

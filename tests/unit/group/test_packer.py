@@ -1,11 +1,13 @@
 """Messages into packets and out again."""
 
 import contextlib
+import struct
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roundelay.core.checksum import crc32
 from roundelay.core.contract import QueueFullError
 from roundelay.core.ids import Packet, Service, Span
 from roundelay.group.assembler import Assembler
@@ -231,3 +233,42 @@ def test_the_size_of_the_open_packet_is_that_of_its_messages(payloads):
     for payload in payloads:
         packer.put(payload)
         assert packer._open_bytes == sum(map(len, packer._open))
+
+
+# What is forged
+
+
+def piece(index: int, pieces: int, data: bytes, *, first: int = 0) -> Packet:
+    body = struct.pack(">BIII", 3, index, pieces, crc32(data)) + data
+    return Packet(Span("a", 0, first, int(index == pieces - 1)), AGREED, body)
+
+
+def parts(assembler: Assembler) -> dict[str, object]:
+    kept = vars(assembler)["_parts"]
+    assert isinstance(kept, dict)
+    return kept
+
+
+def test_pieces_without_end_or_larger_than_the_first_are_not_kept():
+    assembler = Assembler(1000)
+    assembler.take(piece(0, 2**32 - 1, b""))
+    assert not parts(assembler)
+    assembler.take(piece(0, 3, b"xx"))
+    assert parts(assembler)
+    assembler.take(piece(1, 3, bytes(60_000)))
+    assert not parts(assembler)
+
+
+def test_one_large_message_of_a_sender_is_kept_whatever_lives_it_claims():
+    assembler = Assembler(1000)
+    for life in range(100):
+        begun = piece(0, 3, b"xx")
+        span = begun.span._replace(incarnation=life)
+        assembler.take(Packet(span, AGREED, begun.body))
+    assert len(parts(assembler)) == 1
+
+
+@pytest.mark.parametrize(("size", "count"), [(0, 0xFFFF), (1, 60_000), (3, 4097), (3, 4096)])
+def test_many_messages_of_one_size(size, count):
+    payloads = [i.to_bytes(3)[:size] for i in range(count)]
+    assert unpack(pack(payloads), count) == tuple(payloads)

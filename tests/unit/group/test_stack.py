@@ -1,11 +1,13 @@
 """A stack that takes in many messages at a time does the same as one that takes them singly."""
 
-from roundelay.core.contract import Boot
-from roundelay.core.effects import Deliver, Kind, Receipt, Record
-from roundelay.core.ids import Span
+from roundelay.core.contract import Boot, Origin
+from roundelay.core.effects import Deliver, Kind, Receipt, Record, Send
+from roundelay.core.ids import Packet, Service, Span
+from roundelay.group.body import pack
 from roundelay.group.engines import engine_factory
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
+from roundelay.links.messages import Heartbeat
 
 
 def alone() -> StaticStack:
@@ -50,3 +52,30 @@ def test_before_a_view_is_there_messages_wait():
     stack.start()
     stack.accept(b"x")
     assert not [effect for effect in stack.flush() if isinstance(effect, Deliver)]
+
+
+def test_a_forged_packet_under_our_name_gives_no_receipt():
+    stack = StaticStack(Boot("g", "a"), ("a", "b"), engine_factory("totem"))
+    stack.start()
+    stack.submit(b"x")
+    for first, count in ((1, 1), (0, 2), (2**40, 1)):
+        forged = Packet(Span("a", 0, first, count), Service.AGREED, pack([b""] * count))
+        finished = stack.delivery.finish([Deliver(forged, stack.view.id)])
+        assert [type(effect) for effect in finished] == [Deliver]
+
+
+def test_what_is_for_others_is_forgotten_with_its_receipt():
+    stack = StaticStack(Boot("g", "a"), ("a", "b"), engine_factory("fifo"))
+    stack.start()
+    stack.submit(b"x" * 10_000, destinations=("b",))
+    stack.submit(b"y", destinations=("b",))
+    assert stack.delivery.packer.next == 2
+    pieces = len([e for e in stack.submit(b"z") if isinstance(e, Send)]) + 10
+    effects = stack.receive(Origin("g", "b", 0, stack.view.id), Heartbeat((pieces, 0)))
+    assert [e.span for e in effects if isinstance(e, Receipt)] == [
+        Span("a", 0, 0, 1),
+        Span("a", 0, 1, 1),
+    ]
+    packer = vars(stack.delivery.packer)
+    assert not packer["_contents"]
+    assert not packer["_flying"]

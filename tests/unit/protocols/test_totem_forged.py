@@ -30,13 +30,21 @@ def test_a_token_that_knows_less_than_was_sent_is_forged_and_refused() -> None:
 @pytest.mark.parametrize(
     "token",
     [
+        Token(3, 0, 0),
         Token(6, 0, 0),
         Token(I64_MAX - 1, 0, 0),
         Token(2, 8193, 0, 1),
         Token(2, I64_MAX, I64_MAX),
         Token(2, 3, 0, aru_id=3),
     ],
-    ids=["skips a visit", "last hop", "beyond the buffer", "last number", "no member is behind"],
+    ids=[
+        "one hop on",
+        "skips a visit",
+        "last hop",
+        "beyond the buffer",
+        "last number",
+        "no member is behind",
+    ],
 )
 def test_a_token_that_no_member_can_have_passed_on_is_refused(token: Token) -> None:
     member = engine(1)

@@ -150,7 +150,7 @@ class Arena:
         self._steps += 1
         for _ in range(random.choice((0, 0, 1, 2))):
             self._submit(random.choice(NODES))
-        if random.random() < 0.05 and not self._narrow:
+        if random.random() < 0.05 and not self._narrow and self._kept:
             self._forge_something()  # Also while nobody says anything.
         self.world.run(STEP_NS)
 

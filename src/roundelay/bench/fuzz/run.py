@@ -1,5 +1,6 @@
 """Arena after arena: counts frames, exceptions, groups that stay stuck, time and memory."""
 
+import gc
 import resource
 import traceback
 from collections import Counter
@@ -81,18 +82,30 @@ def fuzz(
     figures of time and memory."""
     tally = Tally(engine, static, seed)
     clock = Stopwatch()
+    gc.collect()
+    gc.freeze()  # What else is in the process must not cost an input its time.
+    try:
+        _forge(tally, clock, frames, first, report)
+    finally:
+        gc.unfreeze()
+    tally.slowest_ms, tally.slowest = clock.slowest_s * 1000, clock.slowest
+    tally.peak_mb = _peak_mb()
+    return tally
+
+
+def _forge(tally: Tally, clock: Stopwatch, frames: int, first: int, report: Report) -> None:
     drops: Counter[str] = Counter()
     phases: Counter[str] = Counter()
     while tally.frames < frames and tally.exceptions + tally.stuck < FAILURES_MAX:
         group = first + tally.groups
-        arena = Arena(engine, f"{seed} {group}", clock, static=static)
+        arena = Arena(tally.engine, f"{tally.seed} {group}", clock, static=tally.static)
         before = tally.frames
         goal = min(GROUP_FRAMES, frames - before)
         judged = 0
         try:
             while arena.frames < goal:
                 arena.step()
-                if arena.frames - judged >= JUDGE_FRAMES and not static:
+                if arena.frames - judged >= JUDGE_FRAMES and not tally.static:
                     judged = arena.frames
                     tally.judged += 1
                     if not arena.recover():
@@ -108,10 +121,7 @@ def fuzz(
         tally.groups += 1
         if tally.groups == EARLY_GROUPS:
             tally.early_mb = _peak_mb()
-    tally.slowest_ms, tally.slowest = clock.slowest_s * 1000, clock.slowest
-    tally.peak_mb = _peak_mb()
     tally.drops, tally.phases = dict(sorted(drops.items())), dict(sorted(phases.items()))
-    return tally
 
 
 def _raised(tally: Tally, arena: Arena, group: int, error: Exception) -> None:

@@ -160,8 +160,12 @@ class DtpEngine:
         if peer == self.ledger.me:
             return []  # What it says itself is no news; of an earlier life, it is over.
         if isinstance(message, Msg):
+            if self._forged_msg(message):
+                return [_NO_PACKET]
             self._on_msg(peer, message)
         elif isinstance(message, Ack):
+            if self._forged_ack(peer, message):
+                return [_NO_ACK]
             self._on_ack(peer, message)
         else:
             self._on_req(peer, message)
@@ -192,19 +196,21 @@ class DtpEngine:
 
     # What others say
 
+    def _forged_msg(self, m: Msg) -> bool:
+        """Whether no member can have sent a packet: it is under another's name, for some alone, or
+        of this node, which has not sent so many."""
+        packet, sender, ledger = m.packet, m.sender, self.ledger
+        return (
+            self._index.get(packet.span.node) != sender
+            or packet.destinations is not None
+            or (sender == ledger.me and m.number >= ledger.expected[sender])
+        )
+
     def _on_msg(self, peer: int, m: Msg) -> None:
         ledger, sender = self.ledger, m.sender
-        own = sender == ledger.me
-        if (
-            self._index.get(m.packet.span.node) != sender
-            or m.packet.destinations is not None
-            or (own and m.number >= ledger.expected[sender])
-        ):
-            self._out.append(_NO_PACKET)
-            return
         if self._traced:
             self._out.append(Record(_RECEIVE, m.packet, self._id))
-        if own:
+        if sender == ledger.me:
             return
         if self._listens:
             ledger.note(sender, m.held)
@@ -217,9 +223,6 @@ class DtpEngine:
     def _on_ack(self, peer: int, m: Ack) -> None:
         holder, copy = m.holder, m.next == NOBODY
         ledger, token = self.ledger, self.token
-        if self._forged(peer, m):
-            self._out.append(_NO_ACK)
-            return
         if not ledger.learn(m):
             return
         if holder != ledger.me:
@@ -234,7 +237,7 @@ class DtpEngine:
             if after is HOLD:
                 self._out.append(self._acquired)
 
-    def _forged(self, peer: int, m: Ack) -> bool:
+    def _forged_ack(self, peer: int, m: Ack) -> bool:
         """Whether no member can have sent an acknowledgment: it names nobody, hands on a token
         that another has or that was handed on too often, or contradicts what is known here."""
         size, next_ = self.size, m.next
