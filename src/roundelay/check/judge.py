@@ -190,7 +190,7 @@ class _Judge:
     def verdicts(self, problem: str) -> list[Verdict]:
         for name in self._names:
             if name.startswith("T"):
-                self._run(name)
+                self._excuse(self._run(name))
         if reason := problem or self._malformed():
             for name in self._names:
                 self._found.setdefault(name, _inconclusive(name, reason))
@@ -199,6 +199,14 @@ class _Judge:
                 self._run(name)
             self._judge_promises()
         return [_uncounted(self._manifest, self._found[name]) for name in self._names]
+
+    def _excuse(self, verdict: Verdict) -> None:
+        """What is not well-formed in a trace that ends early may be so for what is missing."""
+        if verdict.validity is Validity.VIOLATED and self._manifest and self._manifest.ended:
+            cut = self._manifest.cut_short()[0]
+            self._found[verdict.property] = _inconclusive(
+                verdict.property, f"{cut}; maybe that is why {verdict.reason}"
+            )
 
     def _malformed(self) -> str:
         for verdict in self._found.values():
