@@ -203,12 +203,18 @@ class _Judge:
 
     def _excuse(self, problem: str) -> None:
         """Where rows are missing, a message that nobody sent may be one whose sending is lost; and
-        if lives of a node cannot be put in order, nor can what it sent and received."""
+        if lives of a node cannot be put in order, nor can what it sent and received. Whatever else
+        is not well-formed in a trace that ends early may be so for what is missing."""
         lost = problem or self._reason("T1", Validity.VIOLATED)
         tangled = self._reason("T2", Validity.INCONCLUSIVE)
         for name, reason in (("T3", tangled), ("T4", lost or tangled)):
             if reason and self._reason(name, Validity.VIOLATED):
                 self._found[name] = _inconclusive(name, reason)
+        if self._manifest is not None and self._manifest.ended:
+            cut = self._manifest.cut_short()[0]
+            for name in self._found:
+                if reason := self._reason(name, Validity.VIOLATED):
+                    self._found[name] = _inconclusive(name, f"{cut}; maybe that is why {reason}")
 
     def _reason(self, name: str, validity: Validity) -> str:
         """The reason of a verdict, if there is one and it is this."""

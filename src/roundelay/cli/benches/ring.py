@@ -64,8 +64,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.seconds < 0.1 or args.rounds < 1:
-        raise UserError("--seconds must be at least 0.1 and --rounds at least 1")
+    if not 0.1 <= args.seconds <= 3600 or args.rounds < 1:
+        raise UserError("--seconds must be 0.1 to 3600 and --rounds at least 1")
     cells = _cells(args)
     return guarded(lambda: _profile(cells[0], args) if args.profile else _measure(cells, args))
 
