@@ -32,7 +32,7 @@ from roundelay.runtime.errors import (
     SendError,
     StateError,
 )
-from roundelay.runtime.events import Arrival, Batch, Position
+from roundelay.runtime.events import Arrival, Batch, Payload, Position
 from roundelay.runtime.inbox import Inbox
 from roundelay.runtime.meter import Meter
 from roundelay.runtime.narrator import Narrator, log
@@ -59,8 +59,8 @@ DRAIN_TURNS = 8
 """Turns of reading before expired timers have theirs, even if there is more to read."""
 BURST_BYTES = 32_768
 """Gathered before it is sent: others begin to work on it while the rest is made."""
-PATIENCE = 4
-"""How many times its limit may wait for an application that itself waits for the group."""
+RESERVE_SHARE = 0.25
+"""Of what may be unread, kept for an application that itself waits for the group."""
 HOUSEKEEPING_S = 1.0
 REPEATS_SHARE = 0.1
 """Of packets that came more than once, before the log tells of it ..."""
@@ -137,6 +137,8 @@ class Node:
             if file is not None:
                 file.trouble = self.narrator.trouble
         self._backlog_bytes = backlog_bytes
+        self._refuse_bytes = int(backlog_bytes * (1 - RESERVE_SHARE))
+        self._assembler = stack.delivery.assembler
         self._crowd_bytes = min(CROWD_BYTES, backlog_bytes // 2)
         self._addresses = {node: (address,) for node, address in addresses.items()}
         self._everybody = port.everybody or tuple(addresses.values())
@@ -194,12 +196,14 @@ class Node:
 
     def accept(
         self,
-        payload: bytes,
+        payload: Payload,
         service: Service = Service.AGREED,
         destinations: tuple[NodeId, ...] | None = None,
     ) -> int:
         """Queue a message and return its number; it leaves in the next turn of the event loop."""
         try:
+            if type(payload) is not bytes:
+                payload = _copy(payload)
             number = self.put(payload, service, destinations)
         except StackFullError as e:
             raise QueueFullError(f"{e}; use `await send`, which waits for room") from None
@@ -270,7 +274,7 @@ class Node:
         # Asked of every frame, so the usual answer is looked up here.
         if self._lives.get(origin.node) != origin.incarnation and not self._welcome(origin):
             return
-        if self.inbox.bytes > self._backlog_bytes and self._refuses(frame):
+        if self.inbox.bytes + self._assembler.bytes > self._refuse_bytes and self._refuses(frame):
             return
         meter.frames_received += 1
         if hasattr(message, "packet"):
@@ -287,7 +291,7 @@ class Node:
 
     def receive_run(self, run: Sequence[bytes]) -> None:
         """As `receive` for each; but what comes from one node goes through the core at once."""
-        if self.inbox.bytes + len(run) * len(run[0]) > self._backlog_bytes:
+        if self.unread_bytes + len(run) * len(run[0]) > self._refuse_bytes:
             for data in run:  # There may be no room for all of them.
                 if self.error is None:
                     self.receive(data)
@@ -346,19 +350,27 @@ class Node:
 
     def crowded(self) -> bool:
         inbox = self.inbox
-        many = len(inbox.waiting) > CROWD_PACKETS or inbox.bytes > self._crowd_bytes
-        return many and not self._senders and not self.receipts.awaited
+        packets = len(inbox.waiting)
+        many = packets > CROWD_PACKETS or (packets and self.unread_bytes > self._crowd_bytes)
+        return bool(many) and not self._senders and not self.receipts.awaited
+
+    @property
+    def unread_bytes(self) -> int:
+        """What waits to be read, and the pieces of large messages that are not complete."""
+        return self.inbox.bytes + self._assembler.bytes
 
     def _refuses(self, frame: Frame[Any]) -> bool:
         """Whether a frame brings what there is no room for: then it counts as lost on its way. The
         engine's own flow control makes the group wait, and go on with every packet that fits."""
         if frame.tag >= FIRST_TAG or frame.size <= SMALL_FRAME_BYTES:
             return False
-        # Who waits for the group may be the reader itself, and is let through; not for ever.
-        if not self.crowded() and self.inbox.bytes <= PATIENCE * self._backlog_bytes:
+        if not self.inbox.waiting:
+            return False  # What waits are pieces of large messages, and here are more of them.
+        # Who waits for the group may be the reader itself: the last part is kept for it.
+        if not self.crowded() and self.unread_bytes <= self._backlog_bytes:
             return False
         self.refused += 1
-        self.narrator.full(self.inbox.bytes)
+        self.narrator.full(self.unread_bytes)
         return True
 
     def _refused(self, reason: Reason) -> None:
@@ -514,10 +526,9 @@ class Node:
         if payloads:
             assert self.view is not None, "a delivery before the first view"
             batch = Batch(effect, self.view)
-            size = batch.size
             meter.messages_delivered += len(payloads)
-            meter.bytes_delivered += size
-            self.inbox.put(batch, size)
+            meter.bytes_delivered += batch.size
+            self.inbox.put(batch)
             for tap in self.taps:
                 tap(batch)
 
@@ -542,3 +553,12 @@ class Node:
         self.meter.landed(end, time.monotonic())
         if self._senders:
             self._wake_senders()
+
+
+def _copy(payload: object) -> bytes:
+    """A message that can be changed by whoever sent it, as it is now."""
+    try:
+        return memoryview(payload).tobytes()  # type: ignore[arg-type]  # Or it is refused.
+    except TypeError:
+        kind = type(payload).__name__
+        raise TypeError(f"a message is bytes, not {kind}; encode it first") from None

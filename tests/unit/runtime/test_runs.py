@@ -15,7 +15,7 @@ from roundelay.group.stack import Stack
 from roundelay.protocols.totem import HoldCancel
 from roundelay.runtime.errors import FailedError
 from roundelay.runtime.events import Batch
-from roundelay.runtime.node import PATIENCE, Node
+from roundelay.runtime.node import Node
 from roundelay.runtime.port import Port
 from roundelay.runtime.state import NoStorage
 from roundelay.wire.endpoint import Endpoint
@@ -185,7 +185,7 @@ def test_where_the_application_left_no_room_a_run_is_refused_as_its_frames_are()
         datagrams = await next_run(net)
         node = net.nodes["b"]
         waits = node.inbox.bytes
-        node.inbox.bytes = (PATIENCE + 1) * BACKLOG  # As if so much waited to be read.
+        node.inbox.bytes = BACKLOG + 1  # As if so much waited to be read.
         node.receive_run(datagrams)
         assert node.refused == len(datagrams)
         assert net.payloads("b") == []
