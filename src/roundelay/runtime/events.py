@@ -1,7 +1,8 @@
 """What an application gets: messages, one by one or as batches, and views."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count, repeat
 from typing import NamedTuple, TypeAlias
 
 from roundelay.core.effects import Deliver
@@ -19,73 +20,73 @@ class Position(NamedTuple):
         return f"{self.view}:{self.index}"
 
 
-class Message:
-    """One message, delivered at its place in the group's order: a value, never changed."""
+class _Fields(NamedTuple):
+    payload: bytes
+    batch: "Batch"
+    """What it travelled with."""
+    offset: int
+    """Its place in the batch."""
 
-    # Read-only by properties: a frozen dataclass takes twice as long to make.
-    __slots__ = ("_batch", "_offset", "_payload")
 
-    def __init__(self, payload: bytes, batch: "Batch", offset: int) -> None:
-        self._payload = payload
-        self._batch = batch
-        self._offset = offset
+class Message(_Fields):
+    """One message, delivered at its place in the group's order: a value that never changes.
 
-    @property
-    def payload(self) -> bytes:
-        return self._payload
+    It is a tuple because none of Python's other immutable records is made as fast as an ordinary
+    object; use its names. Two are equal if all that they tell is; the batches need not be the same.
+    """
 
-    @property
-    def batch(self) -> "Batch":
-        """What it travelled with."""
-        return self._batch
-
-    @property
-    def offset(self) -> int:
-        """Its place in the batch."""
-        return self._offset
+    __slots__ = ()
 
     @property
     def sender(self) -> NodeId:
-        return self._batch.sender
+        return self.batch.sender
 
     @property
     def incarnation(self) -> int:
         """Which life of the sender."""
-        return self._batch.incarnation
+        return self.batch.incarnation
 
     @property
     def number(self) -> int:
         """Its sender's messages counted from 0, per start of the sender."""
-        return self._batch.number + self._offset
+        return self.batch.number + self.offset
 
     @property
     def position(self) -> Position:
-        first = self._batch.position
-        return Position(first.view, first.index + self._offset)
+        first = self.batch.position
+        return Position(first.view, first.index + self.offset)
 
     @property
     def view(self) -> View:
         """The view it was delivered in, which may be the transitional one after that of its
         position."""
-        return self._batch.view
+        return self.batch.view
 
     @property
     def safe(self) -> bool:
         """Whether it was sent as safe: then every member of `view` delivers it, or fails."""
-        return self._batch.safe
+        return self.batch.safe
 
     def __eq__(self, other: object) -> bool:
-        """Equal if nothing tells them apart but the batches they are in."""
         if not isinstance(other, Message):
             return NotImplemented
         return self._value() == other._value()
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __hash__(self) -> int:
         return hash((self.position, self.sender, self.number))
 
+    def __lt__(self, other: object) -> bool:
+        """Refused: compare positions, which tell the order within a view."""
+        return NotImplemented
+
+    __le__ = __gt__ = __ge__ = __lt__
+
     def _value(self) -> tuple[object, ...]:
         who = (self.sender, self.incarnation, self.number)
-        return (self.position, who, self.safe, self.view, self._payload)
+        return (self.position, who, self.safe, self.view, self.payload)
 
     def __repr__(self) -> str:
         return f"<Message {self.position} from {self.sender}: {self.payload[:40]!r}>"
@@ -148,12 +149,20 @@ class Batch:
         return len(self.payloads)
 
     def __iter__(self) -> Iterator[Message]:
-        for offset, payload in enumerate(self.payloads):
-            yield Message(payload, self, offset)
+        return messages(self, 0, len(self.payloads))
 
     def __repr__(self) -> str:
         return f"<Batch of {len(self)} from {self.sender} at {self.position}>"
 
+
+def messages(batch: Batch, start: int, end: int) -> Iterator[Message]:
+    """Some messages of a batch, each made as it is asked for; no faster way to make them is
+    known."""
+    payloads = batch.payloads[start:end]
+    return map(_new, repeat(Message), zip(payloads, repeat(batch), count(start), strict=False))
+
+
+_new: Callable[[type[Message], tuple[bytes, Batch, int]], Message] = tuple.__new__
 
 Event: TypeAlias = Message | View
 """What `async for event in group` gives."""

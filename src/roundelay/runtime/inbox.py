@@ -7,15 +7,16 @@ in a batch that is being read message by message is kept here, and not by the re
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from itertools import count, repeat
 
 from roundelay.runtime.errors import ClosedError, ConfigError, FailedError
-from roundelay.runtime.events import Arrival, Batch, Event, Message
+from roundelay.runtime.events import Arrival, Batch, Event, Message, messages
 
 MESSAGE_BYTES = 48
 """What a message takes in memory beyond its payload, about."""
-CHUNK_MESSAGES = 64
-"""Given to the application between two looks at the clock."""
+CHUNK_MESSAGES = 128
+"""Given to the application at a time ..."""
+CHUNK_BYTES = 16_384
+"""... and what these count for, whatever their size: a look at the socket is due then."""
 
 
 def charge(arrival: Arrival) -> int:
@@ -36,6 +37,8 @@ class Inbox:
         """Batches and views that were ever taken."""
         self.rest: Iterator[Event] = iter(())
         """Events that come before whatever waits: take them from here, then `refill`."""
+        self.opened_bytes = 0
+        """Of the messages that `refill` put there last, about."""
         self._batch: Batch | None = None
         """The batch that `rest` is a part of, if there is more of it ..."""
         self._next = 0
@@ -72,8 +75,13 @@ class Inbox:
             batch, self._next = arrival, 0
         start, payloads = self._next, batch.payloads
         self._next = end = start + CHUNK_MESSAGES
-        self._batch = batch if end < len(payloads) else None
-        self.rest = map(Message, payloads[start:end], repeat(batch), count(start))
+        if end < len(payloads):
+            self._batch = batch
+            self.opened_bytes = CHUNK_BYTES
+        else:
+            self._batch = None
+            self.opened_bytes = batch.size
+        self.rest = messages(batch, start, end)
         return True
 
     def take(self) -> Arrival | None:

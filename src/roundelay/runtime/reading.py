@@ -41,8 +41,8 @@ class Reading:
         """Who reads, or did last: a task, or a thread of the blocking interface."""
         self.owner: weakref.ref[_Iterator] | None = None
         """The iterator that read last."""
-        self.given = 0
-        """Bytes given to the application since the last look at the socket."""
+        self._given = 0
+        """Bytes given to the application since it last was due to look at the socket."""
         self._reader_limit_bytes = settings.backlog_bytes + settings.queue_bytes
         """The same for whoever reads, which cannot wait for itself."""
         self._node = node
@@ -60,19 +60,24 @@ class Reading:
             raise await read_twice()
         if iterator.task is not None and other is not None and other.reads_besides(task):
             raise await read_twice()
-        iterator.task = task
+        iterator.task = self.who = task
         self.owner = iterator.me
         self._turn_ends = 0.0
 
+    def due(self, given: int) -> bool:
+        """Whether to look at the socket, now that so many bytes more were given."""
+        self._given += given
+        if self._given < POLL_BYTES:
+            return False
+        self._given = 0
+        return time.monotonic() >= self._look_due
+
     async def breathe(self) -> None:
         """Let the group go on while the application is busy with what it got."""
-        self.given = 0
         node = self._node
         if node.error is not None:
             return
         now = time.monotonic()
-        if now < self._look_due:
-            return
         self._look_due = now + LOOK_S
         self._port.poll()
         node.flush()
@@ -154,19 +159,26 @@ class Events(_Iterator):
         reading, inbox = self._reading, self._inbox
         if reading.owner is not self.me:
             await reading.begin(self)
-        reading.who = asyncio.current_task()
-        await reading.breathe()
+        if reading.due(inbox.opened_bytes):
+            await reading.breathe()
         while True:  # What is found is taken without a pause, so that cancelling loses nothing.
             for event in inbox.rest:
                 return event
-            if not inbox.refill() and not await inbox.ready():
-                raise StopAsyncIteration
+            if not inbox.refill():
+                if not await inbox.ready():
+                    raise StopAsyncIteration
+                reading.who = asyncio.current_task()
 
 
 class Batches(_Iterator):
     """Messages as they travelled together, and views."""
 
-    __slots__ = ()
+    __slots__ = ("_given",)
+
+    def __init__(self, reading: Reading) -> None:
+        super().__init__(reading)
+        self._given = 0
+        """Bytes of the last arrival."""
 
     def __aiter__(self) -> "Batches":
         return self
@@ -175,13 +187,13 @@ class Batches(_Iterator):
         reading, inbox = self._reading, self._inbox
         if reading.owner is not self.me:
             await reading.begin(self)
-        reading.who = asyncio.current_task()
-        if reading.given >= POLL_BYTES:
+        if reading.due(self._given):
             await reading.breathe()
         while True:
             arrival = inbox.take()
             if arrival is not None:
-                reading.given += charge(arrival)
+                self._given = charge(arrival)
                 return arrival
             if not await inbox.ready():
                 raise StopAsyncIteration
+            reading.who = asyncio.current_task()
