@@ -86,7 +86,8 @@ class Message(_Fields):
 
     def _value(self) -> tuple[object, ...]:
         who = (self.sender, self.incarnation, self.number)
-        return (self.position, who, self.safe, self.view, self.payload)
+        where = (self.position, self.view.id, self.view.transitional)
+        return (where, who, self.safe, self.payload)
 
     def __repr__(self) -> str:
         return f"<Message {self.position} from {self.sender}: {self.payload[:40]!r}>"

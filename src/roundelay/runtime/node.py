@@ -122,6 +122,8 @@ class Node:
         """Why it does not run any more."""
         self.ended = asyncio.Event()
         self.taps: list[Tap] = []
+        self.leftovers: list[Callable[[], None]] = []
+        """What else to let go of if the event loop is closed under this node."""
         self.on_view: Callable[[View], None] = lambda view: None
         self.on_close: Callable[[ClosedError], None] = lambda error: None
         self.neighbours = Neighbours(addresses, self.narrator, loop.time)
@@ -186,6 +188,17 @@ class Node:
         self._wake_senders()
         self.ended.set()
         self.on_close(error)
+        self._close_files()
+
+    def abandon(self) -> None:
+        """Its event loop was closed under it: let go of files and locks, for whoever is next."""
+        if self.error is None:
+            self.error = ClosedError(f"the event loop of group {self.group!r} ended without leave")
+            self._close_files()
+            for release in self.leftovers:
+                release()
+
+    def _close_files(self) -> None:
         self._storage.close()
         if self._tape is not None:
             self._tape.close()
@@ -397,7 +410,7 @@ class Node:
 
     def _tick(self) -> None:
         """Timers may have expired; frames that came before that go first."""
-        if self._port.stalled:
+        if self._port.stalls(self):
             self._timers.rest()  # The end of the stall sets it right.
             return
         for _ in range(DRAIN_TURNS):

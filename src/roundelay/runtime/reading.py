@@ -79,7 +79,7 @@ class Reading:
             return
         now = time.monotonic()
         self._look_due = now + LOOK_S
-        self._port.poll()
+        self._port.poll(node)
         node.flush()
         if now > self._turn_ends:
             self._turn_ends = now + TURN_S

@@ -29,7 +29,6 @@ class Net:
     """Two nodes whose datagrams wait until they are handed over; a list is a run."""
 
     everybody = ()
-    stalled = False
 
     def __init__(self, engine: str) -> None:
         self.socket = self
@@ -54,6 +53,9 @@ class Net:
 
     def attach(self, node: Node) -> None: ...
     def detach(self, node: Node) -> None: ...
+    def stalls(self, node: Node) -> bool:
+        return False
+
     def read(self) -> bool:
         return False
 
