@@ -54,7 +54,7 @@ CROWD_PACKETS = 300
 """That wait for the application before the group is slowed down."""
 CROWD_BYTES = 4 * 1024 * 1024
 SMALL_FRAME_BYTES = 600
-"""Tokens, acknowledgments and requests: what keeps a group going and fills no memory."""
+"""Packets that may be needed to keep a group going, and fill little memory."""
 DRAIN_TURNS = 8
 """Turns of reading before expired timers have theirs, even if there is more to read."""
 BURST_BYTES = 32_768
@@ -375,12 +375,14 @@ class Node:
     def _refuses(self, frame: Frame[Any]) -> bool:
         """Whether a frame brings what there is no room for: then it counts as lost on its way. The
         engine's own flow control makes the group wait, and go on with every packet that fits."""
-        if frame.tag >= FIRST_TAG or frame.size <= SMALL_FRAME_BYTES:
+        if frame.tag >= FIRST_TAG or not hasattr(frame.message, "packet"):
             return False
         if not self.inbox.waiting:
             return False  # What waits are pieces of large messages, and here are more of them.
-        # Who waits for the group may be the reader itself: the last part is kept for it.
-        if not self.crowded() and self.unread_bytes <= self._backlog_bytes:
+        # Who waits for the group may be the reader itself: the last part is kept for it, and for
+        # what is small.
+        kept = frame.size <= SMALL_FRAME_BYTES or not self.crowded()
+        if kept and self.unread_bytes <= self._backlog_bytes:
             return False
         self.refused += 1
         self.narrator.full(self.unread_bytes)

@@ -46,7 +46,8 @@ class Settings:
     """What may wait to be sent before `send` waits too."""
     backlog_bytes: int = BACKLOG_BYTES
     """What may wait for the application before packets are refused: the group then waits for it,
-    and gives this node up if it reads nothing for long. Long before that the group slows down."""
+    and gives this node up if it reads nothing for long. Long before that the group slows down.
+    A message counts with 48 bytes more than it has, and pieces of large messages count too."""
     state: Path | None = None
     """A directory for what must survive a crash; without one every start makes a new node."""
     trace: Path | None = None
