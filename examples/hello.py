@@ -12,7 +12,9 @@ import roundelay
 async def main(node: str, port: int = 5401) -> None:
     peers = {name: f"127.0.0.1:{port + i}" for i, name in enumerate("abc")}
     async with roundelay.join("hello", node=node, peers=peers) as group:
-        await group.wait_for(peers)  # The others may start later.
+        others = [name for name in peers if name != node]
+        print("waiting for", " and ".join(others), flush=True)  # They may start later.
+        await group.wait_for(peers)
         # Safe: who has heard all of them leaves, and by then everybody must have them.
         await group.send(f"hello from {node}".encode(), safe=True)
         heard = 0

@@ -12,8 +12,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from roundelay.core.ids import View, ViewId
-    from roundelay.runtime import blocking
+    from roundelay import blocking
+    from roundelay.core.ids import NodeId, View, ViewId
     from roundelay.runtime.errors import (
         ClosedError,
         ConfigError,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         StartError,
         StateError,
     )
-    from roundelay.runtime.events import Batch, Event, Message, Position
+    from roundelay.runtime.events import Arrival, Batch, Event, Message, Payload, Position
     from roundelay.runtime.group import Group, join
     from roundelay.runtime.receipts import Receipt
     from roundelay.runtime.settings import Settings
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Arrival",
     "Batch",
     "ClosedError",
     "ConfigError",
@@ -43,6 +44,8 @@ __all__ = [
     "ListenError",
     "Message",
     "NameTakenError",
+    "NodeId",
+    "Payload",
     "Position",
     "QueueFullError",
     "Receipt",
@@ -59,7 +62,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "roundelay.core.ids": ("View", "ViewId"),
+    "roundelay.core.ids": ("NodeId", "View", "ViewId"),
     "roundelay.runtime.errors": (
         "ClosedError",
         "ConfigError",
@@ -72,7 +75,7 @@ _HOMES = {
         "StartError",
         "StateError",
     ),
-    "roundelay.runtime.events": ("Batch", "Event", "Message", "Position"),
+    "roundelay.runtime.events": ("Arrival", "Batch", "Event", "Message", "Payload", "Position"),
     "roundelay.runtime.group": ("Group", "join"),
     "roundelay.runtime.receipts": ("Receipt",),
     "roundelay.runtime.settings": ("Settings",),
@@ -81,7 +84,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     if name == "blocking":
-        found: object = importlib.import_module("roundelay.runtime.blocking")
+        found: object = importlib.import_module("roundelay.blocking")
     else:
         home = next((module for module, names in _HOMES.items() if name in names), None)
         if home is None:

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import logging
+import pickle
 import socket
 import tempfile
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -150,9 +152,107 @@ def test_what_is_not_bytes_is_refused_and_the_group_goes_on():
                     continue
                 with pytest.raises(roundelay.SendError, match="bytes, not str"):
                     a.send_nowait(payload)  # type: ignore[arg-type]
+            with pytest.raises(roundelay.SendError, match="bytes, not int"):
+                await a.send(7)  # type: ignore[arg-type]
             assert [m.payload for m in await messages(b, 1)] == [b"fine"]
 
     play(story)
+
+
+def test_what_can_be_changed_is_sent_as_it_was():
+    async def story() -> None:
+        async with cluster("ab") as (a, b):
+            changed = bytearray(b"12")
+            a.send_nowait(changed)
+            a.send_nowait(changed)  # While another waits, which is another way in.
+            await a.send(memoryview(changed)[::-1])
+            changed[:] = b"xx"
+            assert [m.payload for m in await messages(b, 3)] == [b"12", b"12", b"21"]
+
+    play(story)
+
+
+def test_a_message_is_a_value():
+    async def story() -> None:
+        async with cluster("ab") as (a, b):
+            for payload in (b"1", b"1"):
+                a.send_nowait(payload)
+            at_a, at_b = await messages(a, 2), await messages(b, 2)
+            assert at_a == at_b
+            assert at_a[0] != at_a[1]
+            assert len({*at_a, *at_b}) == 2
+            assert repr(at_a[0]) == f"<Message {at_a[0].position} from a: b'1'>"
+            assert pickle.loads(pickle.dumps(at_a[0])) == at_a[0]
+            for name in ("payload", "offset", "sender", "new"):
+                with pytest.raises(AttributeError):
+                    setattr(at_a[0], name, b"other")
+            with pytest.raises(TypeError):
+                sorted(at_a)
+
+    play(story)
+
+
+def test_waiting_for_those_who_cannot_come_is_an_error_at_once():
+    async def story() -> None:
+        where = {**peers("a"), "b": "127.0.0.1:9", "abc": "127.0.0.1:9"}
+        async with roundelay.join("g", node="a", peers=where, timeout_s=0.1) as group:
+            for members, told in (
+                ("abc", r"wait_for\(\['abc'\]\)"),
+                (["a", "d"], "'d' is none of the peers and will never come; .* a, abc, b"),
+                ([7], "7 is none of the peers"),
+            ):
+                with pytest.raises(roundelay.ConfigError, match=told):
+                    await group.wait_for(members)  # type: ignore[arg-type]
+            with pytest.raises(TimeoutError, match=r"not within 0.1 s: abc, b did not come"):
+                await group.wait_for(timeout_s=0.1)
+            with pytest.raises(TimeoutError, match="not the primary one"):
+                await group.wait_for(["a"], primary=True, timeout_s=0.1)
+
+    play(story)
+
+
+def test_a_receipt_shows_what_it_is():
+    async def story() -> None:
+        async with cluster("ab") as (a, _):
+            receipt = await a.send(b"x")
+            assert repr(receipt) == "<Receipt of message 0: not delivered yet>"
+            place = await receipt
+            assert repr(receipt) == f"<Receipt of message 0: delivered at {place}>"
+
+    play(story)
+
+
+def test_an_event_loop_that_ends_without_leaving_holds_nothing(tmp_path):
+    """Also not the state directory and the control socket."""
+    with tempfile.TemporaryDirectory(prefix="rd") as directory:
+        settings: dict[str, Any] = {
+            "peers": peers("a"),
+            "state": tmp_path / "state",
+            "control": Path(directory) / "socket",
+        }
+        left: list[roundelay.Group] = []
+
+        async def careless() -> None:
+            left.append(roundelay.join("g", node="a", **settings))
+            await left[-1].start()
+
+        for _ in range(3):
+            asyncio.run(careless())
+        with pytest.raises(roundelay.ClosedError, match="ended without leave"):
+            left[0].send_nowait(b"x")
+
+
+def test_a_port_in_use_by_another_event_loop_of_this_process_is_told():
+    where = peers("a")
+    with roundelay.blocking.join("first", node="a", peers=where):
+
+        async def story() -> None:
+            with pytest.raises(
+                roundelay.ListenError, match="this very process, for group 'first' of another"
+            ):
+                await roundelay.join("second", node="a", peers=where).start()
+
+        play(story)
 
 
 def test_a_full_queue_is_told_or_waited_for():
@@ -374,12 +474,54 @@ def test_several_groups_on_one_port():
     play(story)
 
 
+def test_a_slow_reader_of_one_group_does_not_slow_another_on_its_port(caplog):
+    """Nobody reads group "slow" at b; messages of "quick" come as fast as ever, and the log names
+    the one that is slow."""
+
+    async def story() -> None:
+        where = peers("ab")
+        async with AsyncExitStack() as stack:
+            groups = {}
+            for name in ("slow", "quick"):
+                for node in "ab":
+                    group = roundelay.join(name, node=node, peers=where, timeout_s=2.0)
+                    groups[name, node] = await stack.enter_async_context(group)
+            for group in groups.values():
+                await group.wait_for(timeout_s=LIMIT_S)
+            groups["slow", "a"].ignore()
+
+            async def load() -> None:
+                while True:
+                    await groups["slow", "a"].send(bytes(20_000))
+
+            loading = asyncio.create_task(load())
+            try:
+                await _until(lambda: groups["slow", "b"].status()["counters"]["stalls"] > 2)
+                quick = groups["quick", "b"]
+                times = []
+                for _ in range(100):
+                    start = time.monotonic()
+                    await (await quick.send(b"x", safe=True))
+                    times.append(time.monotonic() - start)
+            finally:
+                loading.cancel()
+            assert quick.status()["counters"]["stalls"] == 0
+            stall_s = 2.0 / 4
+            assert sorted(times)[50] < stall_s / 5
+
+    with caplog.at_level(logging.WARNING):
+        play(story)
+    slow = [record.getMessage() for record in caplog.records if "slows the" in record.getMessage()]
+    assert slow
+    assert all(message.startswith("slow/b: ") for message in slow)
+
+
 def test_events_are_read_in_one_place_only():
     async def story() -> None:
         async with cluster("ab") as (a, _):
             reading = asyncio.create_task(messages(a, 1))
-            await asyncio.sleep(0)
-            with pytest.raises(roundelay.ConfigError, match="iterate in one place only"):
+            await asyncio.sleep(0.1)
+            with pytest.raises(roundelay.ConfigError, match="read in one place only"):
                 await messages(a, 1)
             await a.send(b"x")
             await reading
@@ -409,8 +551,8 @@ def test_blocking_groups():
                 assert (event.payload, event.position) == (b"hello", place)
                 break
         assert a.status()["view"]["members"] == ["a", "b"]
-        with pytest.raises(TimeoutError):
-            a.wait_for(["a", "b", "c"], timeout_s=0.05)
+        with pytest.raises(TimeoutError, match=r"no such view within 0.05 s"):
+            a.wait_for_view(lambda view: len(view.members) > 2, timeout_s=0.05)
         a.leave()
         assert list(a.batches()) == []
     with pytest.raises(roundelay.ClosedError, match="is not joined"):

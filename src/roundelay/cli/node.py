@@ -84,7 +84,7 @@ async def _serve(told: Settings) -> None:
     async with Group(told) as group:
         group.ignore()  # Whoever wants events asks for them with `tail`.
         stopping = asyncio.create_task(stop.wait())
-        failing = asyncio.create_task(group.closed())
+        failing = asyncio.create_task(group.wait_closed())
         await asyncio.wait((stopping, failing), return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         if failing.done():

@@ -11,6 +11,8 @@ class Assembler:
     sender's pieces follow each other."""
 
     def __init__(self, message_bytes_max: int) -> None:
+        self.bytes = 0
+        """Of the pieces that wait for others."""
         self._limit = message_bytes_max
         self._parts: dict[NodeId, tuple[Span, list[bytes]]] = {}
         """By sender: which of its messages it is, and the pieces so far."""
@@ -26,10 +28,12 @@ class Assembler:
     def forget(self) -> None:
         """A new view: pieces of the old one complete nothing, here as at everybody else."""
         self._parts.clear()
+        self.bytes = 0
 
     def _join(self, packet: Packet, piece: Piece) -> tuple[bytes, ...]:
         message = packet.span._replace(count=0)
         begun, parts = self._parts.pop(message.node, (message, []))
+        self.bytes -= _size(parts)
         if piece.index == 0:
             begun, parts = message, []
         if begun != message or piece.index != len(parts):
@@ -40,6 +44,12 @@ class Assembler:
             return ()  # No honest sender cuts like this, or begins a message past the limit.
         if not piece.last:
             self._parts[message.node] = (message, parts)
+            self.bytes += _size(parts)
             return ()
         whole = b"".join(parts)
         return (whole,) if crc32(whole) == piece.crc else ()
+
+
+def _size(parts: list[bytes]) -> int:
+    """Of pieces, all of one size: to add them up each time would take long."""
+    return len(parts) * len(parts[0]) if parts else 0

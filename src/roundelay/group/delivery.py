@@ -26,7 +26,7 @@ class Delivery:
         """Messages delivered in the present view."""
         self._node = boot.node
         self._incarnation = boot.incarnation
-        self._assembler = Assembler(config.message_bytes_max)
+        self.assembler = Assembler(config.message_bytes_max)
         self._told = 0
         """Messages accepted before this number were recorded."""
 
@@ -63,7 +63,7 @@ class Delivery:
                 packet = effect.packet
                 span = packet.span
                 own = span.node == self._node and self._own(span)
-                payloads = (own and self.packer.delivered(span)) or self._assembler.take(packet)
+                payloads = (own and self.packer.delivered(span)) or self.assembler.take(packet)
                 finished.append(Deliver(packet, effect.view, effect.key, self.index, payloads))
                 if own:
                     finished.append(Receipt(span, effect.view, self.index))
@@ -83,7 +83,7 @@ class Delivery:
     def _enter(self, view: View) -> None:
         if not view.transitional:
             self.index = 0
-            self._assembler.forget()
+            self.assembler.forget()
             self.packer.resume()
 
     def _own(self, span: Span) -> bool:

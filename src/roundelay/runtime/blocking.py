@@ -6,23 +6,36 @@
             ...
 
 The node runs in a thread of its own, so it keeps up with the group whatever the program does; only
-a program that reads no events for long slows the group down. Calls may come from any thread.
+a program that reads no events for long slows the group down. Calls may come from any thread. Those
+that wait when the group is left raise ClosedError.
+
+Theory of operation
+===================
+
+Every call is a coroutine in the node's thread. The thread ends when the group is left: from then on
+no call is let in, and those under way are cancelled, each of which its caller is told. Events are
+handed over many at a time, into a queue that outlives whoever reads: it may stop, or be interrupted
+by a signal, and nothing is lost.
 """
 
 import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from functools import partial, wraps
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from roundelay.core.ids import NodeId, View
 from roundelay.runtime import group as group_module
 from roundelay.runtime import receipts
 from roundelay.runtime.descriptors import exhausted, exhausted_error
-from roundelay.runtime.errors import ClosedError, ConfigError
-from roundelay.runtime.events import Arrival, Batch, Event, Position
+from roundelay.runtime.errors import ClosedError, ConfigError, FailedError
+from roundelay.runtime.events import Arrival, Event, Payload, Position
+from roundelay.runtime.group import LEAVE_S, WAIT_S
+from roundelay.runtime.inbox import Inbox
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 TAKE_PACKETS = 64
@@ -31,9 +44,16 @@ CLOSE_S = 10.0
 """For the thread to end."""
 
 
-def join(group: str, **settings: Any) -> "Group":
-    """As `roundelay.join`, for `with join(...) as group`."""
-    return Group(group_module.join(group, **settings))
+def _blocking(join: Callable[P, group_module.Group]) -> Callable[P, "Group"]:
+    @wraps(join)
+    def blocking_join(*args: P.args, **settings: P.kwargs) -> "Group":
+        return Group(join(*args, **settings))
+
+    blocking_join.__doc__ = "As `roundelay.join`, for `with join(...) as group`."
+    return blocking_join
+
+
+join = _blocking(group_module.join)
 
 
 class Receipt:
@@ -41,13 +61,31 @@ class Receipt:
 
     def __init__(self, receipt: receipts.Receipt, owner: "Group") -> None:
         self.number = receipt.number
+        """This node's messages counted from 0, per start."""
         self._receipt = receipt
         self._owner = owner
+
+    @property
+    def position(self) -> Position | None:
+        """None until it is delivered here."""
+        return self._receipt.position
+
+    @property
+    def view(self) -> View | None:
+        """The view it was delivered in; None until it is."""
+        return self._receipt.view
 
     def wait(self, timeout_s: float | None = None) -> Position:
         """The message's position, once it is delivered here; TimeoutError, or ClosedError."""
         position = self._receipt.position
         return position or self._owner._call(_awaited(self._receipt), timeout_s)
+
+    def result(self, timeout_s: float | None = None) -> Position:
+        """The same as `wait`, by the name that futures have for it."""
+        return self.wait(timeout_s)
+
+    def __repr__(self) -> str:
+        return repr(self._receipt)
 
 
 class Group:
@@ -56,20 +94,33 @@ class Group:
     def __init__(self, inner: group_module.Group) -> None:
         self._inner = inner
         self._loop: asyncio.AbstractEventLoop | None = None
+        """None before the group is joined and after it is left."""
+        self._gate = threading.Lock()
+        """Held by who begins a call, and by who ends the thread: no call is left behind."""
         self._thread: threading.Thread | None = None
+        self._over: asyncio.Event | None = None
+        self._queue = Inbox()
+        """What was handed over and not read yet."""
+        self._reading = threading.Lock()
+        """Held by who moves on in that queue."""
 
     def __enter__(self) -> Self:
-        if self._loop is not None:
+        if self._thread is not None:
             raise ConfigError("this group was joined already; make another with join(...)")
         try:
-            self._loop = asyncio.new_event_loop()
+            loop = asyncio.new_event_loop()
         except OSError as e:
             if not exhausted(e):
                 raise
             raise exhausted_error() from None
-        name = f"roundelay {self._inner.settings.node}"
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        runs = threading.Event()
+        self._thread = threading.Thread(
+            target=partial(self._run_loop, loop, runs),
+            name=f"roundelay {self._inner.settings.node}",
+            daemon=True,
+        )
         self._thread.start()
+        runs.wait()
         try:
             self._call(self._inner.start())
         except BaseException:
@@ -84,32 +135,86 @@ class Group:
         traceback: TracebackType | None,
     ) -> None:
         try:
-            timeout_s = 0.0 if kind is not None else group_module.LEAVE_S
-            self._call(self._inner.leave(timeout_s))
+            self._call(self._inner.leave(0.0 if kind is not None else LEAVE_S))
         finally:
             self._stop()
 
+    def _run_loop(self, loop: asyncio.AbstractEventLoop, runs: threading.Event) -> None:
+        """What the thread does; at the end it cancels the calls that are left."""
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(self._live(runs))
+
+    async def _live(self, runs: threading.Event) -> None:
+        """Wait for the end. Calls come as tasks next to this one."""
+        self._over = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        runs.set()
+        await self._over.wait()
+
+    def _stop(self) -> None:
+        with self._gate:
+            loop, over, self._loop = self._loop, self._over, None
+            if loop is not None and over is not None:
+                loop.call_soon_threadsafe(over.set)
+        if self._thread is not None:
+            self._thread.join(CLOSE_S)
+
+    # Sending
+
     def send(
-        self, payload: bytes, *, safe: bool = False, to: Iterable[NodeId] | None = None
+        self, payload: Payload, *, safe: bool = False, to: Iterable[NodeId] | None = None
     ) -> Receipt:
         """Send a message, after waiting for room in the queue if need be."""
-        return Receipt(self._call(self._inner.send(payload, safe=safe, to=to)), self)
+        who = threading.get_ident()
+        return Receipt(self._call(self._inner._send(who, payload, safe, to)), self)
 
-    def batches(self) -> Iterator[Arrival]:
-        """What arrives: messages as they travelled together, and views; until the group is left."""
-        while taken := self._call(self._inner.take(TAKE_PACKETS)):
-            yield from taken
+    def send_nowait(
+        self, payload: Payload, *, safe: bool = False, to: Iterable[NodeId] | None = None
+    ) -> int:
+        """As `send`, without waiting for room: QueueFullError if there is none. Returns the
+        message's number."""
+        who = threading.get_ident()
+        return self._run(partial(self._inner._send_nowait, who, payload, safe, to))
+
+    # Receiving
 
     def __iter__(self) -> Iterator[Event]:
-        """Messages one by one, and views."""
-        for arrival in self.batches():
-            if isinstance(arrival, Batch):
-                yield from arrival
-            else:
-                yield arrival
+        """Messages one by one, and views, until the group is left. Reading can stop and begin
+        again at any time; one thread reads at a time."""
+        return _Events(self)
+
+    def batches(self) -> Iterator[Arrival]:
+        """What arrives: messages as they travelled together, and views; until the group is left.
+        A batch that was given is read."""
+        return _Batches(self)
+
+    def ignore(self) -> None:
+        """Throw away what arrives from now on: for nodes that only send."""
+        self._run(self._inner.ignore)
+        self._queue.ignore()
+
+    def _more(self) -> bool:
+        """Wait until there is something in the queue; False once the group is left."""
+        if self._thread is None:
+            raise ConfigError("the group is not joined yet; use `with join(...) as group`")
+        try:
+            return self._call(self._fetch(threading.get_ident()))
+        except FailedError:
+            raise
+        except ClosedError:
+            return False
+
+    async def _fetch(self, who: int) -> bool:
+        # Put into the queue here: the thread that asked may be interrupted before it is told.
+        for arrival in (taken := await self._inner._take(who, TAKE_PACKETS)):
+            self._queue.put(arrival)
+        return bool(taken)
+
+    # Views
 
     @property
     def view(self) -> View:
+        """The view this node is in; the events of it may still wait to be read."""
         return self._inner.view
 
     def wait_for(
@@ -117,43 +222,93 @@ class Group:
         members: Iterable[NodeId] | None = None,
         *,
         primary: bool = False,
-        timeout_s: float = 30.0,
+        timeout_s: float = WAIT_S,
     ) -> View:
-        """Wait for a view with these members, by default all peers; TimeoutError after a while."""
-        return self._call(
-            self._inner.wait_for(members, primary=primary, timeout_s=timeout_s), timeout_s + 1
-        )
+        """Wait for a view with these members, by default all peers; TimeoutError after
+        `timeout_s`, by default 30 s."""
+        return self._call(self._inner.wait_for(members, primary=primary, timeout_s=timeout_s))
+
+    def wait_for_view(self, fits: Callable[[View], bool], *, timeout_s: float = WAIT_S) -> View:
+        """Wait for a view of which `fits` is true; it is called in the node's thread."""
+        return self._call(self._inner.wait_for_view(fits, timeout_s=timeout_s))
 
     def leave(self) -> None:
         """Wait until this node's messages are delivered, then stop."""
         self._call(self._inner.leave())
 
+    def wait_closed(self, timeout_s: float | None = None) -> ClosedError:
+        """Wait until the group is left, or ends by a failure; returns why."""
+        return self._call(self._inner.wait_closed(), timeout_s)
+
     def status(self) -> dict[str, Any]:
         """What `roundelay status` shows."""
-        return self._call(_called(self._inner.status))
+        return self._run(self._inner.status)
+
+    # Calls
+
+    def _run(self, function: Callable[[], T]) -> T:
+        """Call `function` in the node's thread."""
+        return self._call(_called(function))
 
     def _call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Run `work` in the node's thread and wait for it."""
-        if self._loop is None:
-            work.close()
-            raise ClosedError("the group is not joined; use `with join(...) as group`")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        with self._gate:
+            if self._loop is None:
+                work.close()
+                raise ClosedError(
+                    "the group is not joined: it was left, or not entered with "
+                    "`with join(...) as group`"
+                )
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(timeout_s)
         except concurrent.futures.CancelledError:
-            raise ClosedError("the group was left") from None
-        except TimeoutError:
-            future.cancel()
+            raise ClosedError(f"group {self._inner.settings.group!r} was left") from None
+        except BaseException:
+            future.cancel()  # It took too long, or a signal interrupted it.
             raise
 
-    def _stop(self) -> None:
-        loop, thread = self._loop, self._thread
-        self._loop = None
-        if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join(CLOSE_S)
-            if not thread.is_alive():
-                loop.close()
+
+class _Events:
+    """Runs through the messages and views of a group, one by one."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._queue = group._queue
+
+    def __iter__(self) -> "_Events":
+        return self
+
+    def __next__(self) -> Event:
+        for event in self._queue.rest:
+            return event
+        while True:
+            with self._group._reading:
+                for event in self._queue.rest:
+                    return event
+                if self._queue.refill():
+                    continue
+            if not self._group._more():
+                raise StopIteration
+
+
+class _Batches:
+    """Runs through what arrives at a group, as it travelled."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+
+    def __iter__(self) -> "_Batches":
+        return self
+
+    def __next__(self) -> Arrival:
+        while True:
+            with self._group._reading:
+                arrival = self._group._queue.take()
+            if arrival is not None:
+                return arrival
+            if not self._group._more():
+                raise StopIteration
 
 
 async def _awaited(receipt: receipts.Receipt) -> Position:

@@ -76,6 +76,7 @@ class ControlServer:
                 f"cannot listen at the control socket {self.path} ({e.strerror}); name another "
                 "path, or stop the node that uses it"
             ) from None
+        self._node.leftovers.append(listener.close)
         self._server = await asyncio.start_unix_server(
             self._serve, sock=listener, limit=LINE_BYTES_MAX
         )

@@ -1,7 +1,8 @@
 """What an application gets: messages, one by one or as batches, and views."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable, Iterator
+from itertools import count, repeat
 from typing import NamedTuple, TypeAlias
 
 from roundelay.core.effects import Deliver
@@ -19,18 +20,31 @@ class Position(NamedTuple):
         return f"{self.view}:{self.index}"
 
 
-@dataclass(slots=True, eq=False)
-class Message:
-    """One message, delivered at its place in the group's order."""
-
+class _Fields(NamedTuple):
     payload: bytes
     batch: "Batch"
+    """What it travelled with."""
     offset: int
     """Its place in the batch."""
+
+
+class Message(_Fields):
+    """One message, delivered at its place in the group's order: a value that never changes.
+
+    It is a tuple because none of Python's other immutable records is made as fast as an ordinary
+    object; use its names. Two are equal if all that they tell is; the batches need not be the same.
+    """
+
+    __slots__ = ()
 
     @property
     def sender(self) -> NodeId:
         return self.batch.sender
+
+    @property
+    def incarnation(self) -> int:
+        """Which life of the sender."""
+        return self.batch.incarnation
 
     @property
     def number(self) -> int:
@@ -53,6 +67,28 @@ class Message:
         """Whether it was sent as safe: then every member of `view` delivers it, or fails."""
         return self.batch.safe
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message):
+            return NotImplemented
+        return self._value() == other._value()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.position, self.sender, self.number))
+
+    def __lt__(self, other: object) -> bool:
+        """Refused: compare positions, which tell the order within a view."""
+        return NotImplemented
+
+    __le__ = __gt__ = __ge__ = __lt__
+
+    def _value(self) -> tuple[object, ...]:
+        who = (self.sender, self.incarnation, self.number)
+        where = (self.position, self.view.id, self.view.transitional)
+        return (where, who, self.safe, self.payload)
+
     def __repr__(self) -> str:
         return f"<Message {self.position} from {self.sender}: {self.payload[:40]!r}>"
 
@@ -60,51 +96,80 @@ class Message:
 class Batch:
     """The messages of one sender that travelled together, in order; never none."""
 
-    __slots__ = ("_deliver", "number", "payloads", "sender", "size", "view")
+    __slots__ = (
+        "_index",
+        "_ordered_in",
+        "incarnation",
+        "number",
+        "payloads",
+        "safe",
+        "sender",
+        "size",
+        "view",
+    )
 
     def __init__(self, deliver: Deliver, view: View) -> None:
+        # The packet itself is not kept: its body has a copy of every payload.
         packet = deliver.packet
-        self._deliver = deliver
         self.view = view
         """The view they were delivered in."""
         self.payloads: tuple[bytes, ...] = deliver.payloads
-        self.size = len(packet.body)
-        """Bytes that they took on their way, about."""
+        single = len(self.payloads) == 1
+        self.size = len(self.payloads[0]) if single else len(packet.body)
+        """Bytes of the messages, about."""
         self.sender: NodeId
+        self.incarnation: int
+        """Which life of the sender."""
         self.number: int
         """The sender's number of the first message."""
-        self.sender, _, self.number, _ = packet.span
-
-    @property
-    def incarnation(self) -> int:
-        """Which life of the sender: 0 at its first start."""
-        return self._deliver.packet.span.incarnation
+        self.sender, self.incarnation, self.number, _ = packet.span
+        self.safe = packet.service is Service.SAFE
+        self._ordered_in = deliver.view
+        self._index = deliver.index
 
     @property
     def position(self) -> Position:
         """Of the first message."""
-        view, index = self._deliver.view, self._deliver.index
+        view, index = self._ordered_in, self._index
         assert view is not None, "delivered, but ordered in no view"
         assert index is not None, "delivered, but at no place"
         return Position(view, index)
 
-    @property
-    def safe(self) -> bool:
-        return self._deliver.packet.service is Service.SAFE
+    def after(self, count: int) -> "Batch":
+        """The batch without its first messages, for whoever has read those."""
+        if not count:
+            return self
+        rest = copy.copy(self)
+        rest.payloads = self.payloads[count:]
+        rest.size = sum(map(len, rest.payloads))
+        rest.number = self.number + count
+        rest._index = self.position.index + count
+        return rest
 
     def __len__(self) -> int:
         return len(self.payloads)
 
     def __iter__(self) -> Iterator[Message]:
-        for offset, payload in enumerate(self.payloads):
-            yield Message(payload, self, offset)
+        return messages(self, 0, len(self.payloads))
 
     def __repr__(self) -> str:
         return f"<Batch of {len(self)} from {self.sender} at {self.position}>"
 
+
+def messages(batch: Batch, start: int, end: int) -> Iterator[Message]:
+    """Some messages of a batch, each made as it is asked for; no faster way to make them is
+    known."""
+    payloads = batch.payloads[start:end]
+    return map(_new, repeat(Message), zip(payloads, repeat(batch), count(start), strict=False))
+
+
+_new: Callable[[type[Message], tuple[bytes, Batch, int]], Message] = tuple.__new__
 
 Event: TypeAlias = Message | View
 """What `async for event in group` gives."""
 
 Arrival: TypeAlias = Batch | View
 """What `group.batches()` gives."""
+
+Payload: TypeAlias = bytes | bytearray | memoryview
+"""What can be sent; what is not `bytes` is copied."""

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from itertools import count, repeat
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self
@@ -16,25 +14,27 @@ from roundelay.runtime.addressees import addressees
 from roundelay.runtime.assembly import make_node, open_port
 from roundelay.runtime.control import ControlServer
 from roundelay.runtime.errors import ClosedError, ConfigError, QueueFullError
-from roundelay.runtime.events import Arrival, Batch, Event, Message
-from roundelay.runtime.inbox import Inbox
+from roundelay.runtime.events import Arrival, Event, Payload
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.node import Node
 from roundelay.runtime.port import Port, Ports
+from roundelay.runtime.reading import Batches, Events, Reading
 from roundelay.runtime.receipts import Receipt
-from roundelay.runtime.settings import TIMEOUT_S, Settings, settings
+from roundelay.runtime.settings import (
+    BACKLOG_BYTES,
+    QUEUE_BYTES,
+    TIMEOUT_S,
+    Settings,
+    settings,
+)
 from roundelay.runtime.status import status
 
 LEAVE_S = 5.0
 """How long `leave` waits for this node's own messages to be delivered."""
-POLL_BYTES = 16_384
-"""Delivered between two looks at the socket."""
-LOOK_S = 0.000_05
-"""Not more often than so, however much is delivered."""
-TURN_S = 0.010
-"""After so long other tasks have their turn, also if there is more to read."""
-LOOK_MESSAGES = 64
-"""Given to the application between two looks at the clock."""
+WAIT_S = 30.0
+"""How long `wait_for` waits for others, unless it is told."""
+TAKE_BYTES = 1024 * 1024
+"""Taken at once by a reader with a queue of its own."""
 
 
 def join(
@@ -47,31 +47,47 @@ def join(
     engine: str = "totem",
     options: Mapping[str, object] | None = None,
     timeout_s: float = TIMEOUT_S,
+    datagram_bytes: int | None = None,
+    queue_bytes: int = QUEUE_BYTES,
+    backlog_bytes: int = BACKLOG_BYTES,
     state: str | PathLike[str] | None = None,
     trace: str | PathLike[str] | None = None,
+    trace_every_row: bool = False,
+    trace_frames: bool = False,
+    run: str = "",
+    record: str | PathLike[str] | None = None,
     control: str | PathLike[str] | None = None,
-    **more: Any,
 ) -> "Group":
     """A node of a group, to be used as `async with join(...) as group`.
 
     `peers` maps the name of every node, this one included, to its `host:port`. The others may start
     later. With a `state` directory the node is the same one after a crash; without, it is a new one
-    of the old name. `Settings` says what else there is, and what it means.
+    of the old name. `Settings` says what each of the others means.
     """
-    given = {
-        "group": group,
-        "node": node,
-        "peers": peers,
-        "bind": bind,
-        "multicast": multicast,
-        "engine": engine,
-        "options": options or {},
-        "timeout_s": timeout_s,
-        "state": state,
-        "trace": trace,
-        "control": control,
-    }
-    return Group(settings({**given, **more}))
+    return Group(
+        settings(
+            {
+                "group": group,
+                "node": node,
+                "peers": peers,
+                "bind": bind,
+                "multicast": multicast,
+                "engine": engine,
+                "options": options or {},
+                "timeout_s": timeout_s,
+                "datagram_bytes": datagram_bytes,
+                "queue_bytes": queue_bytes,
+                "backlog_bytes": backlog_bytes,
+                "state": state,
+                "trace": trace,
+                "trace_every_row": trace_every_row,
+                "trace_frames": trace_frames,
+                "run": run,
+                "record": record,
+                "control": control,
+            }
+        )
+    )
 
 
 class Group:
@@ -87,13 +103,7 @@ class Group:
         self._node: Node | None = None
         self._port: Port | None = None
         self._control: ControlServer | None = None
-        self._reading = False
-        self._reader: asyncio.Task[Any] | None = None
-        """The task that reads events, or did last."""
-        self._turn_ends = 0.0
-        """When whoever reads events has to let others run ..."""
-        self._look_due = 0.0
-        """... and when it next looks at the socket."""
+        self._reading: Reading | None = None
         self._watchers: list[tuple[Callable[[View], bool], asyncio.Future[View]]] = []
 
     # Joining and leaving
@@ -132,6 +142,7 @@ class Group:
         node.on_view = self._watch
         node.on_close = self._fail_watchers
         self._node, self._port = node, port
+        self._reading = Reading(node, port, self.settings)
         node.start()
 
     async def leave(self, timeout_s: float = LEAVE_S) -> None:
@@ -148,7 +159,7 @@ class Group:
             node.leave()
             await self._release()
 
-    async def closed(self) -> ClosedError:
+    async def wait_closed(self) -> ClosedError:
         """Wait until the group is left, or ends by a failure; returns why."""
         node = self._running
         if node.error is None:
@@ -167,20 +178,28 @@ class Group:
     # Sending
 
     async def send(
-        self, payload: bytes, *, safe: bool = False, to: Iterable[NodeId] | None = None
+        self, payload: Payload, *, safe: bool = False, to: Iterable[NodeId] | None = None
     ) -> Receipt:
         """Send a message to the group, this node included, once the queue has room for it.
 
         Returns when it is accepted, not when it is delivered: await the receipt for that. `safe`
         messages are delivered only once every member has them. `to` names peers who are to
-        deliver it, where the engine can do that.
+        deliver it, where the engine can do that. QueueFullError if too much waits to be read, and
+        this task is the one that reads, or nobody does.
         """
-        node = self._running
+        return await self._send(asyncio.current_task(), payload, safe, to)
+
+    async def _send(
+        self, who: object, payload: Payload, safe: bool, to: Iterable[NodeId] | None
+    ) -> Receipt:
+        node, reading = self._running, self._reads
         service = Service.SAFE if safe else Service.AGREED
         destinations = addressees(to, self.settings.peers)
-        if node.crowded() and asyncio.current_task() is not self._reader:
+        if node.crowded() and who != reading.who:
             await asyncio.sleep(node.stall_s)  # Whoever reads goes first; but only for a moment.
         while True:
+            if node.inbox.bytes > reading.limit_bytes:
+                await reading.make_room(who)
             try:
                 number = node.accept(payload, service, destinations)
             except QueueFullError:
@@ -189,7 +208,7 @@ class Group:
                 return node.receipts.give(number)
 
     def send_nowait(
-        self, payload: bytes, *, safe: bool = False, to: Iterable[NodeId] | None = None
+        self, payload: Payload, *, safe: bool = False, to: Iterable[NodeId] | None = None
     ) -> int:
         """As `send`, without waiting and without a receipt: QueueFullError if there is no room.
         Returns the message's number."""
@@ -197,81 +216,42 @@ class Group:
         if node is not None and node.flush_due and not safe and to is None:
             # The usual case, which may come by the million: others wait, and it goes with them.
             try:
-                return node.put(payload)
+                return node.put(payload)  # type: ignore[arg-type]  # What is no bytes is refused.
             except (StackFullError, ValueError, TypeError):
-                pass  # Below it is refused once more, in other words.
+                pass  # Below it is taken otherwise, or refused once more, in other words.
+        return self._send_nowait(_current_task(), payload, safe, to)
+
+    def _send_nowait(
+        self, who: object, payload: Payload, safe: bool, to: Iterable[NodeId] | None
+    ) -> int:
+        node, reading = self._running, self._reads
+        if reading.must_wait(who):
+            raise reading.full("read events, or use `await send`, which waits for a reader")
         service = Service.SAFE if safe else Service.AGREED
-        destinations = addressees(to, self.settings.peers)
-        return self._running.accept(payload, service, destinations)
+        return node.accept(payload, service, addressees(to, self.settings.peers))
 
     # Receiving
 
-    async def batches(self) -> AsyncIterator[Arrival]:
+    def __aiter__(self) -> AsyncIterator[Event]:
+        """Messages one by one, and views; ends when the group is left.
+
+        Reading can stop and begin again at any time, also by being cancelled: it goes on at the
+        next event. One reads at a time, events or batches: ConfigError for a second one."""
+        return Events(self._reads)
+
+    def batches(self) -> AsyncIterator[Arrival]:
         """What arrives, in the group's order: messages as they travelled together, and views.
 
-        Ends when the group is left. One iteration at a time, of this or of the group itself."""
-        inbox = self._begin_reading()
-        waiting, take = inbox.waiting, inbox.take
-        left = POLL_BYTES
-        try:
-            while waiting or await inbox.ready():
-                arrival = take()
-                yield arrival
-                if type(arrival) is Batch:
-                    left -= arrival.size
-                    if left <= 0:
-                        left = POLL_BYTES
-                        await self._breathe()
-        finally:
-            self._reading = False
-
-    async def __aiter__(self) -> AsyncIterator[Event]:
-        """Messages one by one, and views."""
-        async for arrival in self.batches():
-            if isinstance(arrival, View):
-                yield arrival
-                continue
-            payloads = arrival.payloads
-            for first in range(0, len(payloads), LOOK_MESSAGES):
-                if first:
-                    await self._breathe()
-                some = payloads[first : first + LOOK_MESSAGES]
-                for message in map(Message, some, repeat(arrival), count(first)):
-                    yield message
+        As with single events, reading can stop and go on; a batch that was given is read."""
+        return Batches(self._reads)
 
     async def take(self, most: int = 64) -> list[Arrival]:
-        """What waits, at least one arrival; none once the group is left."""
-        inbox = self._begin_reading()
-        try:
-            if not await inbox.ready():
-                return []
-            return [inbox.take() for _ in range(min(most, len(inbox.waiting)))]
-        finally:
-            self._reading = False
+        """What waits, at least one arrival; none once the group is left. It counts as unread
+        until the next call."""
+        return await self._take(asyncio.current_task(), most)
 
-    def _begin_reading(self) -> Inbox:
-        node = self._running
-        if self._reading:
-            raise ConfigError("events of this group are read already; iterate in one place only")
-        self._reading = True
-        self._reader = asyncio.current_task()
-        self._turn_ends = 0.0
-        return node.inbox
-
-    async def _breathe(self) -> None:
-        """Let the group go on while the application is busy with what it got."""
-        node, port = self._node, self._port
-        if node is None or port is None or node.error is not None:
-            return
-        now = time.monotonic()
-        if now < self._look_due:
-            return
-        self._look_due = now + LOOK_S
-        port.poll()
-        node.flush()
-        if now > self._turn_ends:
-            self._turn_ends = now + TURN_S
-            await asyncio.sleep(0)
+    async def _take(self, who: object, most: int) -> list[Arrival]:
+        return await self._reads.lend(who, most, TAKE_BYTES)
 
     def ignore(self) -> None:
         """Throw away what arrives from now on: for nodes that only send."""
@@ -291,20 +271,48 @@ class Group:
         members: Iterable[NodeId] | None = None,
         *,
         primary: bool = False,
-        timeout_s: float = 30.0,
+        timeout_s: float = WAIT_S,
     ) -> View:
         """Wait for a regular view with all of these members, by default every peer; TimeoutError
-        after `timeout_s`. It takes nothing from the events."""
-        wanted = set(self.settings.peers if members is None else members)
+        after `timeout_s`, by default 30 s, which says who is missing. It takes nothing from the
+        events."""
+        wanted = self._wanted(members)
 
         def fits(view: View) -> bool:
             whole = wanted.issubset(view.members) and not view.transitional
             return whole and (view.primary or not primary)
 
-        return await self.wait_for_view(fits, timeout_s=timeout_s)
+        try:
+            return await self.wait_for_view(fits, timeout_s=timeout_s)
+        except TimeoutError:
+            missing = sorted(wanted.difference(self.view.members))
+            lacks = f"{', '.join(missing)} did not come"
+            if not missing:
+                lacks = "all are there, but their view is not the primary one"
+            raise TimeoutError(f"not within {timeout_s:g} s: {lacks}") from None
 
-    async def wait_for_view(self, fits: Callable[[View], bool], *, timeout_s: float = 30.0) -> View:
-        """Wait for a view of which `fits` is true, the present one included."""
+    def _wanted(self, members: Iterable[NodeId] | None) -> frozenset[NodeId]:
+        peers = self.settings.peers
+        if members is None:
+            return frozenset(peers)
+        if isinstance(members, str):
+            raise ConfigError(
+                f"wait_for takes the names of several nodes; write wait_for([{members!r}])"
+            )
+        wanted = frozenset(members)
+        strangers = sorted(map(repr, wanted.difference(peers)))
+        if strangers:
+            raise ConfigError(
+                f"{strangers[0]} is none of the peers and will never come; the peers are: "
+                f"{', '.join(sorted(peers))}"
+            )
+        return wanted
+
+    async def wait_for_view(
+        self, fits: Callable[[View], bool], *, timeout_s: float = WAIT_S
+    ) -> View:
+        """Wait for a view of which `fits` is true, the present one included; TimeoutError after
+        `timeout_s`."""
         node = self._running
         if node.error is not None:
             raise node.error
@@ -312,8 +320,11 @@ class Group:
             return self.view
         future: asyncio.Future[View] = asyncio.get_running_loop().create_future()
         self._watchers.append((fits, future))
-        async with asyncio.timeout(timeout_s):
-            return await future
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await future
+        except TimeoutError:
+            raise TimeoutError(f"no such view within {timeout_s:g} s") from None
 
     def _watch(self, view: View) -> None:
         for fits, future in self._watchers:
@@ -339,3 +350,17 @@ class Group:
         if self._node is None:
             raise ConfigError("the group is not joined yet; use `async with join(...) as group`")
         return self._node
+
+    @property
+    def _reads(self) -> Reading:
+        if self._reading is None:
+            raise ConfigError("the group is not joined yet; use `async with join(...) as group`")
+        return self._reading
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    """The task that runs; None outside an event loop."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None

@@ -33,7 +33,7 @@ from roundelay.runtime.errors import (
     SendError,
     StateError,
 )
-from roundelay.runtime.events import Arrival, Batch, Position
+from roundelay.runtime.events import Arrival, Batch, Payload, Position
 from roundelay.runtime.inbox import Inbox
 from roundelay.runtime.meter import Meter
 from roundelay.runtime.narrator import Narrator, log
@@ -55,13 +55,13 @@ CROWD_PACKETS = 300
 """That wait for the application before the group is slowed down."""
 CROWD_BYTES = 4 * 1024 * 1024
 SMALL_FRAME_BYTES = 600
-"""Tokens, acknowledgments and requests: what keeps a group going and fills no memory."""
+"""Packets that may be needed to keep a group going, and fill little memory."""
 DRAIN_TURNS = 8
 """Turns of reading before expired timers have theirs, even if there is more to read."""
 BURST_BYTES = 32_768
 """Gathered before it is sent: others begin to work on it while the rest is made."""
-PATIENCE = 4
-"""How many times its limit may wait for an application that itself waits for the group."""
+RESERVE_SHARE = 0.25
+"""Of what may be unread, kept for an application that itself waits for the group."""
 HOUSEKEEPING_S = 1.0
 REPEATS_SHARE = 0.1
 """Of packets that came more than once, before the log tells of it ..."""
@@ -128,6 +128,8 @@ class Node:
         """Why it does not run any more."""
         self.ended = asyncio.Event()
         self.taps: list[Tap] = []
+        self.leftovers: list[Callable[[], None]] = []
+        """What else to let go of if the event loop is closed under this node."""
         self.on_view: Callable[[View], None] = lambda view: None
         self.on_close: Callable[[ClosedError], None] = lambda error: None
         self.whereabouts = whereabouts
@@ -144,6 +146,8 @@ class Node:
             if file is not None:
                 file.trouble = self.narrator.trouble
         self._backlog_bytes = backlog_bytes
+        self._refuse_bytes = int(backlog_bytes * (1 - RESERVE_SHARE))
+        self._assembler = stack.delivery.assembler
         self._crowd_bytes = min(CROWD_BYTES, backlog_bytes // 2)
         self._relocate()
         whereabouts.serve(lambda data, address: port.socket.send(data, (address,)), self._relocate)
@@ -194,6 +198,17 @@ class Node:
         self._wake_senders()
         self.ended.set()
         self.on_close(error)
+        self._close_files()
+
+    def abandon(self) -> None:
+        """Its event loop was closed under it: let go of files and locks, for whoever is next."""
+        if self.error is None:
+            self.error = ClosedError(f"the event loop of group {self.group!r} ended without leave")
+            self._close_files()
+            for release in self.leftovers:
+                release()
+
+    def _close_files(self) -> None:
         self._storage.close()
         if self._tape is not None:
             self._tape.close()
@@ -204,12 +219,14 @@ class Node:
 
     def accept(
         self,
-        payload: bytes,
+        payload: Payload,
         service: Service = Service.AGREED,
         destinations: tuple[NodeId, ...] | None = None,
     ) -> int:
         """Queue a message and return its number; it leaves in the next turn of the event loop."""
         try:
+            if type(payload) is not bytes:
+                payload = _copy(payload)
             number = self.put(payload, service, destinations)
         except StackFullError as e:
             raise QueueFullError(f"{e}; use `await send`, which waits for room") from None
@@ -280,7 +297,7 @@ class Node:
         # Asked of every frame, so the usual answer is looked up here.
         if self._lives.get(origin.node) != origin.incarnation and not self._welcome(origin):
             return
-        if self.inbox.bytes > self._backlog_bytes and self._refuses(frame):
+        if self.inbox.bytes + self._assembler.bytes > self._refuse_bytes and self._refuses(frame):
             return
         meter.frames_received += 1
         if hasattr(message, "packet"):
@@ -297,7 +314,7 @@ class Node:
 
     def receive_run(self, run: Sequence[bytes]) -> None:
         """As `receive` for each; but what comes from one node goes through the core at once."""
-        if self.inbox.bytes + len(run) * len(run[0]) > self._backlog_bytes:
+        if self.unread_bytes + len(run) * len(run[0]) > self._refuse_bytes:
             for data in run:  # There may be no room for all of them.
                 if self.error is None:
                     self.receive(data)
@@ -356,19 +373,29 @@ class Node:
 
     def crowded(self) -> bool:
         inbox = self.inbox
-        many = len(inbox.waiting) > CROWD_PACKETS or inbox.bytes > self._crowd_bytes
-        return many and not self._senders and not self.receipts.awaited
+        packets = len(inbox.waiting)
+        many = packets > CROWD_PACKETS or (packets and self.unread_bytes > self._crowd_bytes)
+        return bool(many) and not self._senders and not self.receipts.awaited
+
+    @property
+    def unread_bytes(self) -> int:
+        """What waits to be read, and the pieces of large messages that are not complete."""
+        return self.inbox.bytes + self._assembler.bytes
 
     def _refuses(self, frame: Frame[Any]) -> bool:
         """Whether a frame brings what there is no room for: then it counts as lost on its way. The
         engine's own flow control makes the group wait, and go on with every packet that fits."""
-        if frame.tag >= FIRST_TAG or frame.size <= SMALL_FRAME_BYTES:
+        if frame.tag >= FIRST_TAG or not hasattr(frame.message, "packet"):
             return False
-        # Who waits for the group may be the reader itself, and is let through; not for ever.
-        if not self.crowded() and self.inbox.bytes <= PATIENCE * self._backlog_bytes:
+        if not self.inbox.waiting:
+            return False  # What waits are pieces of large messages, and here are more of them.
+        # Who waits for the group may be the reader itself: the last part is kept for it, and for
+        # what is small.
+        kept = frame.size <= SMALL_FRAME_BYTES or not self.crowded()
+        if kept and self.unread_bytes <= self._backlog_bytes:
             return False
         self.refused += 1
-        self.narrator.full(self.inbox.bytes)
+        self.narrator.full(self.unread_bytes)
         return True
 
     def _refused(self, reason: Reason, data: bytes) -> None:
@@ -399,7 +426,7 @@ class Node:
 
     def _tick(self) -> None:
         """Timers may have expired; frames that came before that go first."""
-        if self._port.stalled:
+        if self._port.stalls(self):
             self._timers.rest()  # The end of the stall sets it right.
             return
         for _ in range(DRAIN_TURNS):
@@ -540,10 +567,9 @@ class Node:
         if payloads:
             assert self.view is not None, "a delivery before the first view"
             batch = Batch(effect, self.view)
-            size = batch.size
             meter.messages_delivered += len(payloads)
-            meter.bytes_delivered += size
-            self.inbox.put(batch, size)
+            meter.bytes_delivered += batch.size
+            self.inbox.put(batch)
             for tap in self.taps:
                 tap(batch)
 
@@ -571,3 +597,12 @@ class Node:
         self.meter.landed(end, time.monotonic())
         if self._senders:
             self._wake_senders()
+
+
+def _copy(payload: object) -> bytes:
+    """A message that can be changed by whoever sent it, as it is now."""
+    try:
+        return memoryview(payload).tobytes()  # type: ignore[arg-type]  # Or it is refused.
+    except TypeError:
+        kind = type(payload).__name__
+        raise TypeError(f"a message is bytes, not {kind}; encode it first") from None

@@ -12,11 +12,15 @@ While much arrives, the event loop does not go to sleep at once when nothing is 
 *lingers*. To wake a process up takes longer than a peer needs to send the next packets, and the
 token would wait for it at every hop. Whoever else wants to run on this processor goes first.
 
-An application that takes its deliveries too slowly makes the port *stall*: it does not read for a
-moment. The token waits here for so long, and the group slows down; a moment is short enough for
-nobody to be suspected. Between two moments timers that are due have their turn: what there was no
-room for has to be asked for again. Nobody who waits for the group, in `send` or for a receipt, is
-ever made to wait by a stall: it would wait for itself.
+An application that takes its deliveries too slowly makes its node *stall*: for a moment nothing is
+handed to it. The token waits here for so long, and its group slows down; a moment is short enough
+for nobody to be suspected. Between two moments timers that are due have their turn: what there was
+no room for has to be asked for again. Nobody who waits for the group, in `send` or for a receipt,
+is ever made to wait by a stall: it would wait for itself.
+
+Groups that share a port do not wait for each other. While all nodes stall, the socket is not read;
+while some do, what comes for those is held here for them, as much as a receive buffer holds, and
+the others go on.
 
 A process that was stopped for a while finds old datagrams and expired timers when it goes on. The
 datagrams are handed over first, without the Joins among them, which tell of a time gone by; and the
@@ -26,10 +30,11 @@ time asleep does not count for timers, or others would be suspected for this nod
 import asyncio
 import os
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from roundelay.transport.address import Address, SocketAddress
+from roundelay.transport.address import Address, AddressError, SocketAddress
 from roundelay.transport.udp import MulticastListener, UdpSocket
 from roundelay.wire.frame import group_of
 
@@ -85,6 +90,26 @@ class Occupant(Protocol):
         """Whether its application has enough to read."""
         ...
 
+    def abandon(self) -> None:
+        """Its event loop was closed under it: let go of files and locks."""
+        ...
+
+
+class _Seat:
+    """A node at its port, and what is held for it while it stalls."""
+
+    def __init__(self, node: Occupant) -> None:
+        self.node = node
+        self.stall_end: asyncio.TimerHandle | None = None
+        """Set while it stalls."""
+        self.stalled_at = 0.0
+        self.held: deque[bytes] = deque()
+        self.held_bytes = 0
+
+    @property
+    def stalls(self) -> bool:
+        return self.stall_end is not None
+
 
 class Port:
     """A socket and the nodes that use it."""
@@ -95,7 +120,9 @@ class Port:
         """Bind, or raise AddressError."""
         self.socket = UdpSocket(bind)
         self.stalled = False
-        """The application has to take something before more is read."""
+        """Every application has to take something before more is read."""
+        self.overflowed = 0
+        """Datagrams that were dropped since too much was held for a node already."""
         self.unknown_group = 0
         """Datagrams of groups that nobody here is in, or that are not frames at all."""
         self._listener: MulticastListener | None = None
@@ -109,7 +136,7 @@ class Port:
                 self.socket.close()
                 raise
         self._loop = loop
-        self._nodes: dict[bytes, Occupant] = {}
+        self._seats: dict[bytes, _Seat] = {}
         self._only: Occupant | None = None
         """The one node, if there is just one: it is given everything."""
         self._unicast = True
@@ -123,8 +150,6 @@ class Port:
         """Nothing is left to read, and the event loop is kept awake ..."""
         self._awake_until = 0.0
         """... at most until then."""
-        self._stall_end: asyncio.TimerHandle | None = None
-        self._stalled_at = 0.0
         self._reading = False
 
     @property
@@ -138,26 +163,56 @@ class Port:
         return self.socket.source if self._unicast else None
 
     def attach(self, node: Occupant) -> None:
-        self._nodes[node.group.encode()] = node
-        self._only = node if len(self._nodes) == 1 else None
-        if not self.stalled:
-            self._listen()
+        self._seats[node.group.encode()] = _Seat(node)
+        self._count_nodes()
 
     def detach(self, node: Occupant) -> None:
         """Let nothing more go to this node."""
-        self._nodes.pop(node.group.encode(), None)
-        self._only = next(iter(self._nodes.values())) if len(self._nodes) == 1 else None
+        seat = self._seats.pop(node.group.encode(), None)
+        if seat is not None and seat.stall_end is not None:
+            seat.stall_end.cancel()
+        self._count_nodes()
+
+    def _count_nodes(self) -> None:
+        """One came or went, or began or ceased to stall."""
+        seats = self._seats
+        self._only = next(iter(seats.values())).node if len(seats) == 1 else None
+        self.stalled = bool(seats) and all(seat.stalls for seat in seats.values())
+        if self.stalled:
+            self._ignore()
+        elif seats:
+            self._listen()
 
     def close(self) -> None:
         self._ignore()
-        if self._stall_end is not None:
-            self._stall_end.cancel()
+        for seat in self._seats.values():
+            if seat.stall_end is not None:
+                seat.stall_end.cancel()
+        self._let_go()
+
+    def abandon(self) -> None:
+        """Let go of the address, and the nodes of their files: all that can be done once the event
+        loop is closed."""
+        for seat in self._seats.values():
+            seat.node.abandon()
+        self._let_go()
+
+    def _let_go(self) -> None:
         self.socket.close()
         if self._listener is not None:
             self._listener.close()
 
     def has(self, group: str) -> bool:
-        return group.encode() in self._nodes
+        return group.encode() in self._seats
+
+    @property
+    def groups(self) -> list[str]:
+        return sorted(seat.node.group for seat in self._seats.values())
+
+    def stalls(self, node: Occupant) -> bool:
+        """Whether this node has to wait for its application."""
+        seat = self._seats.get(node.group.encode())
+        return seat is not None and seat.stalls
 
     # Reading
 
@@ -171,18 +226,22 @@ class Port:
             self._wake_up(late)
             return False
         count = self._read(TURN_DATAGRAMS)
-        if count and self._must_stall():
-            self._stall()
-        else:
+        if count:
+            self._stall_who_must()
+        if not self.stalled:
             self._stay_awake()
         return count >= TURN_DATAGRAMS
 
-    def poll(self) -> None:
-        """Look at the socket between two deliveries, unless enough waits already."""
-        if self._must_stall():
+    def poll(self, node: Occupant) -> None:
+        """Look at the socket between two deliveries to this node's application, unless it has
+        enough to read already."""
+        if node.crowded():
             return
-        if self.stalled:
-            self._go_on()
+        if self._only is None:
+            self._stall_who_must()
+        seat = self._seats.get(node.group.encode())
+        if seat is not None and seat.stalls:
+            self._go_on(seat)
         self._read(POLL_DATAGRAMS)
 
     def _read(self, limit: int, *, stale: bool = False) -> int:
@@ -205,15 +264,30 @@ class Port:
                     self._only.receive_run(datagrams)
                     continue
                 for data in datagrams:
-                    node = self._only or self._nodes.get(group_of(data))
+                    node = self._only or self._awake(data)
                     if node is None:
-                        self.unknown_group += 1
-                    elif stale:
+                        continue
+                    if stale:
                         node.receive(data, stale=True)
                     else:
                         node.receive(data)
             total += count
         return total
+
+    def _awake(self, data: bytes) -> Occupant | None:
+        """Whose a datagram is; None if it is nobody's, or held for a node that stalls."""
+        seat = self._seats.get(group_of(data))
+        if seat is None:
+            self.unknown_group += 1
+            return None
+        if not seat.stalls:
+            return seat.node
+        if seat.held_bytes < self.socket.receive_buffer:
+            seat.held.append(data)
+            seat.held_bytes += len(data)
+        else:
+            self.overflowed += 1
+        return None
 
     # Lingering
 
@@ -239,49 +313,47 @@ class Port:
     def _late(self) -> float:
         """How long this process slept beyond what it meant to; 0 if not for long."""
         now = self._loop.time()
-        for node in self._nodes.values():
-            if now - node.wake > node.pause_s:
-                return now - node.wake
+        for seat in self._seats.values():
+            if now - seat.node.wake > seat.node.pause_s:
+                return now - seat.node.wake
         return 0.0
 
     def _wake_up(self, late: float) -> None:
-        for node in list(self._nodes.values()):
-            node.slept(late)
+        for seat in list(self._seats.values()):
+            if not seat.stalls:  # Who stalls is told how long that was.
+                seat.node.slept(late)
         self._read(WAKE_DATAGRAMS, stale=True)
 
     # Stalls
 
-    def _must_stall(self) -> bool:
-        for node in self._nodes.values():  # noqa: SIM110  # A generator for each turn costs more.
-            if node.crowded():
-                return True
-        return False
+    def _stall_who_must(self) -> None:
+        for seat in list(self._seats.values()):
+            if not seat.stalls and seat.node.crowded():
+                self._stall(seat)
 
-    def _stall(self) -> None:
-        for node in list(self._nodes.values()):
-            node.expire()
-        if not self._nodes:
-            return  # That was the end of them.
-        self.stalled = True
-        self._stalled_at = self._loop.time()
-        self._ignore()
-        stall_s = min(node.stall_s for node in self._nodes.values())
-        self._stall_end = self._loop.call_later(stall_s, self._end_stall)
+    def _stall(self, seat: _Seat) -> None:
+        node = seat.node
+        node.expire()
+        if self._seats.get(node.group.encode()) is not seat:
+            return  # That was its end.
+        seat.stalled_at = self._loop.time()
+        seat.stall_end = self._loop.call_later(node.stall_s, self._end_stall, seat)
+        self._count_nodes()
 
-    def _end_stall(self) -> None:
+    def _end_stall(self, seat: _Seat) -> None:
         """The moment is over: take one turn."""
-        self._go_on()
+        self._go_on(seat)
         self.read()
 
-    def _go_on(self) -> None:
-        if self._stall_end is not None:
-            self._stall_end.cancel()
-            self._stall_end = None
-        self.stalled = False
-        duration = self._loop.time() - self._stalled_at
-        for node in list(self._nodes.values()):
-            node.stalled(duration)
-        self._listen()
+    def _go_on(self, seat: _Seat) -> None:
+        if seat.stall_end is not None:
+            seat.stall_end.cancel()
+            seat.stall_end = None
+        self._count_nodes()
+        seat.node.stalled(self._loop.time() - seat.stalled_at)
+        held, seat.held, seat.held_bytes = seat.held, deque(), 0
+        while held and self.has(seat.node.group):
+            seat.node.receive(held.popleft())
 
     def _listen(self) -> None:
         if not self._reading:
@@ -314,9 +386,19 @@ class Ports:
     ) -> Port:
         """The port at this address, bound now if it is the first use of it; each `open` wants a
         `close`."""
+        _free_what_was_left_behind()
         port, users = self._ports.get((bind, multicast), (None, 0))
         if port is None:
-            port = Port(loop, bind, multicast)
+            try:
+                port = Port(loop, bind, multicast)
+            except AddressError as e:
+                groups = _held_elsewhere(loop, bind)
+                if groups:
+                    raise AddressError(
+                        f"{bind} is in use by this very process, for group "
+                        f"{' and '.join(groups)} of another event loop; leave it there first"
+                    ) from None
+                raise e from None
         self._ports[bind, multicast] = (port, users + 1)
         return port
 
@@ -331,3 +413,22 @@ class Ports:
 
 
 _PORTS: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Ports]" = weakref.WeakKeyDictionary()
+
+
+def _free_what_was_left_behind() -> None:
+    """Programs may end their event loop without leaving their groups."""
+    for loop in [loop for loop in _PORTS if loop.is_closed()]:
+        for port, _ in _PORTS.pop(loop)._ports.values():
+            port.abandon()
+
+
+def _held_elsewhere(loop: asyncio.AbstractEventLoop, bind: Address) -> list[str]:
+    """The groups that use this address in another event loop of this process."""
+    return [
+        repr(group)
+        for other, ports in _PORTS.items()
+        if other is not loop
+        for (address, _), (port, _) in ports._ports.items()
+        if address == bind
+        for group in port.groups
+    ]

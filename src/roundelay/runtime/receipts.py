@@ -24,6 +24,11 @@ class Receipt:
         it, or fails; a transitional view has fewer members than the one before it."""
         self._ledger = ledger
 
+    def __repr__(self) -> str:
+        if self.position is None:
+            return f"<Receipt of message {self.number}: not delivered yet>"
+        return f"<Receipt of message {self.number}: delivered at {self.position}>"
+
     def __await__(self) -> Generator[object, None, Position]:
         while self.position is None:
             yield from self._ledger.change(self)

@@ -18,6 +18,9 @@ DATAGRAM_BYTES = {"loopback": 60_000, "network": 1400}
 TIMEOUT_S = 0.4
 TIMEOUT_S_MIN = 0.02
 
+QUEUE_BYTES = 32 * 1024 * 1024
+BACKLOG_BYTES = 64 * 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -40,11 +43,12 @@ class Settings:
     stops the group for that long. All other timers follow it."""
     datagram_bytes: int | None = None
     """Largest datagram; None means 60000 where all peers are on this machine and 1400 elsewhere."""
-    queue_bytes: int = 32 * 1024 * 1024
+    queue_bytes: int = QUEUE_BYTES
     """What may wait to be sent before `send` waits too."""
-    backlog_bytes: int = 64 * 1024 * 1024
+    backlog_bytes: int = BACKLOG_BYTES
     """What may wait for the application before packets are refused: the group then waits for it,
-    and gives this node up if it reads nothing for long. Long before that the group slows down."""
+    and gives this node up if it reads nothing for long. Long before that the group slows down.
+    A message counts with 48 bytes more than it has, and pieces of large messages count too."""
     state: Path | None = None
     """A directory for what must survive a crash; without one every start makes a new node."""
     trace: Path | None = None

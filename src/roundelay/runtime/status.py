@@ -46,7 +46,7 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
         "queues": {
             "packets_to_send": packer.waiting,
             "packets_to_read": len(node.inbox.waiting),
-            "bytes_to_read": node.inbox.bytes,
+            "bytes_to_read": node.unread_bytes,
         },
         "counters": node.meter.counters(),
         "drops": drops,

@@ -52,6 +52,9 @@ class Occupant:
     def crowded(self) -> bool:
         return self.crowd
 
+    def abandon(self) -> None:
+        raise AssertionError("the event loop is open")
+
 
 def frame(group: str, message: Message = Merge()) -> bytes:  # noqa: B008  # It never changes.
     endpoint: Endpoint[Message] = Endpoint(Boot(group, "b", 5), MembershipCodec())
@@ -168,9 +171,10 @@ def test_while_much_arrives_the_event_loop_stays_awake_for_a_moment(sender):
 
 def test_what_was_read_between_two_deliveries_keeps_it_awake_too(sender):
     async def story(port: Port) -> None:
-        port.attach(Occupant())
+        node = Occupant()
+        port.attach(node)
         sender.send(bytes(LINGER_BYTES), (port.socket.address,))
-        port.poll()
+        port.poll(node)
         sender.send(bytes(100), (port.socket.address,))
         port.read()
         assert port.lingers
@@ -191,7 +195,7 @@ def test_a_port_that_stalls_or_is_closed_does_not_stay_awake(sender):
         await asyncio.sleep(0)
         assert not port.lingers
         node.crowd = False
-        port.poll()
+        port.poll(node)
         sender.send(bytes(LINGER_BYTES), (port.socket.address,))
         port.read()
         assert port.lingers
@@ -226,10 +230,10 @@ def test_a_crowded_node_is_not_read_for_until_it_has_room(sender):
         for data in (b"1", b"2"):
             sender.send(data, (port.socket.address,))
             port.read()
-            port.poll()
+            port.poll(node)
         assert (port.stalled, node.got) == (True, [b"1"])
         node.crowd = False
-        port.poll()
+        port.poll(node)
         assert (port.stalled, node.got, len(node.stalls)) == (False, [b"1", b"2"], 1)
 
     play(story)
@@ -249,6 +253,68 @@ def test_a_stall_is_only_for_a_moment(sender):
     play(story)
 
 
+def test_a_crowded_node_does_not_hold_up_another_group(sender):
+    async def story(port: Port) -> None:
+        slow, quick = Occupant("slow"), Occupant("quick")
+        port.attach(slow)
+        port.attach(quick)
+        slow.crowd = True
+        for _ in range(3):
+            for name in ("slow", "quick"):
+                sender.send(frame(name), (port.socket.address,))
+            port.read()
+            port.poll(quick)
+        assert (len(slow.got), len(quick.got)) == (1, 3)
+        assert not port.stalled
+        assert [port.stalls(node) for node in (slow, quick)] == [True, False]
+        slow.crowd = False
+        port.poll(slow)
+        assert (len(slow.got), len(slow.stalls), quick.stalls) == (3, 1, [])
+        assert not port.stalls(slow)
+
+    play(story)
+
+
+def test_what_is_held_for_a_crowded_node_is_bounded(sender):
+    async def story(port: Port) -> None:
+        slow, quick = Occupant("slow"), Occupant("quick")
+        port.attach(slow)
+        port.attach(quick)
+        slow.crowd = True
+        port.socket.receive_buffer = 2 * len(frame("slow"))
+        for _ in range(5):
+            sender.send(frame("slow"), (port.socket.address,))
+            port.read()
+        assert port.overflowed == 2
+        slow.crowd = False
+        port.poll(slow)
+        assert len(slow.got) == 3
+
+    play(story)
+
+
+def test_the_socket_is_not_read_while_all_nodes_stall(sender):
+    async def story(port: Port) -> None:
+        nodes = Occupant("red"), Occupant("blue")
+        for node in nodes:
+            port.attach(node)
+            node.crowd = True
+        for node in nodes:
+            sender.send(frame(node.group), (port.socket.address,))
+        port.read()
+        assert port.stalled
+        sender.send(frame("red"), (port.socket.address,))
+        assert not port.read()
+        port.detach(nodes[0])
+        assert port.stalled  # The other one still does.
+        nodes[1].crowd = False
+        port.poll(nodes[1])
+        assert not port.stalled
+        assert len(nodes[1].got) == 2  # Alone, it is given everything.
+
+    play(story)
+
+
 def test_what_is_due_is_done_before_every_stall(sender):
     async def story(port: Port) -> None:
         node = Occupant()
@@ -258,7 +324,7 @@ def test_what_is_due_is_done_before_every_stall(sender):
             sender.send(b"x", (port.socket.address,))
             port.read()
             assert (port.stalled, node.expiries) == (True, count)
-            port._go_on()
+            port._go_on(port._seats[b"g"])
 
     play(story)
 

@@ -8,7 +8,7 @@ from roundelay.core.effects import Deliver
 from roundelay.core.ids import Packet, Service, Span, View, ViewId
 from roundelay.runtime.errors import ClosedError, FailedError
 from roundelay.runtime.events import Batch, Position
-from roundelay.runtime.inbox import Inbox
+from roundelay.runtime.inbox import MESSAGE_BYTES, Inbox
 from roundelay.runtime.receipts import Receipt, Receipts
 
 VIEW = View(ViewId(8, "a"), ("a", "b"))
@@ -94,9 +94,9 @@ async def _wait(receipt: Receipt) -> Position:
 
 def test_the_inbox_counts_what_waits():
     inbox = Inbox()
-    inbox.put(batch(0, b"abc"), 3)
+    inbox.put(batch(0, b"abc"))
     inbox.put(VIEW)
-    assert inbox.bytes == 3
+    assert inbox.bytes == 3 + MESSAGE_BYTES
     arrival = inbox.take()
     assert isinstance(arrival, Batch)
     assert [message.payload for message in arrival] == [b"abc"]

@@ -18,7 +18,7 @@ from roundelay.runtime.errors import FailedError
 from roundelay.runtime.events import Batch
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.narrator import Narrator
-from roundelay.runtime.node import PATIENCE, Node
+from roundelay.runtime.node import Node
 from roundelay.runtime.port import Port
 from roundelay.runtime.state import NoStorage
 from roundelay.runtime.whereabouts import Whereabouts
@@ -34,7 +34,6 @@ class Net:
     """Two nodes whose datagrams wait until they are handed over; a list is a run."""
 
     everybody = ()
-    stalled = False
     source = None
 
     def __init__(self, engine: str) -> None:
@@ -64,6 +63,9 @@ class Net:
 
     def attach(self, node: Node) -> None: ...
     def detach(self, node: Node) -> None: ...
+    def stalls(self, node: Node) -> bool:
+        return False
+
     def read(self) -> bool:
         return False
 
@@ -195,7 +197,7 @@ def test_where_the_application_left_no_room_a_run_is_refused_as_its_frames_are()
         datagrams = await next_run(net)
         node = net.nodes["b"]
         waits = node.inbox.bytes
-        node.inbox.bytes = (PATIENCE + 1) * BACKLOG  # As if so much waited to be read.
+        node.inbox.bytes = BACKLOG + 1  # As if so much waited to be read.
         node.receive_run(datagrams)
         assert node.refused == len(datagrams)
         assert net.payloads("b") == []
