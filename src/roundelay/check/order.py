@@ -179,7 +179,8 @@ def _together(model: Model) -> Mapping[tuple[Hashable, Hashable], list[_Stay]]:
 
 @declare("O6", "Within a view, what nodes delivered are beginnings of one sequence")
 def agreed_order(model: Model) -> Finding:
-    """In a transitional view this binds its members only."""
+    """In a transitional view this binds its members only. So a position, which is a view and an
+    index in it, names one message."""
     sequences: dict[Config, list[Event]] = {}
     reached: Counter[tuple[int, Config]] = Counter()
     count = 0

@@ -63,8 +63,9 @@ class Deliver:
     view: ViewId | None = None
     key: Key | None = None
     index: int | None = None
-    """Place of its first message in the view's order. Engines leave it None: the group layer
-    alone knows how many messages went before."""
+    """Place of its first message among those delivered in the view that the application is in,
+    which may be a transitional one. Engines leave it None: the group layer alone knows how many
+    messages went before."""
     payloads: tuple[bytes, ...] = ()
     """The messages, unpacked and put together; filled in by the group layer."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from roundelay.core.contract import Boot, Engine
 from roundelay.core.effects import Deliver, Effect, Install, Kind, Receipt, Record
-from roundelay.core.ids import NodeId, Packet, Service, Span, View
+from roundelay.core.ids import NodeId, Packet, Service, Span, View, ViewId
 from roundelay.group.assembler import Assembler
 from roundelay.group.packer import GroupConfig, Packer
 
@@ -23,7 +23,8 @@ class Delivery:
         self.packer = Packer(boot.node, boot.incarnation, config)
         self.packer.traced = boot.traced
         self.index = 0
-        """Messages delivered in the present view."""
+        """Messages delivered in the present view, be it regular or transitional."""
+        self._view: ViewId | None = None
         self._node = boot.node
         self._incarnation = boot.incarnation
         self.assembler = Assembler(config.message_bytes_max)
@@ -66,7 +67,7 @@ class Delivery:
                 payloads = (own and self.packer.delivered(span)) or self.assembler.take(packet)
                 finished.append(Deliver(packet, effect.view, effect.key, self.index, payloads))
                 if own:
-                    finished.append(Receipt(span, effect.view, self.index))
+                    finished.append(Receipt(span, self._view or effect.view, self.index))
                 self.index += span.count
                 continue
             finished.append(effect)
@@ -77,12 +78,13 @@ class Delivery:
                 self.packer.put_back(effect.subject)
             elif type(effect) is Receipt:  # Of an own packet that is for others.
                 self.packer.delivered(effect.span)
-                finished[-1] = Receipt(effect.span, effect.view, self.index)
+                finished[-1] = Receipt(effect.span, self._view or effect.view, self.index)
         return finished
 
     def _enter(self, view: View) -> None:
+        self._view = view.id
+        self.index = 0
         if not view.transitional:
-            self.index = 0
             self.assembler.forget()
             self.packer.resume()
 

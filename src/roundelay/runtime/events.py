@@ -10,9 +10,15 @@ from roundelay.core.ids import NodeId, Service, View, ViewId
 
 
 class Position(NamedTuple):
-    """The place of a message: the same at every member that delivers it."""
+    """The place of a message: the view it was delivered in, and its index there.
+
+    No two messages ever share a position. Members that move on together deliver a message at the
+    same one. If the group falls apart, one side may deliver it at the end of the old view and
+    another in a transitional view: then it has two.
+    """
 
     view: ViewId
+    """Regular or transitional."""
     index: int  # type: ignore[assignment]  # A field; tuple.index has no use here.
     """Counts the messages of the view from 0."""
 
@@ -98,7 +104,6 @@ class Batch:
 
     __slots__ = (
         "_index",
-        "_ordered_in",
         "incarnation",
         "number",
         "payloads",
@@ -124,16 +129,13 @@ class Batch:
         """The sender's number of the first message."""
         self.sender, self.incarnation, self.number, _ = packet.span
         self.safe = packet.service is Service.SAFE
-        self._ordered_in = deliver.view
         self._index = deliver.index
 
     @property
     def position(self) -> Position:
         """Of the first message."""
-        view, index = self._ordered_in, self._index
-        assert view is not None, "delivered, but ordered in no view"
-        assert index is not None, "delivered, but at no place"
-        return Position(view, index)
+        assert self._index is not None, "delivered, but at no place"
+        return Position(self.view.id, self._index)
 
     def after(self, count: int) -> "Batch":
         """The batch without its first messages, for whoever has read those."""
