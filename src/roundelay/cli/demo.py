@@ -105,7 +105,7 @@ def _judge(trace: Path, output: Path, master: str) -> int:
     shutil.rmtree(home, ignore_errors=True)
     progress = Progress("on Spark")
     try:
-        done = trial([trace], home, master, progress.update)
+        done = trial([trace], home, master, progress.step)
         progress.close()
         report = write_report(output, output / "report.html").path
     except PipelineError as e:

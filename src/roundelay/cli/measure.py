@@ -47,7 +47,7 @@ def _measure(args: argparse.Namespace) -> int:
     output = args.output or args.table
     progress = Progress("measuring")
     with open_session(args.master, short=True) as spark:
-        lines = measure(spark, table, output, progress.update)
+        lines = measure(spark, table, output, progress.step)
     progress.close()
     if args.json:
         print(json.dumps([dataclasses.asdict(line) for line in lines], indent=2))

@@ -14,7 +14,7 @@ class Progress:
     """`update(done, total)` as often as you like; `close()` leaves the line clean.
 
     What is left is estimated from how long the part that is done took. Work whose parts nobody can
-    compare is told in words, with `say`."""
+    compare is told in words, with `say` and `step`."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -34,6 +34,11 @@ class Progress:
         more = f", {detail}" if detail else ""
         bar = f" {_bar(done / total)}" if self._terminal else ""
         self._show(f"{self._label}:{bar} {done * 100 // total}%, {elapsed:.0f} s, {left}{more}")
+
+    def step(self, done: int, total: int) -> None:
+        """As `update`, for a few steps of unequal length, of which no share can be told."""
+        if done < total:
+            self.say(f"step {done + 1} of {total}")
 
     def say(self, what: str) -> None:
         """What is being done now; nobody knows for how long."""

@@ -69,7 +69,7 @@ def _check(args: argparse.Namespace, scratch: Path) -> int:
             refuse_empty(done)
             table, home = done.table, Path.cwd()
         try:
-            reports = check(spark, table, held=held, progress=progress.update)
+            reports = check(spark, table, held=held, progress=progress.step)
         except ValueError as e:
             raise UserError(str(e)) from None
         progress.close()

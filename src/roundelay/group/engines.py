@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 from collections.abc import Mapping
 from functools import partial
+from math import isfinite
 from typing import Any, TypeVar
 
 from roundelay.core.contract import EngineFactory
@@ -76,6 +77,9 @@ def _parse(text: str, default: object) -> object:
         case int():
             return int(text)
         case float():
-            return float(text)
+            number = float(text)
+            if not isfinite(number):
+                raise ValueError(text)
+            return number
         case _:
             return text

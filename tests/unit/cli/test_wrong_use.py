@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from roundelay.cli import main
+from roundelay.group.engines import engine_config
 from roundelay.trace import extras
 
 
@@ -134,3 +135,14 @@ def test_scenarios_are_found_by_name(capsys):
     assert "--rewrite changes a file of yours" in told(
         capsys, "sim", "run", "totem/g07", "--rewrite"
     )
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "x", ""])
+def test_an_option_that_is_no_number(number):
+    with pytest.raises(ValueError, match="is not of type float"):
+        engine_config("totem", {"token_loss_s": number})
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "1e30", "0"])
+def test_a_measurement_of_no_length_or_without_end(seconds, capsys):
+    assert "--seconds must be 0.1 to 3600" in told(capsys, "bench", "ring", "--seconds", seconds)
