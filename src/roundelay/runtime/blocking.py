@@ -125,6 +125,7 @@ class Group:
             self._call(self._inner.start())
         except BaseException:
             self._stop()
+            self._thread = None  # It may be tried again.
             raise
         return self
 

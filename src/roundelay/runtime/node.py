@@ -385,14 +385,14 @@ class Node:
     def _refuses(self, frame: Frame[Any]) -> bool:
         """Whether a frame brings what there is no room for: then it counts as lost on its way. The
         engine's own flow control makes the group wait, and go on with every packet that fits."""
-        if frame.tag >= FIRST_TAG or not hasattr(frame.message, "packet"):
+        small = frame.size <= SMALL_FRAME_BYTES
+        if frame.tag >= FIRST_TAG or (small and not _carries(frame.message)):
             return False
         if not self.inbox.waiting:
             return False  # What waits are pieces of large messages, and here are more of them.
         # Who waits for the group may be the reader itself: the last part is kept for it, and for
         # what is small.
-        kept = frame.size <= SMALL_FRAME_BYTES or not self.crowded()
-        if kept and self.unread_bytes <= self._backlog_bytes:
+        if (small or not self.crowded()) and self.unread_bytes <= self._backlog_bytes:
             return False
         self.refused += 1
         self.narrator.full(self.unread_bytes)
@@ -597,6 +597,11 @@ class Node:
         self.meter.landed(end, time.monotonic())
         if self._senders:
             self._wake_senders()
+
+
+def _carries(message: object) -> bool:
+    """Whether a message of an engine, or of the link below it, brings a packet."""
+    return hasattr(message, "packet") or hasattr(message, "content")
 
 
 def _copy(payload: object) -> bytes:

@@ -18,6 +18,7 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
         "refused": node.refused,
         "unsent": port.socket.lost_sends,
         "other_groups": port.unknown_group,
+        "held_too_long": port.overflowed,
     }
     return {
         "group": settings.group,

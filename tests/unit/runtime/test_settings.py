@@ -1,7 +1,11 @@
 """What a node is told, and what is refused with a sentence."""
 
+import dataclasses
+import inspect
+
 import pytest
 
+import roundelay
 from roundelay.runtime.errors import ConfigError
 from roundelay.runtime.settings import SETTINGS, Settings, settings
 
@@ -55,3 +59,13 @@ def test_a_file_and_a_call_give_the_same_settings():
     assert told == Settings(**{f: getattr(told, f) for f in SETTINGS})
     assert str(told.listen) == "127.0.0.1:1"
     assert str(settings({**GOOD, "bind": "0.0.0.0:7"}).listen) == "0.0.0.0:7"
+
+
+def test_join_names_every_setting_with_its_default():
+    """Spelled out, so that editors and type checkers know them."""
+    parameters = inspect.signature(roundelay.join).parameters
+    assert list(parameters) == list(SETTINGS)
+    for name, setting in SETTINGS.items():
+        if setting.default is not dataclasses.MISSING:
+            assert parameters[name].default == setting.default, name
+    assert inspect.signature(roundelay.blocking.join).parameters == parameters
