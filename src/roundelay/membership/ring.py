@@ -251,7 +251,8 @@ class Ring(Generic[P]):
         nothing was sent, new or again; and whoever could not send in one such rotation, for want
         of room, could in the next. So after some of them both are nothing, whatever they say."""
         seq, last = token.seq, self.last
-        if last is None or seq != last.seq or not seq == token.aru == last.aru or token.requests:
+        still = last is not None and not self.sent and last.seq == seq == token.aru == last.aru
+        if not still or token.requests:
             self._quiet = 0
         else:
             self._quiet += 1
