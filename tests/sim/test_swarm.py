@@ -33,10 +33,10 @@ SEEDS = {
 
 COVERING: dict[tuple[str, bool], tuple[int, ...]] = {
     ("totem", False): (4, 6, 8, 24, 45, 58, 65),
-    ("fifo", False): (14, 15, 39, 42, 55),
+    ("fifo", False): (14, 15, 30, 39, 42, 55),
     ("dtp", False): (2, 10, 25, 26, 34, 51, 54),
-    ("cm", False): (6, 27, 39, 46, 47, 51, 104),
-    ("pinwheel", False): (0, 13, 14, 15, 16, 49),
+    ("cm", False): (6, 12, 27, 39, 46, 47, 51, 104),
+    ("pinwheel", False): (0, 3, 13, 14, 15, 16, 49),
     ("totem", True): (18, 27, 29),
     ("fifo", True): (21, 22, 24),
     ("dtp", True): (16, 37),
