@@ -28,7 +28,7 @@ def listen(group: blocking.Group, me: str) -> None:
 def main(me: str, port: int = 5401) -> None:
     peers = {name: f"127.0.0.1:{port + i}" for i, name in enumerate("abc")}
     with blocking.join("chat", node=me, peers=peers) as group:
-        listener = threading.Thread(target=listen, args=(group, me))
+        listener = threading.Thread(target=listen, args=(group, me), daemon=True)
         listener.start()
         for line in sys.stdin:
             if not line.strip():

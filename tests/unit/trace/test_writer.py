@@ -395,3 +395,19 @@ def test_a_list_is_a_sink_too(tmp_path: Path) -> None:
         for sink in sinks:
             sink.append(Row("crash", 0, 0, 0))
     assert read(tmp_path).rows == rows
+
+
+def test_a_manifest_from_the_start_says_what_is_lost_until_the_trace_is_closed(tmp_path):
+    manifest = Manifest("run", NODES)
+    writer = Writer(tmp_path, manifest, format="jsonl", unclosed={"0.0": "as it was killed"})
+    writer.append(Row(Kind.TOKEN, 0, 0, 0, tag="acquire"))
+    writer.flush()
+    assert read(tmp_path).problems == [
+        "the trace of node a ends early, as it was killed",
+        "the manifest does not count the rows, so some may be missing at the end",
+    ]
+    writer.close()
+    assert read(tmp_path).problems == []
+    written = Manifest.from_json((tmp_path / "manifest.json").read_text())
+    assert written.ended == {}
+    assert written.rows == {"0.0": 1}
