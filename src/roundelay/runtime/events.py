@@ -1,9 +1,9 @@
 """What an application gets: messages, one by one or as batches, and views."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count, repeat
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from roundelay.core.effects import Deliver
 from roundelay.core.ids import NodeId, Service, View, ViewId
@@ -29,19 +29,34 @@ class Position(NamedTuple):
 class _Fields(NamedTuple):
     payload: bytes
     batch: "Batch"
-    """What it travelled with."""
     offset: int
-    """Its place in the batch."""
 
 
-class Message(_Fields):
+class Message(tuple[bytes, "Batch", int]):
     """One message, delivered at its place in the group's order: a value that never changes.
 
-    It is a tuple because none of Python's other immutable records is made as fast as an ordinary
-    object; use its names. Two are equal if all that they tell is; the batches need not be the same.
+    It is a tuple, since no other immutable object of Python is made as fast as an ordinary one, and
+    these come by the million; but use its names. Two are equal if all that they tell is; they need
+    not be of the same batch.
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def payload(self) -> bytes: ...
+
+        @property
+        def batch(self) -> "Batch":
+            """What it travelled with."""
+
+        @property
+        def offset(self) -> int:
+            """Its place in the batch."""
+
+    else:  # The same, twice as fast. A named tuple itself is made more slowly.
+        payload, batch, offset = _Fields.payload, _Fields.batch, _Fields.offset
 
     @property
     def sender(self) -> NodeId:
@@ -162,10 +177,8 @@ def messages(batch: Batch, start: int, end: int) -> Iterator[Message]:
     """Some messages of a batch, each made as it is asked for; no faster way to make them is
     known."""
     payloads = batch.payloads[start:end]
-    return map(_new, repeat(Message), zip(payloads, repeat(batch), count(start), strict=False))
+    return map(Message, zip(payloads, repeat(batch), count(start), strict=False))
 
-
-_new: Callable[[type[Message], tuple[bytes, Batch, int]], Message] = tuple.__new__
 
 Event: TypeAlias = Message | View
 """What `async for event in group` gives."""
