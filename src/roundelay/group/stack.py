@@ -10,7 +10,7 @@ from roundelay.group.delivery import Delivery
 from roundelay.group.packer import GroupConfig
 from roundelay.membership.config import MembershipConfig
 from roundelay.membership.machine import Membership
-from roundelay.membership.messages import FIRST_TAG, MESSAGES, MembershipCodec
+from roundelay.membership.messages import FIRST_TAG, MESSAGES, NO_TERMS, MembershipCodec
 
 
 class StackCodec:
@@ -43,7 +43,7 @@ class Stack:
         engine: EngineFactory,
         config: MembershipConfig | None = None,
         group: GroupConfig | None = None,
-        terms: Terms = Terms(),  # noqa: B008  # It never changes.
+        terms: Terms = NO_TERMS,
     ) -> None:
         """`terms` are how this node was set up, for its peers to compare."""
         self.delivery = Delivery(boot, group)

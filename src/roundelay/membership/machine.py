@@ -131,6 +131,7 @@ class Membership:
         self._commit_seq = 0
         self._failures = Failures(self.node, self.config.repeat_limit)
         self._outsiders = Outsiders(self.node, self.config, terms)
+        self.terms = terms
         self._early: list[tuple[Origin, Any]] = []
         self._out: list[Effect[Any]] = []
 
@@ -301,8 +302,10 @@ class Membership:
         self._check_consensus()
 
     def _join(self) -> Join:
-        proposal, terms = self.proposal, self._outsiders.agreement.terms
-        return Join((*sorted(proposal.procs),), (*sorted(proposal.fails),), self.ring.seq, terms)
+        proposal = self.proposal
+        return Join(
+            (*sorted(proposal.procs),), (*sorted(proposal.fails),), self.ring.seq, self.terms
+        )
 
     def _on_join(self, origin: Origin, m: Join) -> None:
         node = origin.node
@@ -657,7 +660,7 @@ class Membership:
     def _show_up(self) -> None:
         """Let whoever is near know of this ring; one of us is enough."""
         if self.view.members[0] == self.node:
-            self._emit(Send(Merge(self._outsiders.agreement.terms), self.view.id))
+            self._emit(Send(Merge(self.terms), self.view.id))
 
     # The engine
 

@@ -1,8 +1,8 @@
 """Whom a node does not meet with for now: four reasons, asked and told of in one place.
 
 A node that does not receive (`expulsions`), a link that carries nothing (`apart`), and the quarrel
-that led to the present view (`quarrels`) each make a node leave others alone for a while; other settings (`terms`), for as long
-as they are other.
+that led to the present view (`quarrels`) each make a node leave others alone for a while; other
+settings (`terms`), for as long as they are other.
 """
 
 from collections.abc import Iterable

@@ -20,7 +20,13 @@ from roundelay.runtime.state import NoStorage, StateDirectory, Storage
 from roundelay.runtime.tape import Tape
 from roundelay.runtime.terms import terms_of
 from roundelay.runtime.tracing import Tracing
-from roundelay.runtime.tuning import packet_bytes, tuned_options, wanted_window, window
+from roundelay.runtime.tuning import (
+    engine_options,
+    packet_bytes,
+    tuned_options,
+    wanted_window,
+    window,
+)
 from roundelay.runtime.whereabouts import Whereabouts, look_up
 from roundelay.trace.manifest import TraceError
 from roundelay.transport.address import (
@@ -86,7 +92,7 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
             ),
             tuple(sorted(settings.peers)),
             settings.engine,
-            {**tuned, **settings.options},
+            engine_options(settings, size, room),
             settings.timeout_s,
             packet_bytes(settings, size),
             settings.queue_bytes,

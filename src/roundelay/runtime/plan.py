@@ -8,6 +8,7 @@ from roundelay.core.ids import Terms
 from roundelay.group.engines import engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
+from roundelay.membership.messages import NO_TERMS
 from roundelay.runtime.tuning import membership_config
 
 FORMAT = 2
@@ -25,7 +26,7 @@ class Plan:
     timeout_s: float
     packet_bytes: int
     queue_bytes: int
-    terms: Terms = Terms()
+    terms: Terms = NO_TERMS
     """What the node tells its peers of its settings."""
 
     def stack(self) -> Stack:

@@ -16,6 +16,7 @@ LOCAL = frozenset({"window_packets", "visit_packets", "buffer_packets"})
 
 TEXT_BYTES_MAX = 255
 SEPARATOR = "; "
+MORE = "and more, #"
 
 
 def terms_of(settings: Settings, datagram_bytes: int, tuned: Mapping[str, str]) -> Terms:
@@ -43,7 +44,7 @@ def _fitted(text: str) -> str:
     raw = text.encode()
     if len(raw) <= TEXT_BYTES_MAX:
         return text
-    mark = f"{SEPARATOR}and more, #{hashlib.sha256(raw).hexdigest()[:16]}"
+    mark = f"{SEPARATOR}{MORE}{hashlib.sha256(raw).hexdigest()[:16]}"
     return raw[: TEXT_BYTES_MAX - len(mark)].decode(errors="ignore") + mark
 
 
@@ -63,6 +64,8 @@ def settings_differ(node: NodeId, ours: Terms, theirs: Terms) -> str:
 
 def peers_differ(node: NodeId, ours: Terms, theirs: Terms) -> str:
     """In words: whom one of two nodes lists in `peers` and the other does not."""
+    if MORE in ours.peers or MORE in theirs.peers:
+        return f"{node} has another list of peers than this node: give every node the same peers"
     here, there = set(ours.peers.split(",")), set(theirs.peers.split(","))
     shown = [
         f"{who} lists {', '.join(sorted(more))}, {other} does not"
