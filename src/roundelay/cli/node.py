@@ -128,5 +128,7 @@ def pairs(texts: list[str], flag: str) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
             raise UserError(f"{flag} {text}: write it as {flag} NAME=VALUE")
+        if name in pairs:
+            raise UserError(f"{flag} {text}: {name} was given {pairs[name]} before; give each once")
         pairs[name] = value
     return pairs

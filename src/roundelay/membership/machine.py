@@ -497,13 +497,9 @@ class Membership:
             # Its own successor: the next reception, which needs a larger number than its own.
             self._on_commit(Commit(m.ring, m.token_seq + 1, m.index, m.entries))
             return
-        self._emit(Send(m, self.view.id, self._next_of(m)))
+        self._emit(Send(m, self.view.id, m.after(self.node)))
         self._emit(SetTimer(LOSS, self.config.ring_loss_s))
         self._emit(SetTimer(RETRANSMIT, self.config.ring_retransmit_s))
-
-    def _next_of(self, m: Commit) -> NodeId:
-        names = [entry.node for entry in m.entries]
-        return names[(names.index(self.node) + 1) % len(names)]
 
     # Recovery
 
@@ -594,7 +590,7 @@ class Membership:
             token = RingToken(self.recovery.ring.last)
             self._emit(Send(token, self.ring, self.recovery.successor))
         elif self._commit is not None:
-            self._emit(Send(self._commit, self.view.id, self._next_of(self._commit)))
+            self._emit(Send(self._commit, self.view.id, self._commit.after(self.node)))
         else:
             return
         self._emit(SetTimer(RETRANSMIT, self.config.ring_retransmit_s))

@@ -88,6 +88,11 @@ class Commit:
     entries: tuple[Entry, ...]
     """In ring order, the representative first."""
 
+    def after(self, node: NodeId) -> NodeId:
+        """The member that the token goes to from this one."""
+        names = [entry.node for entry in self.entries]
+        return names[(names.index(node) + 1) % len(names)]
+
     def __str__(self) -> str:
         members = ",".join(entry.node for entry in self.entries)
         return f"{self.ring}{{{members}}} hop {self.token_seq} filled {self.index}"
