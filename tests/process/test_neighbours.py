@@ -172,7 +172,7 @@ def test_lists_of_peers_that_differ_are_told_of_at_every_node(caplog):
                 f"g/a: frames of 'c' at {c} are ignored",
                 f"g/c: a at {a} was never heard: does it run, and is the port right?",
             ):
-                await until(lambda said=said: said in caplog.text)
+                await until(lambda said=said: said in caplog.text)  # type: ignore[misc]
 
     with caplog.at_level(logging.WARNING):
         play(story)

@@ -123,7 +123,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def pairs(texts: list[str], flag: str) -> dict[str, str]:
-    pairs = {}
+    pairs: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from roundelay.core.ids import NodeId, Terms
 from roundelay.group.engines import engine_config
 from roundelay.runtime.settings import Settings
+from roundelay.runtime.tuning import ALARMS
 
-LOCAL = frozenset({"window_packets", "visit_packets", "buffer_packets"})
-"""Options that each node may choose for itself: they follow from its receive buffer."""
+SHARED = frozenset({"resilience", "rules", "batch_packets", "heartbeat_s", *ALARMS})
+"""Options of engines that must agree: what a delivery means, how much one frame may order, and how
+long who is silent is waited for. Others, such as windows, each node may choose for itself."""
 
 TEXT_BYTES_MAX = 255
 SEPARATOR = "; "
@@ -33,7 +35,7 @@ def terms_of(settings: Settings, datagram_bytes: int, tuned: Mapping[str, str]) 
         told["multicast"] = settings.multicast
     for name in sorted(settings.options):
         value = getattr(given, name)
-        if name not in LOCAL and value != getattr(usual, name):
+        if name in SHARED and value != getattr(usual, name):
             told[f"option {name}"] = str(value)
     text = SEPARATOR.join(f"{name}={value}" for name, value in told.items())
     return Terms(_fitted(text), _fitted(",".join(sorted(settings.peers))))

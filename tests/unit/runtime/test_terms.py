@@ -20,7 +20,8 @@ def test_what_each_node_may_choose_is_not_told():
     assert usual == Terms("engine=totem; datagram_bytes=60000; timeout_s=0.4", "a,b")
     assert told(room=7) == usual
     assert told(queue_bytes=2_000_000, options={"window_packets": 9}) == usual
-    assert told(options={"idle_rotations": 3}) == usual  # As without it.
+    assert told(options={"idle_rotations": 5}) == usual
+    assert told(options={"token_loss_s": 0.4}) == usual  # As without it.
     assert told(node="b") == usual
 
 
@@ -30,7 +31,7 @@ def test_what_each_node_may_choose_is_not_told():
         ({"engine": "dtp"}, "engine dtp, this node totem"),
         ({"timeout_s": 2.0}, "timeout_s 2, this node 0.4"),
         ({"datagram_bytes": 1400}, "datagram_bytes 1400, this node 60000"),
-        ({"options": {"idle_rotations": 5}}, "option idle_rotations 5, this node not given"),
+        ({"options": {"token_loss_s": 2}}, "option token_loss_s 2.0, this node not given"),
         ({"multicast": "239.1.1.1:5"}, "multicast 239.1.1.1:5, this node not given"),
     ],
 )
