@@ -34,11 +34,16 @@ def terms_of(settings: Settings, datagram_bytes: int, tuned: Mapping[str, str]) 
     if settings.multicast is not None:
         told["multicast"] = settings.multicast
     for name in sorted(settings.options):
-        value = getattr(given, name)
-        if name in SHARED and value != getattr(usual, name):
-            told[f"option {name}"] = str(value)
+        value = _shown(getattr(given, name))
+        if name in SHARED and value != _shown(getattr(usual, name)):
+            told[f"option {name}"] = value
     text = SEPARATOR.join(f"{name}={value}" for name, value in told.items())
     return Terms(_fitted(text), _fitted(",".join(sorted(settings.peers))))
+
+
+def _shown(value: object) -> str:
+    """A value, so that rounding makes no difference."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _fitted(text: str) -> str:

@@ -31,7 +31,7 @@ def test_what_each_node_may_choose_is_not_told():
         ({"engine": "dtp"}, "engine dtp, this node totem"),
         ({"timeout_s": 2.0}, "timeout_s 2, this node 0.4"),
         ({"datagram_bytes": 1400}, "datagram_bytes 1400, this node 60000"),
-        ({"options": {"token_loss_s": 2}}, "option token_loss_s 2.0, this node not given"),
+        ({"options": {"token_loss_s": 2}}, "option token_loss_s 2, this node not given"),
         ({"multicast": "239.1.1.1:5"}, "multicast 239.1.1.1:5, this node not given"),
     ],
 )
@@ -51,7 +51,7 @@ def test_lists_of_peers_that_differ():
 
 
 def test_long_texts_fit_and_still_differ():
-    many = {f"node-{i:02}-" + "x" * 20: f"127.0.0.1:{i + 1}" for i in range(32)}
+    many = {f"node-{i:02}-" + "x" * 20: f"127.0.0.1:{i + 1}" for i in range(30)}
     first = told(node=min(many), peers=many)
     second = told(node=min(many), peers={**many, "z": "127.0.0.1:99"})
     assert len(first.peers.encode()) <= TEXT_BYTES_MAX
