@@ -178,6 +178,14 @@ def test_a_socket_that_a_killed_node_left_is_used_again(nodes):
         (("none.toml",), "cannot read none.toml: No such file or directory; name a file"),
         (("bad.toml",), "bad.toml is not TOML"),
         (("--group=g", "--node=a", "--peer=a"), "--peer a: write it as --peer NAME=VALUE"),
+        (
+            ("--group=g", "--node=a", "--peer=a=127.0.0.1:1", "--peer=a=127.0.0.1:2"),
+            "--peer a=127.0.0.1:2: a was given 127.0.0.1:1 before; give each once",
+        ),
+        (
+            ("--group=g", "--node=a", "--peer=a=127.0.0.1:1", "--peer=b=127.0.0.1:1"),
+            "peers 'a' and 'b' have one address, 127.0.0.1:1; give each its own",
+        ),
         (("--group=g", "--node=a", "--peer=b=1.2.3.4:1"), "peers has no address for this node"),
         (
             ("--group=g", "--node=a", "--peer=a=nowhere.invalid:1"),

@@ -83,6 +83,101 @@ def test_two_peers_of_one_name_are_told_of(caplog, monkeypatch):
         play(story)
 
 
+def test_of_two_nodes_of_one_name_the_newer_stops_and_the_group_goes_on(caplog):
+    async def story() -> None:
+        a, b, c, other = addresses(4)
+        peers = {"a": a, "b": b, "c": c}
+        async with (
+            roundelay.join("g", node="a", peers=peers) as first,
+            roundelay.join("g", node="b", peers=peers) as second,
+            roundelay.join("g", node="c", peers=peers) as third,
+        ):
+            groups = (first, second, third)
+            for group in groups:
+                group.ignore()
+            await asyncio.gather(*(group.wait_for() for group in groups))
+            await (await second.send(b"before"))
+            views = [group.view for group in groups]
+            async with roundelay.join("g", node="b", peers={**peers, "b": other}) as twin:
+                begun = asyncio.get_running_loop().time()
+                error = await twin.closed()
+                lasted_s = asyncio.get_running_loop().time() - begun
+            assert isinstance(error, roundelay.NameTakenError)
+            assert 1.0 <= lasted_s < 2.0 + 2.0  # The latter for a busy machine.
+            assert [group.view for group in groups] == views
+            await (await second.send(b"after", safe=True))
+            for group in groups:
+                (said,) = [s for s in group.status()["warnings"] if "call themselves 'b'" in s]
+                assert (other in said) == (group is not second)
+            assert [group.view for group in groups] == views
+
+    with caplog.at_level(logging.WARNING):
+        play(story)
+    for node in "abc":
+        lines = [line for line in caplog.text.splitlines() if f"g/{node}: two nodes" in line]
+        assert len(lines) == 1, caplog.text
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"engine": "dtp"}, "b runs with engine dtp, this node totem: the two do not meet; give"),
+        ({"timeout_s": 1.5}, "b runs with timeout_s 1.5, this node 0.4: the two do not meet; give"),
+        ({"datagram_bytes": 1400}, "b runs with datagram_bytes 1400, this node 60000: the two do"),
+    ],
+)
+def test_nodes_with_other_settings_say_so_and_do_not_meet(caplog, more, words):
+    async def story() -> None:
+        a, b, c = addresses(3)
+        peers = {"a": a, "b": b, "c": c}
+        async with (
+            roundelay.join("g", node="a", peers=peers) as first,
+            roundelay.join("g", node="c", peers=peers) as third,
+        ):
+            await first.wait_for(("a", "c"))
+            await third.wait_for(("a", "c"))
+            before = first.view.id
+            async with roundelay.join("g", node="b", peers=peers, **more) as second:
+                groups = (first, second, third)
+                await until(lambda: all(group.status()["warnings"] for group in groups))
+                await until(lambda: second.status()["counters"]["views"] >= 3)
+                await asyncio.sleep(1.5)  # In which they met and parted more than once.
+                assert first.view.id == third.view.id == before
+                assert second.status()["counters"]["views"] == 3  # Started, and found itself alone.
+                assert second.view.members == ("b",)
+                assert first.status()["drops"]["settings"]
+                assert second.status()["drops"]["settings"]
+                (said,) = first.status()["warnings"]
+                assert said.startswith(words)
+
+    with caplog.at_level(logging.WARNING):
+        play(story)
+    assert f"g/a: {words}" in caplog.text
+    assert f"g/c: {words}" in caplog.text
+    assert "g/b: a runs with" in caplog.text
+
+
+def test_lists_of_peers_that_differ_are_told_of_at_every_node(caplog):
+    async def story() -> None:
+        a, b, c = addresses(3)
+        peers = {"a": a, "b": b, "c": c}
+        async with (
+            roundelay.join("g", node="a", peers={"a": a, "b": b}),
+            roundelay.join("g", node="b", peers=peers),
+            roundelay.join("g", node="c", peers=peers),
+        ):
+            for said in (
+                "g/a: b lists c, this node does not: give every node the same peers",
+                "g/b: this node lists c, a does not: give every node the same peers",
+                f"g/a: frames of 'c' at {c} are ignored",
+                f"g/c: a at {a} was never heard: does it run, and is the port right?",
+            ):
+                await until(lambda said=said: said in caplog.text)  # type: ignore[misc]
+
+    with caplog.at_level(logging.WARNING):
+        play(story)
+
+
 def forged(node: str, incarnation: int, *, times: int = 1) -> list[bytes]:
     endpoint: Endpoint[Message] = Endpoint(Boot("g", node, incarnation), MembershipCodec())
     return [endpoint.encode(Merge(), None)[1] for _ in range(times)]
@@ -125,7 +220,7 @@ def test_a_node_that_nobody_listed(caplog):
 
     with caplog.at_level(logging.WARNING):
         play(story)
-    assert "frames of 'z' are ignored, since peers does not list that node; add it" in caplog.text
+    assert "are ignored, since peers does not list that node; add it" in caplog.text
 
 
 def test_a_node_of_another_group(caplog):

@@ -131,10 +131,12 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def pairs(texts: list[str], flag: str) -> dict[str, str]:
-    pairs = {}
+    pairs: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
             raise UserError(f"{flag} {text}: write it as {flag} NAME=VALUE")
+        if name in pairs:
+            raise UserError(f"{flag} {text}: {name} was given {pairs[name]} before; give each once")
         pairs[name] = value
     return pairs

@@ -66,6 +66,7 @@ def text(document: dict[str, Any]) -> str:
         f"{queues['packets_to_read']} to be read by the application",
         f"drops      {_pairs(document['drops'])}",
     ]
+    lines += [f"warning    {sentence}" for sentence in document.get("warnings", [])]
     for name in ("latency", "rotation"):
         lines += _histogram(name, document[name])
     return "\n".join(map(running.printable, lines)) + "\n"

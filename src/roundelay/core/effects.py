@@ -5,6 +5,7 @@
     SetTimer   arm or re-arm a named timer     CancelTimer  disarm it
     Record     a row for the trace             Suspect      engine to membership
     Receipt    own messages were delivered     Refuse       the frame just received is false
+    Differ     a peer was set up otherwise
 
 A driver runs them in list order. `Suspect` is the one effect that usually stops inside the stack,
 at the membership layer; in a static group it becomes a trace row and nothing more.
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Generic, TypeAlias, TypeVar
 
-from roundelay.core.ids import Key, NodeId, Packet, Span, View, ViewId
+from roundelay.core.ids import Key, NodeId, Packet, Span, Terms, View, ViewId
 from roundelay.core.value import value
 
 M = TypeVar("M")
@@ -153,6 +154,18 @@ class Refuse:
 
 
 @value
+class Differ:
+    """The frame that was just received tells that its sender was set up otherwise than this node.
+    If the settings differ, the core did nothing about that frame but this and an answer."""
+
+    node: NodeId
+    terms: Terms
+    """Those of the sender."""
+    refused: bool
+    """Whether the settings differ, and not only the lists of peers."""
+
+
+@value
 class Suspect:
     """These members (possibly none: just the view as a whole) do not answer; change the view."""
 
@@ -170,5 +183,6 @@ Effect: TypeAlias = (
     | Persist
     | Record
     | Refuse
+    | Differ
     | Suspect
 )

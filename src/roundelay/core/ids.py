@@ -95,6 +95,16 @@ engine's affair (a sequence number and an index, a timestamp and a sender ...)."
 
 
 @value
+class Terms:
+    """How a node was set up, in words, for its peers: the core only compares them."""
+
+    settings: str = ""
+    """What must be the same at every node of a group."""
+    peers: str = ""
+    """Whom it knows. Lists may differ while a group grows: that is reported, and no more."""
+
+
+@value
 class Packet:
     """The unit of ordering. An engine moves it about and never looks inside `body`.
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from roundelay.core.contract import Boot, Codec, EngineFactory, Origin
 from roundelay.core.effects import Effect
-from roundelay.core.ids import NodeId, Service
+from roundelay.core.ids import NodeId, Service, Terms
 from roundelay.group.delivery import Delivery
 from roundelay.group.packer import GroupConfig
 from roundelay.membership.config import MembershipConfig
 from roundelay.membership.machine import Membership
-from roundelay.membership.messages import FIRST_TAG, MESSAGES, MembershipCodec
+from roundelay.membership.messages import FIRST_TAG, MESSAGES, NO_TERMS, MembershipCodec
 
 
 class StackCodec:
@@ -43,11 +43,13 @@ class Stack:
         engine: EngineFactory,
         config: MembershipConfig | None = None,
         group: GroupConfig | None = None,
+        terms: Terms = NO_TERMS,
     ) -> None:
+        """`terms` are how this node was set up, for its peers to compare."""
         self.delivery = Delivery(boot, group)
         self.engine = engine(boot.node, self.delivery.packer)
         self.delivery.serve(self.engine)
-        self.membership = Membership(boot, founders, self.engine, config)
+        self.membership = Membership(boot, founders, self.engine, config, terms)
         self._codec = StackCodec(self.engine.codec)
         self.accept = self.delivery.packer.put
         """The first half of `submit`, for drivers that take in many messages at a time: queues a

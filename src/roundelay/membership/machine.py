@@ -51,7 +51,7 @@ from roundelay.core.effects import (
     SetTimer,
     Suspect,
 )
-from roundelay.core.ids import NodeId, View, ViewId
+from roundelay.core.ids import NodeId, Terms, View, ViewId
 from roundelay.membership.claims import comes_round, credible, is_sound
 from roundelay.membership.config import (
     CAUGHT_UP,
@@ -68,6 +68,7 @@ from roundelay.membership.config import (
 from roundelay.membership.failures import Failures
 from roundelay.membership.messages import (
     MESSAGES,
+    NO_TERMS,
     STEP,
     Commit,
     Entry,
@@ -103,6 +104,7 @@ class Membership:
         founders: tuple[NodeId, ...],
         engine: Engine[Any],
         config: MembershipConfig | None = None,
+        terms: Terms = NO_TERMS,
     ) -> None:
         self.node = boot.node
         self.config = config or MembershipConfig()
@@ -117,7 +119,7 @@ class Membership:
         self._stored = read_storage(boot)
         self.standing = self._stored.standing
         self._founders = (*sorted(founders),)
-        self._lives: Mapping[NodeId, int] = {boot.node: boot.incarnation}
+        self.lives: Mapping[NodeId, int] = {boot.node: boot.incarnation}
         """The life of each member of the view: no other speaks for it."""
         self.obligation: tuple[NodeId, ...] = ()
         self.waiting = False
@@ -128,7 +130,8 @@ class Membership:
         self._commit: Commit | None = None
         self._commit_seq = 0
         self._failures = Failures(self.node, self.config.repeat_limit)
-        self._outsiders = Outsiders(self.node, self.config)
+        self._outsiders = Outsiders(self.node, self.config, terms)
+        self.terms = terms
         self._early: list[tuple[Origin, Any]] = []
         self._out: list[Effect[Any]] = []
 
@@ -155,7 +158,7 @@ class Membership:
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
         if type(message) in MESSAGES:
             self._on_message(origin, message)
-        elif origin.view == self.view.id and self._lives.get(origin.node) == origin.incarnation:
+        elif origin.view == self.view.id and self.lives.get(origin.node) == origin.incarnation:
             if self.tenant.hold is not SEALED:
                 return self._pass_on(self.tenant.engine.receive(origin, message))
         else:
@@ -170,7 +173,7 @@ class Membership:
             tenant.runs is not None
             and tenant.hold is LIVE
             and origin.view == view.id
-            and self._lives.get(origin.node) == origin.incarnation
+            and self.lives.get(origin.node) == origin.incarnation
             and MESSAGES.isdisjoint(map(type, messages))
         ):
             return self._pass_on(tenant.runs.receive_run(origin, messages))
@@ -221,11 +224,12 @@ class Membership:
             case RingItem():
                 self._on_ring_item(origin, m)
             case Join():
-                self._on_join(origin, m)
+                if self._agrees(origin, m):
+                    self._on_join(origin, m)
             case Commit():
                 self._on_commit(m)
             case Merge():
-                if origin.view != self.ring:
+                if self._agrees(origin, m) and origin.view != self.ring:
                     self._on_foreign(origin)
             case Installed():
                 self._on_installed(origin)
@@ -233,6 +237,14 @@ class Membership:
                 self._on_leave(origin)
             case _:
                 assert_never(m)
+
+    def _agrees(self, origin: Origin, m: Join | Merge) -> bool:
+        """Whether a frame is of a node with our settings; no other ever gets into a view."""
+        agrees, effects = self._outsiders.agreement.hear(origin, m, self.view.id)
+        self._out += effects
+        if not agrees and self.phase is Phase.GATHER and self.proposal.drop(origin.node):
+            self._gather()
+        return agrees
 
     def _on_other_view(self, origin: Origin, message: Any) -> None:
         """A frame of an engine: of a view that comes, or of somebody else's."""
@@ -255,6 +267,8 @@ class Membership:
     def _on_foreign(self, origin: Origin) -> None:
         """§6.1: somebody is there who is not with us."""
         self._outsiders.meet(origin)
+        if self._outsiders.agreement.differs(origin):
+            return
         node, view = origin.node, origin.view
         late = node in self.view.members and view is not None and view.seq < self.view.id.seq
         if late or origin.view == self.ring or node == self.node:
@@ -289,7 +303,9 @@ class Membership:
 
     def _join(self) -> Join:
         proposal = self.proposal
-        return Join((*sorted(proposal.procs),), (*sorted(proposal.fails),), self.ring.seq)
+        return Join(
+            (*sorted(proposal.procs),), (*sorted(proposal.fails),), self.ring.seq, self.terms
+        )
 
     def _on_join(self, origin: Origin, m: Join) -> None:
         node = origin.node
@@ -393,7 +409,7 @@ class Membership:
     def _on_leave(self, origin: Origin) -> None:
         """A companion stops: what its silence would tell later. A ring that is being formed
         finds out by itself."""
-        life = self._lives.get(origin.node)
+        life = self.lives.get(origin.node)
         if origin.view != self.view.id or origin.incarnation != life:
             return  # Of an earlier view or life.
         if origin.node in self.proposal.fails:
@@ -457,18 +473,8 @@ class Membership:
             self._begin()  # The view lasted no longer than this one input.
         summary, ended = self.tenant.freeze()
         self._out += ended
-        standing = self.standing
-        entry = Entry(
-            self.node,
-            self.view.id,
-            summary,
-            self.obligation,
-            standing.last,
-            standing.attempts,
-            standing.able,
-            self._founders,
-            self._boot.incarnation,
-        )
+        mine = (self.node, self.view.id, summary, self.obligation)
+        entry = Entry(*mine, *self.standing.known, self._founders, self._boot.incarnation)
         filled = fill_in(m, entry)
         if filled is None:
             return  # No honest token is so large.
@@ -491,13 +497,9 @@ class Membership:
             # Its own successor: the next reception, which needs a larger number than its own.
             self._on_commit(Commit(m.ring, m.token_seq + 1, m.index, m.entries))
             return
-        self._emit(Send(m, self.view.id, self._next_of(m)))
+        self._emit(Send(m, self.view.id, m.after(self.node)))
         self._emit(SetTimer(LOSS, self.config.ring_loss_s))
         self._emit(SetTimer(RETRANSMIT, self.config.ring_retransmit_s))
-
-    def _next_of(self, m: Commit) -> NodeId:
-        names = [entry.node for entry in m.entries]
-        return names[(names.index(self.node) + 1) % len(names)]
 
     # Recovery
 
@@ -521,7 +523,7 @@ class Membership:
     def _on_ring_token(self, origin: Origin, m: RingToken) -> None:
         recovery = self.recovery
         if recovery is None or not self._of_forming_ring(origin):
-            life = self._lives.get(origin.node)
+            life = self.lives.get(origin.node)
             ours = origin.view == self.view.id and origin.incarnation == life
             if ours and self.phase is Phase.OPERATIONAL and recovery is None:
                 self._emit(Send(Installed(), self.view.id, origin.node))
@@ -588,7 +590,7 @@ class Membership:
             token = RingToken(self.recovery.ring.last)
             self._emit(Send(token, self.ring, self.recovery.successor))
         elif self._commit is not None:
-            self._emit(Send(self._commit, self.view.id, self._next_of(self._commit)))
+            self._emit(Send(self._commit, self.view.id, self._commit.after(self.node)))
         else:
             return
         self._emit(SetTimer(RETRANSMIT, self.config.ring_retransmit_s))
@@ -627,7 +629,7 @@ class Membership:
             previous=passing.id,
             voters=voters,
         )
-        self._lives = recovery.lives
+        self.lives = recovery.lives
         self._out += self._outsiders.settle(self.view, old, self.proposal.fails)
         if self.standing.install(recovery.id, ruling):
             self._persist()
@@ -654,7 +656,7 @@ class Membership:
     def _show_up(self) -> None:
         """Let whoever is near know of this ring; one of us is enough."""
         if self.view.members[0] == self.node:
-            self._emit(Send(Merge(), self.view.id))
+            self._emit(Send(Merge(self.terms), self.view.id))
 
     # The engine
 

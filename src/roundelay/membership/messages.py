@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, assert_never
 
 from roundelay.core.contract import SUMMARY_BYTES_MAX, Item
-from roundelay.core.ids import NODE_NAME_BYTES_MAX, NodeId, ViewId
+from roundelay.core.ids import NODE_NAME_BYTES_MAX, NodeId, Terms, ViewId
 from roundelay.core.value import value
 from roundelay.membership.ring import Token
 from roundelay.wire.frame import FRAME_BYTES_MAX
@@ -22,6 +22,7 @@ COMMIT_BYTES_MAX = 16 * 1024
 """Largest Commit token with everybody's standing. A view that would need more is not primary."""
 NAMES_MAX = 128
 """Names in such a token: its members, and nodes that are absent but have a vote."""
+NO_TERMS = Terms()
 _TOKEN_BYTES_MAX = 60_000
 _TOKEN_NAMES_MAX = 256
 """Of a token without standings: what a datagram holds."""
@@ -43,6 +44,8 @@ class Join:
     fails: tuple[NodeId, ...]
     ring_seq: int
     """Of the newest ring whose Commit token the sender accepted."""
+    terms: Terms = Terms()
+    """How the sender was set up."""
 
     def __str__(self) -> str:
         fails = f" without {','.join(self.fails)}" if self.fails else ""
@@ -85,6 +88,11 @@ class Commit:
     entries: tuple[Entry, ...]
     """In ring order, the representative first."""
 
+    def after(self, node: NodeId) -> NodeId:
+        """The member that the token goes to from this one."""
+        names = [entry.node for entry in self.entries]
+        return names[(names.index(node) + 1) % len(names)]
+
     def __str__(self) -> str:
         members = ",".join(entry.node for entry in self.entries)
         return f"{self.ring}{{{members}}} hop {self.token_seq} filled {self.index}"
@@ -92,7 +100,10 @@ class Commit:
 
 @value
 class Merge:
-    """A ring that has nothing else to say shows that it is there."""
+    """A ring that has nothing else to say shows that it is there; also the answer to a Join of a
+    node with other settings."""
+
+    terms: Terms = Terms()
 
     def __str__(self) -> str:
         return "we are here"
@@ -161,12 +172,14 @@ class MembershipCodec:
                 _write_names(w, message.procs)
                 _write_names(w, message.fails)
                 w.u64(message.ring_seq)
+                _write_terms(w, message.terms)
                 return 64, w.done()
             case Commit():
                 _write_commit(w, message)
                 return 65, w.done()
             case Merge():
-                return 66, b""
+                _write_terms(w, message.terms)
+                return 66, w.done()
             case RingToken():
                 return 67, message.token.encode()
             case RingItem():
@@ -198,13 +211,24 @@ class MembershipCodec:
 
 def _read_join(r: Reader) -> Join:
     procs, fails = _read_names(r), _read_names(r)
-    return Join(procs, fails, r.u64(SEQ_MAX))
+    return Join(procs, fails, r.u64(SEQ_MAX), _read_terms(r))
 
 
 def _read_item(r: Reader) -> RingItem:
     seq, old = r.u64(SEQ_MAX), _read_view(r)
     key = tuple(r.u64() for _ in range(r.u8(16)))
     return RingItem(seq, old, Item(key, r.rest(FRAME_BYTES_MAX)))
+
+
+def _write_terms(w: Writer, terms: Terms) -> None:
+    """The last field of a message: nodes of which nothing was told say nothing."""
+    if terms != NO_TERMS:
+        w.text(terms.settings)
+        w.text(terms.peers)
+
+
+def _read_terms(r: Reader) -> Terms:
+    return Terms(r.text(), r.text()) if r.more else NO_TERMS
 
 
 def _write_view(w: Writer, view: ViewId) -> None:
@@ -394,7 +418,7 @@ def _read_set(r: Reader, names: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
 _READERS: dict[int, Callable[[Reader], Message]] = {
     64: _read_join,
     65: _read_commit,
-    66: lambda r: Merge(),
+    66: lambda r: Merge(_read_terms(r)),
     68: _read_item,
     69: lambda r: Installed(),
     70: lambda r: Leave(),

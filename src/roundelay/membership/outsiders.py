@@ -1,28 +1,31 @@
-"""Whom a node does not meet with for now: three reasons, asked and told of in one place.
+"""Whom a node does not meet with for now: four reasons, asked and told of in one place.
 
 A node that does not receive (`expulsions`), a link that carries nothing (`apart`), and the quarrel
-that led to the present view (`quarrels`) each make a node leave others alone for a while.
+that led to the present view (`quarrels`) each make a node leave others alone for a while; other
+settings (`terms`), for as long as they are other.
 """
 
 from collections.abc import Iterable
 
 from roundelay.core.contract import Origin
 from roundelay.core.effects import SetTimer, Suspect
-from roundelay.core.ids import NodeId, View
+from roundelay.core.ids import NodeId, Terms, View
 from roundelay.membership.apart import Apart
 from roundelay.membership.config import APART, FORGIVE, PAUSE, SETTLE, MembershipConfig
 from roundelay.membership.expulsions import Expulsions
 from roundelay.membership.messages import Join
 from roundelay.membership.quarrels import Quarrels
+from roundelay.membership.terms import Agreement
 
 
 class Outsiders:
     """What one node has against meeting with others."""
 
-    def __init__(self, me: NodeId, config: MembershipConfig) -> None:
+    def __init__(self, me: NodeId, config: MembershipConfig, terms: Terms) -> None:
         self.expulsions = Expulsions(config.pause_s, config.pause_max_s)
         self.quarrels = Quarrels(config.members_max)
         self.apart = Apart(me, config.pause_s, config.apart_max_s, 4 * config.members_max)
+        self.agreement = Agreement(terms, 4 * config.members_max)
         self._me = me
         self._config = config
 

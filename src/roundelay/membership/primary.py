@@ -127,6 +127,11 @@ class Standing:
         self.attempts = attempts
         """Later ones that a peer may have installed and this node did not."""
 
+    @property
+    def known(self) -> tuple[Primary | None, tuple[Primary, ...], bool]:
+        """All of it, in the order of an `Entry`."""
+        return self.last, self.attempts, self.able
+
     def attempt(self, view: ViewId, ruling: Ruling) -> bool:
         """From here on a peer may install this view; whether that has to be stored first."""
         if not ruling.voters:

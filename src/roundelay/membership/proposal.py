@@ -63,6 +63,13 @@ class Proposal:
         self.fails.update(node for node in nodes if node != self._me)
         self.procs |= self.fails
 
+    def drop(self, node: NodeId) -> bool:
+        """Give up a node that can be in no view with us; whether it was proposed until now."""
+        proposed = node in self.procs and node not in self.fails
+        if proposed:
+            self.give_up((node,))
+        return proposed
+
     def give_up_silent(self) -> None:
         """Give up everybody who has not said the same by now."""
         self.give_up(self.procs - self.fails - self.agreed)

@@ -18,8 +18,15 @@ from roundelay.runtime.port import Port, Ports
 from roundelay.runtime.settings import DATAGRAM_BYTES, Settings
 from roundelay.runtime.state import NoStorage, StateDirectory, Storage
 from roundelay.runtime.tape import Tape, record_name
+from roundelay.runtime.terms import terms_of
 from roundelay.runtime.tracing import Tracing
-from roundelay.runtime.tuning import engine_options, packet_bytes, wanted_window, window
+from roundelay.runtime.tuning import (
+    engine_options,
+    packet_bytes,
+    tuned_options,
+    wanted_window,
+    window,
+)
 from roundelay.runtime.whereabouts import Whereabouts, look_up
 from roundelay.trace.manifest import TraceError
 from roundelay.transport.address import (
@@ -67,6 +74,11 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
     local = near and settings.multicast is None
     size = settings.datagram_bytes or DATAGRAM_BYTES["loopback" if local else "network"]
     room = datagrams_that_fit(port.socket.receive_buffer, size)
+    tuned = tuned_options(settings, size, room)
+    try:
+        terms = terms_of(settings, size, tuned)
+    except ValueError as e:
+        raise ConfigError(str(e)) from None
     storage = _open_storage(settings, machine)
     try:
         plan = Plan(
@@ -84,6 +96,7 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
             settings.timeout_s,
             packet_bytes(settings, size),
             settings.queue_bytes,
+            terms,
         )
         narrator = Narrator(settings.group, settings.node, settings.timeout_s)
         where = Whereabouts(plan.boot, peers, machine, port.socket.family, narrator, found)

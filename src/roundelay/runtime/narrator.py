@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from roundelay.core.effects import Install, Suspect
 from roundelay.core.ids import NodeId
@@ -11,13 +11,19 @@ from roundelay.transport.address import Address, SocketAddress
 log = logging.getLogger("roundelay")
 
 REPEAT_S = 10.0
-"""A warning of one kind is not repeated within this time."""
+"""A warning of one kind is not repeated within this time ..."""
+STANDING_S = 60.0
+"""... and one about names and settings, which stay as they are until somebody acts, not within
+this. For so long after its cause was last seen, `status` shows a warning."""
 VIEWS_S = 10.0
 """Within this time ..."""
 VIEWS_TOLD = 5
 """... so many views have a line each; those beyond are told of together, at its end."""
-KINDS_MAX = 1000
-"""Kinds of warnings that are remembered; names of strangers make kinds too."""
+KINDS_MAX = 200
+"""Kinds of warnings that are remembered: some have a peer's name in them."""
+LONG_AGO = 10
+"""Timeouts: who was last heard before that spoke to others only, which tells nothing of when it
+fell silent."""
 
 
 class Narrator:
@@ -35,7 +41,15 @@ class Narrator:
         self._timeout_ms = timeout_s * 1e3
         self._members: tuple[NodeId, ...] = ()
         self._suspicion: Suspect | None = None
+        self._restarted: set[NodeId] = set()
+        """Since the last view."""
+        self._primary = False
         self._last: dict[str, float] = {}
+        """When a warning of each kind was last written ..."""
+        self._standing: dict[str, tuple[float, str]] = {}
+        """... and when it was last due, with its words."""
+        self.silence_s: Callable[[NodeId], float | None] = lambda node: None
+        """How long a peer was not heard; None if that is not known."""
         self._clock = clock
         self._views_since = -VIEWS_S
         """When the present count of views began."""
@@ -80,13 +94,20 @@ class Narrator:
         if not view.primary:
             said += f", not primary ({effect.why})" if effect.why else ", not primary"
         if gone:
-            said += f"; {', '.join(gone)} gone{self._cause()}"
+            said += f"; {', '.join(gone)} gone{self._cause(gone)}"
         if come:
             said += f"; {', '.join(come)} joined"
-        if self._members == view.members:
-            said += f"; the same members again{self._cause()}"
+        same = self._members == view.members
+        alone = len(view.members) == 1
+        if same and not alone:
+            said += f"; the same members again{self._cause(())}"
+        news = not same or not alone or view.primary != self._primary
         self._members = view.members
+        self._primary = view.primary
         self._suspicion = None
+        self._restarted.clear()
+        if not news:
+            return  # A node that is alone, as before.
         self._views += 1
         if self._views > self._quota:
             self._untold = said
@@ -112,16 +133,36 @@ class Narrator:
         self._views_since = now
         self._untold = ""
 
-    def _cause(self) -> str:
+    def _cause(self, gone: Sequence[NodeId]) -> str:
+        """Why a view ended that `gone` were members of."""
         suspicion = self._suspicion
-        if suspicion is None:
-            return ": another member noticed it, or a member restarted"
-        if suspicion.members:
+        if suspicion is not None and suspicion.members:
             return f": {suspicion.reason} ({', '.join(suspicion.members)})"
-        return (
-            f": {suspicion.reason}, which means that a member crashed, was stopped or cannot be "
-            f"reached; if all were well, raise timeout_s (now {self._timeout_ms:.0f} ms)"
-        )
+        if not gone:
+            if self._restarted:
+                return f": {', '.join(sorted(self._restarted))} restarted"
+            if suspicion is not None:
+                return f": {suspicion.reason}{self._advice()}"
+            return ": another member asked for it"
+        noticed = "" if suspicion is None else f"{suspicion.reason}; "
+        return f": {noticed}{'; '.join(map(self._silence, gone))}{self._advice()}"
+
+    def _silence(self, node: NodeId) -> str:
+        """What is known of a node that is gone."""
+        silence_s = self.silence_s(node)
+        timeout_s = self._timeout_ms / 1e3
+        if silence_s is None or silence_s > LONG_AGO * timeout_s:
+            return f"{node} stopped answering"
+        if silence_s < timeout_s / 4:
+            return f"{node} is heard here, but not by another member"
+        return f"{node} stopped answering, and was last heard {silence_s:.1f} s ago"
+
+    def _advice(self) -> str:
+        return f" (if all were well, raise timeout_s, now {self._timeout_ms:.0f} ms)"
+
+    def restarted(self, node: NodeId) -> None:
+        """A peer is heard in another life than before."""
+        self._restarted.add(node)
 
     def paused(self, duration_s: float) -> None:
         self._warn(
@@ -154,12 +195,42 @@ class Narrator:
             "or a lossy network",
         )
 
-    def stranger(self, node: NodeId) -> None:
+    def stranger(self, node: NodeId, source: SocketAddress | None = None) -> None:
         self._warn(
-            f"stranger {node}",
-            f"frames of {node!r} are ignored, since peers does not list that node; add it, or "
-            "give its group another name",
+            "stranger",
+            f"frames of {node!r}{_at(source)} are ignored, since peers does not list that node; "
+            "add it, or give its group another name",
+            STANDING_S,
         )
+
+    def settings(self, node: NodeId, sentence: str) -> None:
+        """A peer has other settings, in words."""
+        self._warn(f"settings {node}", sentence, STANDING_S)
+
+    def peers(self, node: NodeId, sentence: str) -> None:
+        """A peer has another list of peers, in words."""
+        self._warn(f"peers {node}", sentence, STANDING_S)
+
+    def version(self, theirs: int, ours: int, source: SocketAddress | None) -> None:
+        self._warn(
+            "version",
+            f"datagrams of version {theirs} came{_from(source)}, this node speaks version {ours}: "
+            "run the same release of Roundelay at every node",
+            STANDING_S,
+        )
+
+    def never_heard(self, node: NodeId, address: str) -> None:
+        """A peer has said nothing since this node started; called again and again while it is
+        so."""
+        self._warn(
+            f"never {node}",
+            f"{node} at {address} was never heard: does it run, and is the port right?",
+            float("inf"),
+        )
+
+    def heard(self, node: NodeId) -> None:
+        """A peer is heard for the first time."""
+        self._standing.pop(f"never {node}", None)
 
     def wrong_group(self, count: int) -> None:
         self._warn(
@@ -168,10 +239,13 @@ class Narrator:
             "peers of whoever sends them",
         )
 
-    def twins(self, node: NodeId) -> None:
+    def twins(self, node: NodeId, source: SocketAddress | None = None) -> None:
+        """`source` is where the one that is not let in speaks from."""
+        where = "" if source is None else f", the newer one{_at(source)}"
         self._warn(
             f"twins {node}",
-            f"two nodes call themselves {node!r}; stop one of them, or give it another name",
+            f"two nodes call themselves {node!r}{where}; stop one of them, or give it another name",
+            STANDING_S,
         )
 
     def unresolved(self, node: NodeId, address: Address, every_s: float) -> None:
@@ -188,10 +262,32 @@ class Narrator:
         """Something failed that the group can do without."""
         log.error("%s: %s", self._name, sentence)
 
-    def _warn(self, kind: str, sentence: str) -> None:
+    def _warn(self, kind: str, sentence: str, repeat_s: float = REPEAT_S) -> None:
         now = self._clock()
-        if now - self._last.get(kind, now - REPEAT_S) >= REPEAT_S:
+        if kind not in self._standing and len(self._standing) >= KINDS_MAX:
+            self._standing.clear()
+        self._standing[kind] = (now, sentence)
+        last = self._last.get(kind)
+        if last is None or now - last >= repeat_s:
             if len(self._last) >= KINDS_MAX:
                 self._last.clear()
             self._last[kind] = now
             log.warning("%s: %s", self._name, sentence)
+
+    def warnings(self) -> list[str]:
+        """What is wrong now, or was within the last minute, in the words of the log."""
+        now = self._clock()
+        self._standing = {
+            kind: (when, sentence)
+            for kind, (when, sentence) in self._standing.items()
+            if now - when < STANDING_S
+        }
+        return [sentence for _, sentence in self._standing.values()]
+
+
+def _at(source: SocketAddress | None) -> str:
+    return "" if source is None else f" at {Address(*source[:2])}"
+
+
+def _from(source: SocketAddress | None) -> str:
+    return "" if source is None else f" from {Address(*source[:2])}"

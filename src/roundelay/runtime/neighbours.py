@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from roundelay.core.contract import Origin
 from roundelay.core.ids import NodeId
 from roundelay.runtime.narrator import Narrator
+from roundelay.transport.address import SocketAddress
 
 TWINS_S = 2.0
 """Frames of an earlier life, so long after the next began, are no late ones ..."""
@@ -36,7 +37,7 @@ class _Past:
 
 
 class Neighbours:
-    """Knows the peers and the life of each that was heard last."""
+    """Knows the peers, the life of each that was heard last, and when that was."""
 
     def __init__(
         self, peers: Collection[NodeId], narrator: Narrator, clock: Callable[[], float]
@@ -45,6 +46,8 @@ class Neighbours:
         """Frames of nodes that are not among the peers."""
         self.lives: dict[NodeId, int] = {}
         """The one of each peer that was heard last."""
+        self.heard: dict[NodeId, float] = {}
+        """When each peer was heard last; kept by whoever hears its frames."""
         self._peers = peers
         self._narrator = narrator
         self._clock = clock
@@ -52,18 +55,24 @@ class Neighbours:
         self._namesake: tuple[int, float, set[int]] | None = None
         """Who speaks under our name: its life, since when, and in which parts of the time since."""
 
-    def meet(self, origin: Origin) -> bool:
-        """Whether a frame is to be heard: whether a peer sent it."""
+    def silence_s(self, node: NodeId) -> float | None:
+        """How long a peer was not heard; None if it never was."""
+        return None if node not in self.heard else self._clock() - self.heard[node]
+
+    def meet(self, origin: Origin, source: SocketAddress | None = None) -> bool:
+        """Whether a frame, that came from `source`, is to be heard: whether a peer sent it."""
         node, life = origin.node, origin.incarnation
         before = self.lives.get(node)
         if before == life:
             return True
         if node not in self._peers:
             self.strangers += 1
-            self._narrator.stranger(node)
+            self._narrator.stranger(node, source)
             return False
         self.lives[node] = life
-        if before is not None:
+        if before is None:
+            self._narrator.heard(node)
+        else:
             self._compare(node, life, before)
         return True
 
@@ -72,6 +81,7 @@ class Neighbours:
         now, past = self._clock(), self._past.get(node)
         if past is None or past.life != life:
             self._past[node] = _Past(before, now)
+            self._narrator.restarted(node)
             return
         past.life = before
         past.returns += 1

@@ -11,6 +11,7 @@ from roundelay.core.contract import QueueFullError as StackFullError
 from roundelay.core.effects import (
     CancelTimer,
     Deliver,
+    Differ,
     Effect,
     Install,
     Kind,
@@ -25,6 +26,7 @@ from roundelay.core.effects import (
 from roundelay.core.ids import NodeId, Service, Span, View
 from roundelay.group.stack import Stack
 from roundelay.membership.messages import FIRST_TAG, Join
+from roundelay.runtime.disputes import Disputes, Objections
 from roundelay.runtime.errors import (
     ClosedError,
     FailedError,
@@ -42,11 +44,12 @@ from roundelay.runtime.port import Port
 from roundelay.runtime.receipts import Receipts
 from roundelay.runtime.state import Storage
 from roundelay.runtime.tape import Input, Tape, join_run
+from roundelay.runtime.terms import peers_differ, settings_differ
 from roundelay.runtime.timers import Timers
 from roundelay.runtime.tracing import Tracing
 from roundelay.runtime.whereabouts import Whereabouts
 from roundelay.wire.endpoint import Endpoint
-from roundelay.wire.frame import Frame
+from roundelay.wire.frame import VERSION, Frame, version_of
 from roundelay.wire.primitives import Reason
 
 _TOKEN = Kind.TOKEN
@@ -63,6 +66,8 @@ BURST_BYTES = 32_768
 RESERVE_SHARE = 0.25
 """Of what may be unread, kept for an application that itself waits for the group."""
 HOUSEKEEPING_S = 1.0
+NEVER_HEARD_S = 5.0
+"""After the start, before peers that were never heard are told of."""
 REPEATS_SHARE = 0.1
 """Of packets that came more than once, before the log tells of it ..."""
 REPEATS_PACKETS = 200
@@ -135,9 +140,23 @@ class Node:
         self.whereabouts = whereabouts
         self.neighbours = Neighbours(whereabouts.peers, narrator, loop.time)
         self._lives = self.neighbours.lives
+        self._heard = self.neighbours.heard
+        self._disputes = Disputes(
+            narrator,
+            loop.time,
+            timeout_s / 2,
+            whereabouts.ask,
+            whereabouts.tell_taken,
+            self.receive,
+        )
+        self._objections = Objections(loop.time)
+        whereabouts.answered, whereabouts.taken = self._disputes.answered, self._on_taken
+        narrator.silence_s = self.neighbours.silence_s
+        self._began = loop.time()
         self.refused = 0
         """Frames for which the application left no room."""
         self._loop = loop
+        self._clock = loop.time
         self._port = port
         self._storage = storage
         self._tracing = tracing
@@ -170,6 +189,15 @@ class Node:
     @property
     def wake(self) -> float:
         return self._timers.wake
+
+    @property
+    def never_heard(self) -> list[tuple[NodeId, str]]:
+        """Peers of which nothing was heard since this node started, and where they should be."""
+        return [
+            (peer, str(address))
+            for peer, address in self.whereabouts.peers.items()
+            if peer not in self._heard
+        ]
 
     def start(self) -> None:
         self._port.attach(self)
@@ -295,8 +323,9 @@ class Node:
         if stale and isinstance(message, Join):
             return  # It tells of a time gone by; whoever sent it will repeat it.
         # Asked of every frame, so the usual answer is looked up here.
-        if self._lives.get(origin.node) != origin.incarnation and not self._welcome(origin):
+        if self._lives.get(origin.node) != origin.incarnation and not self._welcome(origin, data):
             return
+        self._heard[origin.node] = self._clock()
         if self.inbox.bytes + self._assembler.bytes > self._refuse_bytes and self._refuses(frame):
             return
         meter.frames_received += 1
@@ -338,8 +367,9 @@ class Node:
         if self.error is not None:
             return  # What came before them ended this node.
         origin = taken[0][0].origin
-        if self._lives.get(origin.node) != origin.incarnation and not self._welcome(origin):
+        if self._lives.get(origin.node) != origin.incarnation and not self._welcome(origin, None):
             return
+        self._heard[origin.node] = self._clock()
         if self._tracing is not None:
             for frame, _ in taken:
                 self._tracing.arrive(frame, self.endpoint)
@@ -354,11 +384,35 @@ class Node:
         except Exception as e:
             self._fail(e)
 
-    def _welcome(self, origin: Origin) -> bool:
+    def _welcome(self, origin: Origin, data: bytes | None) -> bool:
+        """Whether a frame is heard of a life that is not the last one heard of its node."""
         if origin.node == self.name:
             self._on_namesake(origin)
             return False
-        return self.neighbours.meet(origin)
+        source = self._port.source
+        member = self.stack.membership.lives.get(origin.node)
+        if member is None or member == origin.incarnation:
+            return self.neighbours.meet(origin, source)
+        allowed = self._disputes.allows(origin, member, data, source)
+        return allowed and self.neighbours.meet(origin, source)
+
+    def _on_taken(self, life: int) -> None:
+        """A peer says that another node has our name. Who is with others stays."""
+        if life != self.incarnation or self.error is not None:
+            return
+        if self.view is not None and len(self.view.members) > 1:
+            self.narrator.twins(self.name)
+            self._objections.forget()
+        elif self._objections.count():
+            self._close_for_name()
+
+    def _close_for_name(self) -> None:
+        self.close(
+            NameTakenError(
+                f"another node of group {self.group!r} is called {self.name!r} too; stop it, or "
+                "give this node another name"
+            )
+        )
 
     def slept(self, duration_s: float) -> None:
         self.meter.pauses += 1
@@ -406,6 +460,8 @@ class Node:
             self._tracing.recorder.drop(reason)
         if reason is Reason.GROUP:
             self.narrator.wrong_group(self.endpoint.drops[reason])
+        elif reason is Reason.VERSION:
+            self.narrator.version(version_of(data), VERSION, self._port.source)
 
     def _on_namesake(self, origin: Origin) -> None:
         """Somebody else sends under our name: another node, an earlier life of this one whose
@@ -415,12 +471,7 @@ class Node:
         if self._joined:
             self.narrator.twins(self.name)
             return
-        self.close(
-            NameTakenError(
-                f"another node of group {self.group!r} is called {self.name!r} too; stop it, or "
-                "give this node another name"
-            )
-        )
+        self._close_for_name()
 
     # Time
 
@@ -450,6 +501,9 @@ class Node:
         self._counted = (received, delivered)
         self.whereabouts.look(self.view.members if self.view is not None else ())
         self.narrator.look()
+        if self._loop.time() - self._began >= NEVER_HEARD_S:
+            for peer, address in self.never_heard:
+                self.narrator.never_heard(peer, address)
         came = received - then_received
         repeated = came - (delivered - then_delivered)
         if came >= REPEATS_PACKETS and repeated > came * REPEATS_SHARE:
@@ -536,6 +590,8 @@ class Node:
                 self.endpoint.refuse(Reason.IMPLAUSIBLE)
                 if tracing is not None:
                     tracing.recorder.refuse(Reason.IMPLAUSIBLE, effect.why)
+            case Differ():
+                self._on_differ(effect)
             case Suspect():
                 if tracing is not None:
                     tracing.recorder.suspect(effect.members, effect.reason)
@@ -545,6 +601,16 @@ class Node:
                 raise AssertionError("run by type")
             case _:
                 assert_never(effect)
+
+    def _on_differ(self, effect: Differ) -> None:
+        ours = self.stack.membership.terms
+        if effect.refused:
+            self.endpoint.refuse(Reason.SETTINGS)
+            if self._tracing is not None:
+                self._tracing.recorder.refuse(Reason.SETTINGS, effect.terms.settings)
+            self.narrator.settings(effect.node, settings_differ(effect.node, ours, effect.terms))
+        else:
+            self.narrator.peers(effect.node, peers_differ(effect.node, ours, effect.terms))
 
     def _relocate(self) -> None:
         """Somebody is elsewhere now."""

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from roundelay.core.contract import Boot
+from roundelay.core.ids import Terms
 from roundelay.group.engines import engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
+from roundelay.membership.messages import NO_TERMS
 from roundelay.runtime.tuning import membership_config
 
 FORMAT = 2
@@ -24,6 +26,8 @@ class Plan:
     timeout_s: float
     packet_bytes: int
     queue_bytes: int
+    terms: Terms = NO_TERMS
+    """What the node tells its peers of its settings."""
 
     def stack(self) -> Stack:
         """A fresh core; ValueError if the engine does not know an option."""
@@ -33,6 +37,7 @@ class Plan:
             engine_factory(self.engine, self.options),
             membership_config(self.timeout_s),
             GroupConfig(packet_bytes=self.packet_bytes, queue_bytes=self.queue_bytes),
+            self.terms,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -51,6 +56,7 @@ class Plan:
             "timeout_s": self.timeout_s,
             "packet_bytes": self.packet_bytes,
             "queue_bytes": self.queue_bytes,
+            "terms": [self.terms.settings, self.terms.peers],
         }
 
     @classmethod
@@ -74,4 +80,5 @@ class Plan:
             header["timeout_s"],
             header["packet_bytes"],
             header["queue_bytes"],
+            Terms(*header.get("terms", ())),
         )

@@ -4,8 +4,9 @@ origin like any other.
     u8    kind     here: I speak from where this frame comes from
                    ask: prove that you are where this frame arrives
                    answer: the nonce of an `ask`
+                   taken: another node uses your name; the nonce is the number of your life
     text  to       the node that is meant
-    u64   nonce    of `ask` and `answer`
+    u64   nonce    of `ask`, `answer` and `taken`
 """
 
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ class ProbeKind(IntEnum):
     HERE = 0
     ASK = 1
     ANSWER = 2
+    TAKEN = 3
 
 
 @value

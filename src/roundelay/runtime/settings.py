@@ -9,12 +9,15 @@ from typing import Any
 
 from roundelay.core.ids import NODE_NAME_BYTES_MAX
 from roundelay.group.engines import IN_VIEWS
+from roundelay.membership.config import MembershipConfig
 from roundelay.runtime.errors import ConfigError
 from roundelay.transport.address import Address, AddressError, parse_address
 
 DATAGRAM_BYTES = {"loopback": 60_000, "network": 1400}
 """Where all peers are on this machine, and elsewhere: one lost fragment loses a whole datagram."""
 
+PEERS_MAX = MembershipConfig().members_max
+"""Nodes of a group: as many as one view may have."""
 TIMEOUT_S = 0.4
 TIMEOUT_S_MIN = 0.02
 
@@ -73,8 +76,20 @@ class Settings:
             raise ConfigError(
                 f"peers has no address for this node, {self.node!r}; add it, as its peers have it"
             )
-        for peer, address in self.peers.items():
-            _parse(f"peer {peer!r}", address)
+        if len(self.peers) > PEERS_MAX:
+            raise ConfigError(
+                f"peers lists {len(self.peers)} nodes; a group has at most {PEERS_MAX}: make "
+                "several groups of them"
+            )
+        places: dict[Address, str] = {}
+        for peer, text in self.peers.items():
+            address = _parse(f"peer {peer!r}", text)
+            if address in places:
+                raise ConfigError(
+                    f"peers {places[address]!r} and {peer!r} have one address, {address}; give "
+                    "each its own"
+                )
+            places[address] = peer
         for name, value in (("bind", self.bind), ("multicast", self.multicast)):
             if value is not None:
                 _parse(name, value)
@@ -124,6 +139,8 @@ def settings(values: Mapping[str, Any]) -> Settings:
         if not isinstance(table, Mapping):
             raise ConfigError(f"{name!r} is a table of names and values")
         typed[name] = {str(key): _text(value) for key, value in table.items()}
+        if len(typed[name]) < len(table):
+            raise ConfigError(f"{name!r} has a name twice; give each once")
     for name, kind in _KINDS.items():
         value = typed.get(name)
         yes_or_no = isinstance(value, bool) and kind is not bool

@@ -38,6 +38,8 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
             "able": node.able,
             "transitional": view.transitional,
         },
+        "warnings": node.narrator.warnings(),
+        "never_heard": [peer for peer, _ in node.never_heard],
         "peers": dict(settings.peers),
         "addresses": {
             peer: str(Address(*address[:2]))

@@ -72,8 +72,13 @@ def window(datagram_bytes: int, room: int) -> tuple[int, int]:
 
 
 def engine_options(settings: Settings, datagram_bytes: int, room: int) -> dict[str, str]:
-    """The engine's options: timers scaled, the window cut to the receive buffer, and above all
-    what the settings say."""
+    """The engine's options: as `tuned_options`, and above all what the settings say."""
+    return {**tuned_options(settings, datagram_bytes, room), **settings.options}
+
+
+def tuned_options(settings: Settings, datagram_bytes: int, room: int) -> dict[str, str]:
+    """The engine's options where the settings say nothing: timers scaled, and the window cut to
+    the receive buffer."""
     config = importlib.import_module(MODULES[settings.engine]).Config
     options = _timers(config, settings.timeout_s)
     names = {f.name for f in dataclasses.fields(config)}
@@ -87,7 +92,7 @@ def engine_options(settings: Settings, datagram_bytes: int, room: int) -> dict[s
         }
     elif "window_packets" in names:  # Of each sender, not of all.
         options["window_packets"] = str(max(2, packets // max(1, len(settings.peers) - 1)))
-    return {**options, **settings.options}
+    return options
 
 
 def _timers(config: Any, timeout_s: float) -> dict[str, str]:

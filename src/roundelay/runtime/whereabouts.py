@@ -22,7 +22,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Collection, Mapping
 
-from roundelay.core.contract import Boot
+from roundelay.core.contract import Boot, Origin
 from roundelay.core.ids import NodeId
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.narrator import Narrator
@@ -83,6 +83,10 @@ class Whereabouts:
         self._trials: dict[NodeId, _Trial] = {}
         self._send: Send = lambda data, address: None
         self._moved: Callable[[], None] = lambda: None
+        self.answered: Callable[[Origin, int], None] = lambda origin, nonce: None
+        """Told of every answer, ..."""
+        self.taken: Callable[[int], None] = lambda life: None
+        """... and when a peer says that another node uses the name of this one."""
         for peer, address in self._resolved.items():
             if address is None:
                 narrator.unresolved(peer, peers[peer], LOOKUP_S)
@@ -138,6 +142,22 @@ class Whereabouts:
                     self._tell(answer, address)
             case ProbeKind.ANSWER:
                 self._on_answer(peer, probe.nonce)
+                self.answered(origin, probe.nonce)
+            case ProbeKind.TAKEN:
+                self.taken(probe.nonce)
+
+    def ask(self, peer: NodeId) -> int:
+        """Ask a peer to prove that it is where it is thought to be; returns the nonce."""
+        nonce = self._machine.random_bits(NONCE_BITS)
+        if peer in self.addresses:
+            self._tell(Probe(ProbeKind.ASK, peer, nonce), self.addresses[peer])
+        return nonce
+
+    def tell_taken(self, peer: NodeId, life: int, address: SocketAddress | None) -> None:
+        """Tell a life of a peer that another node uses its name."""
+        address = address or self.addresses.get(peer)
+        if address is not None:
+            self._tell(Probe(ProbeKind.TAKEN, peer, life), address)
 
     def _ask(self, peer: NodeId, source: SocketAddress) -> None:
         """Is it there, and is it not where it was?"""

@@ -13,6 +13,7 @@ from roundelay.core.contract import Boot, Core, Origin, QueueFullError
 from roundelay.core.effects import (
     CancelTimer,
     Deliver,
+    Differ,
     Effect,
     Install,
     Persist,
@@ -360,6 +361,10 @@ class Host:
             case Refuse():
                 self.endpoint.refuse(Reason.IMPLAUSIBLE)
                 self.recorder.refuse(Reason.IMPLAUSIBLE, effect.why)
+            case Differ():
+                if effect.refused:
+                    self.endpoint.refuse(Reason.SETTINGS)
+                    self.recorder.refuse(Reason.SETTINGS, effect.terms.settings)
             case Suspect():
                 self.recorder.suspect(effect.members, effect.reason)
                 self._world.observe(self.name, "suspects", effect)

@@ -129,6 +129,11 @@ def is_probe(data: bytes) -> bool:
     return len(data) > _TAG_AT and data[_TAG_AT] == PROBE_TAG
 
 
+def version_of(data: bytes) -> int:
+    """The version that a datagram claims to be of, which is at least a header long."""
+    return data[_CHECKED_FROM]
+
+
 def group_of(data: bytes) -> bytes:
     """The name of the group that a datagram claims to be of, unchecked; empty if it has none."""
     at = _HEADER.size

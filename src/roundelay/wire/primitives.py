@@ -45,6 +45,8 @@ class Reason(StrEnum):
     """A sound frame whose fields make no sense."""
     IMPLAUSIBLE = "implausible"
     """Well-formed, and its receiver knows that it cannot be true."""
+    SETTINGS = "settings"
+    """Of a peer whose settings are not those of this node."""
     PROBE = "probe"
     """Not for the core: with these, nodes that lost sight of each other look for each other."""
 
@@ -167,6 +169,11 @@ class Reader:
         if left > most:
             raise WireError(Reason.MALFORMED, f"{left} bytes where at most {most} may be")
         return self.take(left)
+
+    @property
+    def more(self) -> bool:
+        """Whether anything is left."""
+        return self._at < len(self._data)
 
     def many(self, item: Callable[[], T], most: int) -> tuple[T, ...]:
         """A count of at most `most`, then as many items; `item` reads one."""

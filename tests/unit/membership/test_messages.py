@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roundelay.core.contract import SUMMARY_BYTES_MAX, Item
-from roundelay.core.ids import ViewId
+from roundelay.core.ids import Terms, ViewId
 from roundelay.membership.messages import (
     ATTEMPTS_MAX,
     COMMIT_BYTES_MAX,
@@ -57,10 +57,11 @@ tokens = st.builds(
 commits = st.lists(filled, min_size=1, max_size=5, unique_by=lambda e: e.node).map(
     lambda es: Commit(ViewId(8, "a"), 3, len(es), tuple(sorted(es, key=lambda entry: entry.node)))
 )
+terms = st.builds(Terms, st.text(max_size=60), st.text(max_size=60))
 messages = st.one_of(
-    st.builds(Join, some, some, st.integers(0, 2**62)),
+    st.builds(Join, some, some, st.integers(0, 2**62), terms),
     commits,
-    st.just(Merge()),
+    st.builds(Merge, terms),
     st.just(Installed()),
     st.just(Leave()),
     st.builds(RingToken, tokens),

@@ -43,19 +43,51 @@ def test_a_view_change_is_one_sentence_with_its_cause(told):
     narrator.install(entered(8, "abc"))
     assert said() == ["g/a: view 4.a of a, not primary", "g/a: view 8.a of a, b, c; b, c joined"]
     narrator.suspect(Suspect((), "the token is lost"))
+    narrator.silence_s = {"c": 0.92}.get
     narrator.install(entered(11, "ab", transitional=True))
     narrator.install(entered(12, "ab"))
-    (line,) = said()
-    assert line.startswith("g/a: view 12.a of a, b; c gone: the token is lost, which means that")
-    assert line.endswith("raise timeout_s (now 400 ms)")
+    assert said() == [
+        "g/a: view 12.a of a, b; c gone: the token is lost; c stopped answering, and was last "
+        "heard 0.9 s ago (if all were well, raise timeout_s, now 400 ms)"
+    ]
     narrator.suspect(Suspect(("b",), "it fails to receive"))
     narrator.install(entered(16, "a"))
     assert said() == ["g/a: view 16.a of a; b gone: it fails to receive (b)"]
-    narrator.install(entered(20, "a"))
+
+
+def test_what_is_known_of_those_that_are_gone(told):
+    narrator, said = told
+    narrator.install(entered(8, "abcd"))
+    said()
+    narrator.silence_s = {"b": 0.02, "c": 30.0}.get
+    narrator.install(entered(12, "a"))
+    (line,) = said()
+    assert (
+        "; b, c, d gone: b is heard here, but not by another member; c stopped answering; "
+        "d stopped answering (if all were well" in line
+    )
+
+
+def test_a_view_of_the_same_members_has_its_cause_too(told):
+    narrator, said = told
+    narrator.install(entered(8, "abc"))
+    said()
+    narrator.restarted("b")
+    narrator.install(entered(12, "abc"))
+    narrator.install(entered(16, "abc"))
     assert said() == [
-        "g/a: view 20.a of a; the same members again: another member noticed it, or a member "
-        "restarted"
+        "g/a: view 12.a of a, b, c; the same members again: b restarted",
+        "g/a: view 16.a of a, b, c; the same members again: another member asked for it",
     ]
+
+
+def test_the_second_view_of_a_node_that_is_alone_is_no_news(told):
+    narrator, said = told
+    narrator.install(entered(0, "a", why="the node has just started"))
+    narrator.install(entered(4, "a", why="1 of 3 voters"))
+    assert said() == ["g/a: view 0.a of a, not primary (the node has just started)"]
+    narrator.install(entered(8, "a"))  # It became primary.
+    assert said() == ["g/a: view 8.a of a"]
 
 
 def test_a_warning_of_one_kind_is_not_repeated_at_once(told):
@@ -64,10 +96,40 @@ def test_a_warning_of_one_kind_is_not_repeated_at_once(told):
     narrator.repeats(60, 300)
     narrator.stranger("x")
     narrator.stranger("y")
-    first, second, third = said()
+    first, second = said()
     assert first.startswith("g/a: 50 of 300 packets came more than once: some were lost")
     assert "'x'" in second
-    assert "'y'" in third
+    narrator._clock.now += 30
+    narrator.repeats(70, 300)
+    narrator.stranger("y")
+    assert len(said()) == 1
+    narrator._clock.now += 31
+    narrator.stranger("z", ("10.0.0.7", 5401))
+    (line,) = said()
+    assert line.startswith("g/a: frames of 'z' at 10.0.0.7:5401 are ignored, since peers does not")
+
+
+def test_status_shows_what_is_wrong_until_it_is_over(told):
+    narrator, said = told
+    narrator.never_heard("c", "127.0.0.1:5403")
+    narrator.twins("b", ("127.0.0.1", 5409))
+    narrator.version(1, 2, None)
+    lines = said()
+    assert [f"g/a: {sentence}" for sentence in narrator.warnings()] == lines
+    assert lines == [
+        "g/a: c at 127.0.0.1:5403 was never heard: does it run, and is the port right?",
+        "g/a: two nodes call themselves 'b', the newer one at 127.0.0.1:5409; stop one of them, or "
+        "give it another name",
+        "g/a: datagrams of version 1 came, this node speaks version 2: run the same release of "
+        "Roundelay at every node",
+    ]
+    narrator._clock.now += 50
+    narrator.never_heard("c", "127.0.0.1:5403")
+    narrator._clock.now += 50
+    assert narrator.warnings() == [lines[0].removeprefix("g/a: ")]
+    narrator.heard("c")
+    assert narrator.warnings() == []
+    assert said() == []
 
 
 def test_why_a_view_is_not_primary(told):
@@ -110,4 +172,6 @@ def test_names_of_strangers_do_not_fill_memory(told):
     narrator, _ = told
     for i in range(3 * KINDS_MAX):
         narrator.stranger(f"x{i}")
+        narrator.settings(f"x{i}", "other settings")
     assert len(narrator._last) <= KINDS_MAX
+    assert len(narrator._standing) <= KINDS_MAX

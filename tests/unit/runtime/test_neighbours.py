@@ -3,6 +3,7 @@
 from roundelay.core.contract import Origin
 from roundelay.runtime.narrator import Narrator
 from roundelay.runtime.neighbours import Neighbours
+from roundelay.transport.address import SocketAddress
 
 
 class Log(Narrator):
@@ -12,10 +13,10 @@ class Log(Narrator):
         super().__init__("g", "a", 0.4)
         self.told: list[str] = []
 
-    def twins(self, node: str) -> None:
+    def twins(self, node: str, source: SocketAddress | None = None) -> None:
         self.told.append(f"twins {node}")
 
-    def stranger(self, node: str) -> None:
+    def stranger(self, node: str, source: SocketAddress | None = None) -> None:
         self.told.append(f"stranger {node}")
 
 

@@ -9,7 +9,10 @@ import roundelay
 from roundelay.runtime.errors import ConfigError
 from roundelay.runtime.settings import SETTINGS, Settings, settings
 
-GOOD = {"group": "g", "node": "a", "peers": {"a": "127.0.0.1:1", "b": "127.0.0.1:2"}}
+PEERS = {"a": "127.0.0.1:1", "b": "127.0.0.1:2"}
+TWICE: dict[object, str] = {"a": "127.0.0.1:1", 1: "127.0.0.1:2", "1": "127.0.0.1:3"}
+MANY = {f"n{i}": f"127.0.0.1:{100 + i}" for i in range(32)}
+GOOD = {"group": "g", "node": "a", "peers": PEERS}
 
 
 @pytest.mark.parametrize(
@@ -36,6 +39,9 @@ GOOD = {"group": "g", "node": "a", "peers": {"a": "127.0.0.1:1", "b": "127.0.0.1
         ({"node": "c"}, "peers has no address for this node, 'c'; add it"),
         ({"peers": {"a": "here"}}, "peer 'a': 'here' is no address; write host:port"),
         ({"peers": ["a"]}, "'peers' is a table of names"),
+        ({"peers": {**PEERS, "c": PEERS["b"]}}, "'b' and 'c' have one address, 127.0.0.1:2; give"),
+        ({"peers": TWICE}, "'peers' has a name twice; give each once"),
+        ({"peers": {**PEERS, **MANY}}, "peers lists 34 nodes; a group has at most 32: make"),
         ({"bind": "x"}, "bind: 'x' is no address"),
         ({"engine": "paxos"}, "no engine for real nodes is called 'paxos'; use "),
         ({"engine": "template"}, "no engine for real nodes is called 'template'"),
