@@ -1,5 +1,5 @@
 """A state that all nodes of a group share, also through partitions and crashes: not a program, but
-what `counter.py` and `work_queue.py` have in common. Take it as it is, or copy it.
+what `counter.py`, `kv.py` and `work_queue.py` have in common. Take it as it is, or copy it.
 
 All nodes begin with the same state and apply the same commands in the same order. Three rules keep
 a node that is cut off from going its own way.
@@ -19,14 +19,23 @@ on with the state of a node that has not got it. So nobody is told of it before 
 A node submits its commands again in every new primary view until they are certain. They carry
 numbers, and the state comes with the number of the last command of each node, so each counts once.
 
-The state is in memory. It lasts as long as one node of the last primary view goes on running; when
-all of them crash, what they had is gone.
+Without `state`, all of this is in memory. A node that restarts has no vote until the others have
+taken it in and told it everything, so it cannot harm them. When a majority crashes at one time,
+what they had is gone.
+
+With `state`, a node keeps its vote through a restart. Then it must keep what it has as well, or it
+could vote for a view in which nobody remembers what was certain. So each node writes its copy to
+that directory and tells the others, and a change is certain only when every member that has such a
+directory has it on disk. What is certain then outlives the crash of all nodes at one time.
 """
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import roundelay
 
@@ -35,22 +44,32 @@ class Replica:
     """One node's copy of the state. Derive from it and say what commands do, in `apply`."""
 
     def __init__(self, group: roundelay.Group, state: Any) -> None:
-        """`state` and all commands must be such that JSON can carry them."""
+        """`state` and all commands must be such that JSON can carry them. Where the group keeps its
+        own state in a directory, this object keeps its copy there too, and begins with that."""
         self.group = group
         self.node = group.settings.node
-        self.state = state
+        self.keeps = group.settings.state is not None
+        """Whether this node's copy is on disk."""
+        kept = self.load() if self.keeps else None
+        self.state = state if kept is None else kept["state"]
         self.members: tuple[str, ...] = ()
         """Of the primary view that this node is in, or was in last."""
         self.certain = False
         """Whether `state` is what the primary component has; if not, wait for the next change."""
-        self._counts: dict[str, int] = {}
+        self._counts: dict[str, int] = {} if kept is None else kept["counts"]
         """How many commands of each node are in the state."""
-        self._agreed = [0, ""]
+        self._agreed: list[Any] = [0, ""] if kept is None else kept["agreed"]
         """The last primary view whose members agreed on a state, as far as this node knows."""
         self._view: list[Any] | None = None
         """The primary view this node is in; None outside."""
         self._offers: dict[str, dict[str, Any]] = {}
         """What each member of that view brought along."""
+        self._steps = 0
+        """How often the state was changed in that view, the agreement on it included."""
+        self._saved = 0
+        """How many of these steps are on this node's disk."""
+        self._kept: dict[str, int] = {}
+        """How many of them each member that keeps its copy has on disk."""
         self._own: list[Any] = []
         """Commands of this node that are not certain yet."""
         self._sent = 0
@@ -66,13 +85,19 @@ class Replica:
     def begin(self) -> None:
         """The members of a new primary view agreed on the state; the same holds as for `apply`."""
 
+    @property
+    def waiting(self) -> int:
+        """How many commands of this node are not certain yet."""
+        return len(self._own)
+
     async def submit(self, command: Any) -> None:
         """Have a command applied once by everybody: now, or when this node is with the others."""
         self._own.append(command)
         await self._send_own()
 
     async def changes(self) -> AsyncIterator[None]:
-        """Go on with the group until it is left; yields whenever `state` or `certain` changed."""
+        """Go on with the group until it is left. Yields when the state became certain, after every
+        change of it, and when this node is in a view that is not primary, where nothing is."""
         async for event in self.group:
             if isinstance(event, roundelay.View):
                 self.certain = False
@@ -84,24 +109,31 @@ class Replica:
                 self._hear(event.sender, json.loads(event.payload))
                 # The view of a message is the transitional one if it was delivered in that.
                 if event.view.primary and len(self._offers) == len(self.members):
-                    await self._ascertain()
-                    yield
+                    await self._keep()
+                    self.certain = all(steps == self._steps for steps in self._kept.values())
+                    if self.certain:
+                        await self._ascertain()
+                        yield
 
     async def _enter(self, view: roundelay.View) -> None:
         self._view = None
+        self._sent = 0
         if view.primary:
             self._view = list(view.id)
             self.members = view.members
             self._offers = {}
-            offer = {"state": self.state, "counts": self._counts, "agreed": self._agreed}
+            offer = {**self._copy(), "keeps": self.keeps}
             await self._send(view=self._view, offer=offer)
 
     def _hear(self, sender: str, message: dict[str, Any]) -> None:
+        if "view" in message and message["view"] != self._view:
+            return  # It came too late for its own view.
         if "offer" in message:
-            if message["view"] == self._view:  # And not one that came too late for its own view.
-                self._offers[sender] = message["offer"]
-                if len(self._offers) == len(self.members):
-                    self._agree()
+            self._offers[sender] = message["offer"]
+            if len(self._offers) == len(self.members):
+                self._agree()
+        elif "kept" in message:
+            self._kept[sender] = message["kept"]
         elif len(self._offers) == len(self.members):  # Before that: its sender will repeat it.
             self._count(sender, message)
 
@@ -113,22 +145,34 @@ class Replica:
         self.state, self._counts = newest["state"], dict(newest["counts"])
         assert self._view is not None
         self._agreed = self._view
+        self._steps, self._saved = 1, 0
+        self._kept = {node: 0 for node, offer in offers if offer["keeps"]}
         self.begin()
 
     def _count(self, sender: str, message: dict[str, Any]) -> None:
         """Apply the next command of a node. Others are copies, or will be sent again in order."""
         if message["number"] == self._counts.get(sender, 0) + 1:
             self._counts[sender] = message["number"]
+            self._steps += 1
             self.apply(sender, message["command"])
 
+    async def _keep(self) -> None:
+        """Have what is new on disk, and tell the others."""
+        if self.keeps and self._saved < self._steps:
+            self.save(self._copy())
+            self._saved = self._steps
+            await self._send(view=self._view, kept=self._saved)
+
+    def _copy(self) -> dict[str, Any]:
+        return {"state": self.state, "counts": self._counts, "agreed": self._agreed}
+
     async def _ascertain(self) -> None:
-        """The state is what everybody has."""
+        """The state is what everybody has: send what waited for that."""
         count = self._counts.get(self.node, 0)
         new = 0 if self._done is None else count - self._done
         self._done = count
         del self._own[:new]
-        self._sent = max(0, self._sent - new) if self.certain else 0
-        self.certain = True
+        self._sent = max(0, self._sent - new)
         await self._send_own()
 
     async def _send_own(self) -> None:
@@ -141,3 +185,31 @@ class Replica:
 
     async def _send(self, **message: Any) -> None:
         await self.group.send(json.dumps(message).encode(), safe=True)
+
+    # The copy on disk
+
+    def load(self) -> dict[str, Any] | None:
+        """What an earlier life of this node saved, or None if there was none."""
+        try:
+            kept: dict[str, Any] = json.loads(self._path().read_bytes())
+        except FileNotFoundError:
+            return None
+        return kept
+
+    def save(self, copy: dict[str, Any]) -> None:
+        """Replace what was saved before; on disk when this returns."""
+        path = self._path()
+        beside = path.with_suffix(".new")
+        with beside.open("w") as file:
+            json.dump(copy, file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        directory = os.open(path.parent, os.O_RDONLY)
+        os.fsync(directory)
+        os.close(directory)
+
+    def _path(self) -> Path:
+        settings = self.group.settings
+        assert settings.state is not None
+        return settings.state / f"{quote(settings.group, safe='')}.json"

@@ -53,7 +53,17 @@ class Terminal:
         self.process.stdin.flush()
 
     def waits_for(self, line: str) -> None:
-        until(lambda: line in self.lines[self.mark :], f"the line {line!r}", LIMIT_S)
+        until(lambda: self._has_said(line), f"the line {line!r}", LIMIT_S)
+
+    def _has_said(self, line: str) -> bool:
+        ended = self.process.poll() is not None
+        if ended:
+            self._reader.join()
+        if line in self.lines[self.mark :]:
+            return True
+        assert self.process.stderr is not None
+        assert not ended, f"it ended: {self.process.stderr.read()}"
+        return False
 
     def ends(self) -> None:
         """End its input, and wait until it has ended in good order."""
@@ -75,8 +85,9 @@ class Terminal:
 class Terminals:
     """An example in three terminals, a, b and c, with a relay between them."""
 
-    def __init__(self, name: str, *, relay: bool = False) -> None:
+    def __init__(self, name: str, *, relay: bool = False, state: Path | None = None) -> None:
         self._name = name
+        self._state = state
         self._relay: RelayProcess | None = None
         self._tables: dict[str, dict[str, str]] = {}
         self._port = ""
@@ -94,11 +105,12 @@ class Terminals:
 
     def start(self, node: str) -> None:
         example = str(EXAMPLES / self._name)
+        more = [] if self._state is None else ["--state", str(self._state / node)]
         if self._relay is None:
-            self.of[node] = Terminal(example, node, self._port)
+            self.of[node] = Terminal(example, node, self._port, *more)
         else:
             peers = json.dumps(self._tables[node])
-            self.of[node] = Terminal(str(RELAYED), peers, example, node)
+            self.of[node] = Terminal(str(RELAYED), peers, example, node, *more)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:  # Shown with the failure.
@@ -122,10 +134,24 @@ class Terminals:
         for node in at:
             self.of[node].waits_for(line)
 
+    def ask(self, node: str, question: str, answer: str) -> None:
+        """Type something new, and wait for what is said to it."""
+        self.of[node].mark = len(self.of[node].lines)
+        self.of[node].type(question)
+        self.of[node].waits_for(answer)
+
+    def kill(self, nodes: str) -> None:
+        for node in nodes:
+            self.of[node].process.kill()
+        for node in nodes:
+            self.of[node].close()
+
 
 def base_port() -> int:
-    """The first of three free ports in a row."""
-    for first in range(21_000, 30_000, 7):
+    """The first of three free ports in a row. Chance keeps tests that run at the same time apart,
+    also while nodes of theirs are dead."""
+    for _ in range(1000):
+        first = random.randrange(21_000, 30_000, 3)
         sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(3)]
         try:
             for i, sock in enumerate(sockets):
@@ -246,6 +272,86 @@ def test_a_counter_that_was_killed_takes_the_value_of_the_others():
         nodes.wait_for("value 7", at="b")
         nodes.of["b"].type("5")
         nodes.wait_for("value 12")
+
+
+def test_dictionary():
+    with Terminals("kv.py") as nodes:
+        nodes.wait_for("ready")
+        nodes.ask("a", "set colour deep red", "ok: set colour deep red")
+        nodes.ask("b", "get colour", "colour = deep red")
+        nodes.ask("c", "set shape round", "ok: set shape round")
+        nodes.ask("a", "del colour", "ok: del colour")
+        nodes.ask("b", "get colour", "no colour")
+        nodes.ask("b", "show", "shape = round")
+        nodes.ask("b", "help", "type: set NAME VALUE, get NAME, del NAME, or show")
+        for terminal in nodes.of.values():
+            terminal.ends()
+
+
+@pytest.mark.parametrize("disk", [False, True], ids=["memory", "disk"])
+def test_a_dictionary_that_was_killed_has_everything_again(tmp_path, disk):
+    with Terminals("kv.py", state=tmp_path if disk else None) as nodes:
+        nodes.wait_for("ready")
+        nodes.ask("b", "set before 1", "ok: set before 1")
+        nodes.kill("b")
+        nodes.ask("a", "set meanwhile 2", "ok: set meanwhile 2")
+        nodes.ask("c", "del before", "ok: del before")
+        nodes.start("b")
+        nodes.wait_for("ready", at="b")
+        nodes.ask("b", "show", "meanwhile = 2")
+        nodes.ask("b", "set after 3", "ok: set after 3")
+        nodes.ask("c", "get after", "after = 3")
+        nodes.ask("c", "show", "after = 3, meanwhile = 2")
+
+
+def test_a_dictionary_that_is_cut_off_answers_when_it_is_back():
+    with Terminals("kv.py", relay=True) as nodes:
+        nodes.wait_for("ready")
+        nodes.ask("c", "set owner c", "ok: set owner c")
+        nodes.mark()
+        nodes.relay("partition a,b c")
+        nodes.wait_for(WAITING, at="c")
+        nodes.ask("c", "set late 1", "set late 1: waits for the others")
+        nodes.ask("c", "get owner", "get owner: waits for the others")
+        nodes.ask("a", "set owner a", "ok: set owner a")
+        nodes.ask("b", "get late", "no late")
+        nodes.ask("c", "show", "when last seen: owner = c")
+        said = nodes.of["c"].lines
+        assert "ok: set late 1" not in said
+        nodes.relay("heal")
+        nodes.wait_for("owner = a", at="c")
+        assert "owner = c" not in said
+        assert "ok: set late 1" in said
+        nodes.ask("a", "get late", "late = 1")
+
+
+def test_a_dictionary_with_disks_outlives_the_death_of_all_and_two_of_three_go_on(tmp_path):
+    with Terminals("kv.py", state=tmp_path) as nodes:
+        nodes.wait_for("ready")
+        nodes.ask("a", "set kept 1", "ok: set kept 1")
+        nodes.kill("abc")
+        nodes.start("b")
+        nodes.start("c")
+        nodes.wait_for("ready", at="bc")
+        nodes.ask("c", "get kept", "kept = 1")
+        nodes.ask("c", "set kept 2", "ok: set kept 2")
+        nodes.start("a")
+        nodes.wait_for("ready", at="a")
+        nodes.ask("a", "get kept", "kept = 2")
+
+
+def test_a_dictionary_that_restarts_among_those_who_missed_a_write_does_not_forget_it(tmp_path):
+    with Terminals("kv.py", relay=True, state=tmp_path) as nodes:
+        nodes.wait_for("ready")
+        nodes.mark()
+        nodes.relay("partition a,b c")
+        nodes.wait_for(WAITING, at="c")
+        nodes.ask("a", "set kept 1", "ok: set kept 1")
+        nodes.kill("b")
+        nodes.relay("partition a b,c")
+        nodes.start("b")
+        nodes.wait_for("ready", at="bc")
+        nodes.ask("c", "get kept", "kept = 1")
 
 
 def test_work_queue():
