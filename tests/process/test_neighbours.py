@@ -100,7 +100,7 @@ def test_of_two_nodes_of_one_name_the_newer_stops_and_the_group_goes_on(caplog):
             views = [group.view for group in groups]
             async with roundelay.join("g", node="b", peers={**peers, "b": other}) as twin:
                 begun = asyncio.get_running_loop().time()
-                error = await twin.closed()
+                error = await twin.wait_closed()
                 lasted_s = asyncio.get_running_loop().time() - begun
             assert isinstance(error, roundelay.NameTakenError)
             assert 1.0 <= lasted_s < 2.0 + 2.0  # The latter for a busy machine.
