@@ -194,7 +194,7 @@ def test_a_message_is_a_value():
 
 def test_waiting_for_those_who_cannot_come_is_an_error_at_once():
     async def story() -> None:
-        where = {**peers("a"), "b": "127.0.0.1:9", "abc": "127.0.0.1:9"}
+        where = {**peers("a"), "b": "127.0.0.1:9", "abc": "127.0.0.1:10"}
         async with roundelay.join("g", node="a", peers=where, timeout_s=0.1) as group:
             for members, told in (
                 ("abc", r"wait_for\(\['abc'\]\)"),
