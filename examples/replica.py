@@ -1,15 +1,19 @@
 """A state that all nodes of a group share, also through partitions and crashes: not a program, but
 what `counter.py`, `kv.py` and `work_queue.py` have in common. Take it as it is, or copy it.
 
-All nodes begin with the same state and apply the same commands in the same order. Three rules keep
+All nodes begin with the same state and apply the same commands in the same order. Four rules keep
 a node that is cut off from going its own way.
 
 1. Commands count only in *primary* views. There is never more than one of these at a time.
 2. All messages are *safe*. What one node delivers in a primary view, every member of that view
    delivers before it goes to another view, unless it crashes. So what a node delivers there is
-   *certain*: a later primary view always has a member that applied it too.
+   *certain*: wherever members agree later, by the next two rules, one of them applied it too.
 3. When a primary view begins, its members tell each other what they have, and all take over what
    is newest: that of a node which was in the last primary view. Now they agree, and go on.
+4. A node that has just started and remembers nothing has a vote once it is in a primary view, maybe
+   before it was told anything. So members agree only if those that do remember are a majority of
+   the voters of the newest view that any of them agreed in. Where nobody remembers anything, the
+   group is new if all peers are there; if not, they wait for the others.
 
 What is delivered in the transitional view after a primary one is promised to the members of the
 transitional view only. It must be applied, because a node that is not here may have delivered it
@@ -19,14 +23,13 @@ on with the state of a node that has not got it. So nobody is told of it before 
 A node submits its commands again in every new primary view until they are certain. They carry
 numbers, and the state comes with the number of the last command of each node, so each counts once.
 
-Without `state`, all of this is in memory. A node that restarts has no vote until the others have
-taken it in and told it everything, so it cannot harm them. When a majority crashes at one time,
-what they had is gone.
+Without `state`, all of this is in memory. When a majority has crashed before anybody could tell
+them what they forgot, it is gone: all nodes have to be restarted, and begin anew.
 
-With `state`, a node keeps its vote through a restart. Then it must keep what it has as well, or it
-could vote for a view in which nobody remembers what was certain. So each node writes its copy to
-that directory and tells the others, and a change is certain only when every member that has such a
-directory has it on disk. What is certain then outlives the crash of all nodes at one time.
+With `state`, a node keeps its vote through a restart, and keeps what it has as well: without that
+its vote would be worth nothing here. So each node writes its copy to that directory and tells the
+others, and a change is certain only when every member that has such a directory has it on disk.
+What is certain then outlives the crash of all nodes at one time.
 """
 
 import asyncio
@@ -60,8 +63,12 @@ class Replica:
         """How many commands of each node are in the state."""
         self._agreed: list[Any] = [0, ""] if kept is None else kept["agreed"]
         """The last primary view whose members agreed on a state, as far as this node knows."""
-        self._view: list[Any] | None = None
+        self._voters: list[str] = [] if kept is None else kept["voters"]
+        """Those of that view; none: this node remembers nothing."""
+        self._view: roundelay.View | None = None
         """The primary view this node is in; None outside."""
+        self._open = False
+        """Whether its members agreed on a state."""
         self._offers: dict[str, dict[str, Any]] = {}
         """What each member of that view brought along."""
         self._steps = 0
@@ -108,46 +115,59 @@ class Replica:
             elif self._view is not None:
                 self._hear(event.sender, json.loads(event.payload))
                 # The view of a message is the transitional one if it was delivered in that.
-                if event.view.primary and len(self._offers) == len(self.members):
+                if event.view.primary and self._open:
                     await self._keep()
                     self.certain = all(steps == self._steps for steps in self._kept.values())
                     if self.certain:
                         await self._ascertain()
                         yield
+                elif len(self._offers) == len(self.members):
+                    yield  # They cannot agree.
 
     async def _enter(self, view: roundelay.View) -> None:
         self._view = None
+        self._open = False
         self._sent = 0
         if view.primary:
-            self._view = list(view.id)
+            self._view = view
             self.members = view.members
             self._offers = {}
             offer = {**self._copy(), "keeps": self.keeps}
-            await self._send(view=self._view, offer=offer)
+            await self._send(view=view.id, offer=offer)
 
     def _hear(self, sender: str, message: dict[str, Any]) -> None:
-        if "view" in message and message["view"] != self._view:
+        assert self._view is not None
+        if "view" in message and message["view"] != list(self._view.id):
             return  # It came too late for its own view.
         if "offer" in message:
             self._offers[sender] = message["offer"]
             if len(self._offers) == len(self.members):
-                self._agree()
+                self._agree(self._view)
         elif "kept" in message:
             self._kept[sender] = message["kept"]
-        elif len(self._offers) == len(self.members):  # Before that: its sender will repeat it.
+        elif self._open:  # Before that: its sender will repeat it.
             self._count(sender, message)
 
-    def _agree(self) -> None:
+    def _agree(self, view: roundelay.View) -> None:
         """Take over the newest state. Where several are of one view, any of them has everything
         that was certain in it; all members choose the same."""
         offers = sorted(self._offers.items())
         newest = max((offer for _, offer in offers), key=lambda offer: offer["agreed"])
+        if not self._enough(newest["voters"]):
+            return
+        self._open = True
         self.state, self._counts = newest["state"], dict(newest["counts"])
-        assert self._view is not None
-        self._agreed = self._view
+        self._agreed, self._voters = list(view.id), list(view.voters)
         self._steps, self._saved = 1, 0
         self._kept = {node: 0 for node, offer in offers if offer["keeps"]}
         self.begin()
+
+    def _enough(self, voters: list[str]) -> bool:
+        """Whether no later state than the newest that is here can be elsewhere."""
+        if not voters:
+            return set(self.members) >= set(self.group.settings.peers)
+        present = [v for v in voters if v in self._offers and self._offers[v]["voters"]]
+        return 2 * len(present) > len(voters)
 
     def _count(self, sender: str, message: dict[str, Any]) -> None:
         """Apply the next command of a node. Others are copies, or will be sent again in order."""
@@ -161,10 +181,15 @@ class Replica:
         if self.keeps and self._saved < self._steps:
             self.save(self._copy())
             self._saved = self._steps
-            await self._send(view=self._view, kept=self._saved)
+            await self._send(view=self._agreed, kept=self._saved)
 
     def _copy(self) -> dict[str, Any]:
-        return {"state": self.state, "counts": self._counts, "agreed": self._agreed}
+        return {
+            "state": self.state,
+            "counts": self._counts,
+            "agreed": self._agreed,
+            "voters": self._voters,
+        }
 
     async def _ascertain(self) -> None:
         """The state is what everybody has: send what waited for that."""

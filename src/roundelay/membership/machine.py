@@ -434,6 +434,7 @@ class Membership:
                 mine = m.index < len(m.entries) and m.entries[m.index].node == self.node
                 if (
                     mine
+                    and m.token_seq == m.index  # So far each hop has filled in one entry.
                     and members == self.proposal.members
                     and m.ring.rep == m.entries[0].node
                     and m.ring.seq > self.ring.seq
