@@ -272,3 +272,46 @@ def test_all_clocks_are_set_back_while_all_are_down(tmp_path):
         assert all(lives_and_messages(rows, proc)[0] == 2 for proc in range(3))
         views = [(r.proc, r.c_seq, r.c_rep, r.c_kind) for r in rows if r.kind == Kind.INSTALL]
         assert len(set(views)) == len(views)
+
+
+def primary(cluster: Cluster, node: str) -> bool:
+    status = cluster.status(node)
+    return status is not None and bool(status["view"]["primary"])
+
+
+def why(cluster: Cluster, node: str) -> str:
+    status = cluster.status(node)
+    return "" if status is None else str(status["view"]["why"])
+
+
+def test_two_of_three_are_primary_again_after_a_full_outage(tmp_path):
+    with Cluster(tmp_path, "abc", relay=False) as cluster:
+        cluster.start()
+        cluster.view()
+        cluster.traffic()
+        for node in cluster.nodes:
+            cluster.kill(node)
+        cluster.start("a", "b")
+        cluster.view("a", "b", limit_s=FORMS_S)
+        until(lambda: primary(cluster, "a") and primary(cluster, "b"), "a primary view of two")
+        cluster.start("c")
+        cluster.view(limit_s=FORMS_S)
+        cluster.traffic()
+        judge(cluster)
+
+
+def test_where_no_state_is_kept_the_status_says_what_would_help(tmp_path):
+    with Cluster(tmp_path, "abc", relay=False, state=False) as cluster:
+        cluster.start()
+        cluster.view()
+        until(lambda: primary(cluster, "a"), "a primary view")
+        for node in "ab":
+            cluster.kill(node)
+        cluster.start("a", "b")
+        cluster.view(limit_s=FORMS_S)
+        told = "a, b lost their state; restart c as well, without state, to begin anew"
+        until(lambda: all(why(cluster, node) == told for node in cluster.nodes), "the advice")
+        cluster.kill("c")
+        cluster.start("c")
+        cluster.view(limit_s=FORMS_S)
+        until(lambda: primary(cluster, "c"), "a primary view again")
