@@ -14,6 +14,7 @@ from roundelay.runtime import neighbours
 from roundelay.transport.address import Address, free_addresses, parse_address, resolve
 from roundelay.transport.udp import UdpSocket
 from roundelay.wire.endpoint import Endpoint
+from roundelay.wire.frame import VERSION
 
 pytestmark = pytest.mark.process
 
@@ -269,3 +270,73 @@ def test_a_trace_that_cannot_be_written_ends_and_the_node_goes_on(tmp_path, monk
     with caplog.at_level(logging.ERROR):
         play(story)
     assert "the trace ends here: cannot write the trace" in caplog.text
+
+
+def test_frames_of_another_version_and_of_many_strangers_have_one_line_each(caplog):
+    async def story() -> None:
+        (here,) = addresses(1)
+        async with roundelay.join("g", node="a", peers={"a": here}) as a:
+            target = (resolve(parse_address(here))[1],)
+            with contextlib.closing(UdpSocket(Address("127.0.0.1", 0))) as other:
+                for i in range(200):
+                    (data,) = forged(f"x{i}", 1)
+                    other.send(data, target)
+                    other.send(data[:6] + bytes([VERSION + 1]) + data[7:], target)
+                    await asyncio.sleep(0)
+                drops = {"stranger": 200, "version": 200}
+                await until(lambda: drops.items() <= a.status()["drops"].items())
+                said = a.status()["warnings"]
+                assert len(said) == 2
+                assert f"datagrams of version {VERSION + 1} came from 127.0.0.1:" in caplog.text
+                assert f"this node speaks version {VERSION}: run the same release" in caplog.text
+
+    with caplog.at_level(logging.WARNING):
+        play(story)
+    assert len(caplog.records) == 2
+
+
+def test_the_log_says_who_stopped_answering_and_who_restarted(caplog):
+    async def story() -> None:
+        peers = dict(zip("abc", addresses(3), strict=True))
+
+        async def killed(group: roundelay.Group) -> None:
+            assert group._node is not None
+            group._node.close(roundelay.ClosedError("killed"))
+            await group._release()
+
+        async with (
+            roundelay.join("g", node="a", peers=peers) as a,
+            roundelay.join("g", node="b", peers=peers) as b,
+        ):
+            for again in (False, True):
+                c = roundelay.join("g", node="c", peers=peers)
+                await c.start()
+                await asyncio.gather(c.wait_for(), a.wait_for(), b.wait_for())
+                if again:
+                    await until(lambda: caplog.text.count("members again: c restarted") == 2)
+                await asyncio.sleep(0.1)
+                await killed(c)
+            await a.wait_for_view(lambda view: view.members == ("a", "b"))
+            await b.wait_for_view(lambda view: view.members == ("a", "b"))
+
+    with caplog.at_level(logging.INFO):
+        play(story)
+    for node in "ab":
+        lines = [line for line in caplog.text.splitlines() if f"g/{node}: view" in line]
+        assert len(lines) == 4, caplog.text  # Started, all, all again, without c.
+        assert "; c gone: " in lines[-1]
+        assert "c stopped answering" in lines[-1]
+        assert "raise timeout_s, now 400 ms" in lines[-1]
+
+
+def test_a_node_that_is_alone_says_so_once(caplog):
+    async def story() -> None:
+        here, there = addresses(2)
+        async with roundelay.join("g", node="a", peers={"a": here, "b": there}) as a:
+            await until(lambda: a.status()["counters"]["views"] >= 3)
+            assert a.status()["never_heard"] == ["b"]
+
+    with caplog.at_level(logging.INFO):
+        play(story)
+    (_, line) = [record.getMessage() for record in caplog.records]
+    assert line.endswith(" of a, not primary (the node has just started)")

@@ -36,7 +36,7 @@ TELL_S = 0.1
 """Between two frames that tell a node that its name is taken."""
 TAKEN_S = 1.0
 """A node stops after it was told for so long that its name is taken ..."""
-TAKEN_TIMES = 4
+TAKEN_TIMES = 3
 """... at least so many times, each `TELL_S` or more after the last."""
 GAP_S = 3.0
 """After so long without being told, it all begins anew."""
