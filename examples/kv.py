@@ -24,6 +24,8 @@ from replica import Replica
 
 import roundelay
 
+READY = "ready"
+
 
 class Dictionary(Replica):
     """The state maps names to values, a command is a list of the words that were typed."""
@@ -32,8 +34,8 @@ class Dictionary(Replica):
         super().__init__(group, {})
         self.typed: deque[list[str]] = deque()
         """Commands of this node that have not been answered yet, oldest first."""
-        self.cut_off = True
-        """Whether this node cannot know what the others do."""
+        self.said = ""
+        """How this node is, as was printed last."""
         self.known: dict[str, str] = {}
         """The dictionary as it was when this node last knew for certain."""
 
@@ -50,12 +52,12 @@ class Dictionary(Replica):
         """Obey a line that was typed."""
         match line.split(maxsplit=2):
             case ["set", _, _] | ["get", _] | ["del", _] as command:
-                if self.cut_off:
+                if self.said != READY:
                     print(f"{line}: waits for the others", flush=True)
                 self.typed.append(command)
                 await self.submit(command)
             case ["show"]:
-                old = "when last seen: " if self.cut_off else ""
+                old = "" if self.said == READY else "when last seen: "
                 pairs = ", ".join(f"{name} = {self.known[name]}" for name in sorted(self.known))
                 print(f"{old}{pairs or 'nothing'}", flush=True)
             case _:
@@ -63,9 +65,10 @@ class Dictionary(Replica):
 
     def answer(self) -> None:
         """Say what became certain, or that nothing is."""
-        if self.cut_off == self.certain:
-            print("ready" if self.certain else "waiting for the others", flush=True)
-        self.cut_off = not self.certain
+        now = READY if self.certain else "waiting for the others"
+        if now != self.said:
+            print(now, flush=True)
+        self.said = now
         if self.certain:
             self.known = dict(self.state)
             while len(self.typed) > self.waiting:

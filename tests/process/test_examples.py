@@ -276,6 +276,7 @@ def test_a_counter_that_was_killed_takes_the_value_of_the_others():
 
 def test_dictionary():
     with Terminals("kv.py") as nodes:
+        nodes.wait_for(WAITING)
         nodes.wait_for("ready")
         nodes.ask("a", "set colour deep red", "ok: set colour deep red")
         nodes.ask("b", "get colour", "colour = deep red")
