@@ -106,7 +106,7 @@ class Relay:
                 pass
             case _:
                 raise CommandError(
-                    f"{line!r} is no command; write loss 5%, duplicate 5%, reorder 5%, delay 2ms, "
+                    f"{line.strip()!r} is no command; write loss 5%, duplicate 5%, reorder 5%, delay 2ms, "
                     "cut a>b, partition a,b c, heal or status"
                 )
         return self._told()
