@@ -182,7 +182,7 @@ def test_state_that_is_lost_or_damaged_makes_another_life_and_no_trouble(tmp_pat
         cluster.traffic()
         lives, messages = lives_and_messages(judge(cluster), 2)
         assert lives == 1 + len(damages)
-        assert messages >= 5 * lives
+        assert messages >= 2 * lives  # What was about to be written is lost with a life.
 
 
 def test_state_of_another_node_is_refused_and_told(tmp_path):

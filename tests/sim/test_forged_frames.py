@@ -49,7 +49,7 @@ class Group:
 
     def hop(self, node: str) -> int:
         """A hop count that this node takes for that of the token."""
-        count = self.core(node).engine.ring.token_seq + 1
+        count = self.core(node).engine.ring.token_seq + self.core(node).engine.ring.hops
         assert isinstance(count, int)
         return count
 

@@ -44,8 +44,8 @@ class MembershipConfig:
     pause_s: float = 0.200
     """How long a node expelled twice is left alone; doubles with every further time."""
     pause_max_s: float = 40.0
-    """That pause at its longest. Every try costs the group a view, and a node that hears again is taken
-    in only at the next."""
+    """That pause at its longest. Every try costs the group a view, and a node that hears again is
+    taken in only at the next."""
     apart_max_s: float = 40.0
     """The same pause at its longest, of a node that another member does not hear. Every try costs
     the group a view, and a link that was mended is used only at the next."""

@@ -106,8 +106,8 @@ class Relay:
                 pass
             case _:
                 raise CommandError(
-                    f"{line.strip()!r} is no command; write loss 5%, duplicate 5%, reorder 5%, delay 2ms, "
-                    "cut a>b, partition a,b c, heal or status"
+                    f"{line.strip()!r} is no command; write loss 5%, duplicate 5%, reorder 5%, "
+                    "delay 2ms, cut a>b, partition a,b c, heal or status"
                 )
         return self._told()
 

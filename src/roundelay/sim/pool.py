@@ -13,12 +13,18 @@ def workers(jobs: int) -> Iterator[Pool]:
 
     A terminal sends Ctrl-C to all processes of a command. The signal is blocked while the pool is
     made, and processes inherit that: one that was interrupted while it starts would print a
-    traceback.
+    traceback. This process, whose other threads may get the signal all the same, only notes it, and
+    is interrupted once the pool is there to be ended. Called from the main thread only.
     """
+    noted: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         pool = get_context("spawn").Pool(jobs)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
     with pool:
+        if noted:
+            raise KeyboardInterrupt
         yield pool

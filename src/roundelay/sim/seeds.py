@@ -17,9 +17,9 @@ from roundelay.sim.units import show_ns
 MS = 1_000_000
 
 BOUND_MS = 8_000
-"""How long after the faults everything must have come about. A pause before a merge is hardly longer
-than the faults lasted; forming a ring takes one consensus time for every node given up, and some
-tries may fail."""
+"""How long after the faults everything must have come about. A pause before a merge is hardly
+longer than the faults lasted; forming a ring takes one consensus time for every node given up, and
+some tries may fail."""
 
 
 @dataclass(slots=True)

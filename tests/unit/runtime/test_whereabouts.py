@@ -209,13 +209,13 @@ def test_one_trial_at_a_time_and_none_for_what_is_not_meant_for_us(monkeypatch):
 def test_an_end_that_is_due_does_not_end_the_next_trial(monkeypatch):
     async def story() -> None:
         place = Place(Address(*OLD), OLD)
-        monkeypatch.setattr(whereabouts, "TRIAL_S", 0.05)
+        monkeypatch.setattr(whereabouts, "TRIAL_S", 1.0)
         nonces = place.ask(NEW)
         place.hear(Probe(ProbeKind.ANSWER, "a", nonces[OLD]), OLD)
-        await asyncio.sleep(0.03)
+        await asyncio.sleep(0.6)
         nonces = place.ask(NEW)  # Its predecessor would end in the middle of it.
         place.hear(Probe(ProbeKind.ANSWER, "a", nonces[NEW]), NEW)
-        await asyncio.sleep(0.035)
+        await asyncio.sleep(0.5)
         assert place.moves == 0
         await trial_over(place)
         assert place.moves == 1
