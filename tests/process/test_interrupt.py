@@ -88,8 +88,8 @@ def test_a_command_ends_while_it_is_still_loading():
 
 @pytest.mark.parametrize(("name", "begins"), [("hello.py", "waiting for"), ("chat.py", "-- here:")])
 def test_an_example_ends(name, begins):
-    port = free_addresses(1)[0].port
-    with started(str(EXAMPLES / name), "a", str(port)) as process:
+    port = free_addresses("a")["a"].rpartition(":")[2]
+    with started(str(EXAMPLES / name), "a", port) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith(begins)
         interrupt(process)
