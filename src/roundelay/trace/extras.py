@@ -15,6 +15,7 @@ EXTRAS = {
     "pyspark": "spark",
     "matplotlib": "plots",
     "plotly": "report",
+    "atheris": "fuzz",
     "duckdb": "bench",
     "pysyncobj": "bench",
     "simpy": "bench",

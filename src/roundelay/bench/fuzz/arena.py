@@ -100,9 +100,18 @@ class Stopwatch:
 
 
 class Arena:
-    """One group, from its start on. What it does follows from its seed alone."""
+    """One group, from its start on. What it does follows from its seed alone, or, what is forged,
+    from other choices if they are given."""
 
-    def __init__(self, engine: str, seed: str, clock: Stopwatch, *, static: bool) -> None:
+    def __init__(
+        self,
+        engine: str,
+        seed: str,
+        clock: Stopwatch,
+        *,
+        static: bool,
+        choices: Random | None = None,
+    ) -> None:
         self.frames = 0
         """Forged frames that reached a node so far."""
         self.phases: Counter[str] = Counter()
@@ -112,7 +121,10 @@ class Arena:
         self.last: tuple[NodeId, bytes] | None = None
         """The forged frame that arrived last, and where."""
         self._random = Random(seed)
-        self._mutator = Mutator(self._random, NODES)
+        """Load and faults."""
+        self._forging = self._random if choices is None else choices
+        """Which frames are forged, how, and for whom."""
+        self._mutator = Mutator(self._forging, NODES)
         self._static = static
         self._selective = engine in ("fifo", "template")
         self._clock = clock
@@ -121,7 +133,8 @@ class Arena:
         self._narrow = False
         """Only frames of the engine are forged, by members in their view: so a view lasts longer,
         and what it comes to is what the engine makes of them."""
-        self._steps = 0
+        self.steps = 0
+        """Milliseconds under load so far."""
         self._submitted = 0
         self._awaited: dict[bytes, set[NodeId]] = {}
         self._drops: Counter[str] = Counter()
@@ -142,12 +155,12 @@ class Arena:
     def step(self) -> None:
         """A millisecond under load, forged frames and now and then a fault."""
         random = self._random
-        if self._steps % SPELL_STEPS == 0:
+        if self.steps % SPELL_STEPS == 0:
             self._intensity = random.choice(INTENSITIES)
             self._narrow = random.random() < 0.5
             if not self._static:
                 self._fault()
-        self._steps += 1
+        self.steps += 1
         for _ in range(random.choice((0, 0, 1, 2))):
             self._submit(random.choice(NODES))
         if random.random() < 0.05 and not self._narrow and self._kept:
@@ -165,7 +178,7 @@ class Arena:
         while not self._together() and world.loop.now < deadline:
             world.run(SLICE_NS)
         while self._together():
-            self._awaited = {f"{node} {self._steps}".encode(): set(NODES) for node in NODES}
+            self._awaited = {f"{node} {self.steps}".encode(): set(NODES) for node in NODES}
             for payload in self._awaited:
                 world.submit(payload[:1].decode(), payload)
             until = min(deadline, world.loop.now + BOUND_NS // 5)
@@ -268,7 +281,7 @@ class Arena:
         kept.append(transmission)
         if not self._intensity:
             return
-        random, intensity = self._random, self._intensity
+        random, intensity = self._forging, self._intensity
         if transmission.tag in _MEMBERSHIP:
             intensity = 0.0 if self._narrow else max(intensity, 1.0)
         count = int(intensity) + (random.random() < intensity % 1)
@@ -276,12 +289,12 @@ class Arena:
             self._forge(transmission)
 
     def _forge_something(self) -> None:
-        kept = self._kept[self._random.choice(sorted(self._kept))]
-        self._forge(self._random.choice(kept))
+        kept = self._kept[self._forging.choice(sorted(self._kept))]
+        self._forge(self._forging.choice(kept))
 
     def _forge(self, transmission: Transmission) -> None:
         """Let a forged frame arrive soon, at one node or at all."""
-        random, loop = self._random, self.world.loop
+        random, loop = self._forging, self.world.loop
         if (
             random.random() < 0.2 and not self._narrow
         ):  # Not this one, but one that was sent earlier.
@@ -312,7 +325,7 @@ class Arena:
         host.arrive((transmission, data))
 
     def _forged(self, transmission: Transmission) -> bytes:
-        random, data = self._random, transmission.data
+        random, data = self._forging, transmission.data
         match random.randrange(20):
             case 0:
                 return random.randbytes(random.choice((0, 1, 29, 30, 100, 1500)))
@@ -340,7 +353,7 @@ class Arena:
 
     def _bodies(self) -> list[tuple[int, bytes]]:
         """Sound bodies under any tag, cut or with noise."""
-        random = self._random
+        random = self._forging
         kept = self._kept[random.choice(sorted(self._kept))]
         tag, body = self._core(NODES[0]).codec.encode(random.choice(kept).frame.message)
         garbled = bytearray(body)
@@ -350,13 +363,13 @@ class Arena:
         return [(random.randrange(256), body), (tag, bytes(garbled)), (tag, cut)]
 
     def _sealed(self, origin: Origin, body: tuple[int, bytes]) -> bytes:
-        random = self._random
+        random = self._forging
         lamport = random.choice((0, 1, 1000, I64_MAX)) if random.random() < 0.1 else 1
         return encode(encode_origin(origin), body[0], lamport, random.randrange(1, 1000), body[1])
 
     def _origin(self, origin: Origin) -> Origin:
         """As the real frame has it, or another that may be heeded, or neither."""
-        random = self._random
+        random = self._forging
         group, node, incarnation, view = GROUP, origin.node, origin.incarnation, origin.view
         match 1 if self._narrow else random.randrange(10):
             case 0:
@@ -377,7 +390,7 @@ class Arena:
         core = self._core(node)
         if isinstance(core, StaticStack):
             return core.view.id
-        return self._random.choice((core.membership.view.id, core.membership.ring))
+        return self._forging.choice((core.membership.view.id, core.membership.ring))
 
 
 _MEMBERSHIP = frozenset(MembershipCodec.tags.values())

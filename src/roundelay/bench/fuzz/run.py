@@ -1,13 +1,19 @@
-"""Arena after arena: counts frames, exceptions, groups that stay stuck, time and memory."""
+"""Arena after arena: counts frames, exceptions, groups that stay stuck, time and memory.
+
+`fuzz` draws every choice from a seed. `play` is one short group whose forged frames follow from
+bytes: what a fuzzer guided by coverage tries, and what repeats a single input of it.
+"""
 
 import gc
 import resource
+import shlex
 import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from roundelay.bench.fuzz.arena import Arena, Stopwatch
+from roundelay.bench.fuzz.arena import SPELL_STEPS, Arena, Stopwatch
+from roundelay.bench.fuzz.choices import LOAD_BYTES, Choices
 
 GROUP_FRAMES = 20_000
 """Forged frames in the life of one group, unless it ends before."""
@@ -15,6 +21,10 @@ JUDGE_FRAMES = 2_500
 """Forged frames between two looks at whether the group recovers."""
 EARLY_GROUPS = 3
 """Groups after which memory should grow no more."""
+INPUT_STEPS = 4 * SPELL_STEPS
+"""Milliseconds that the group of an input is under load at most."""
+INPUT_FRAMES = 400
+"""Forged frames in the group of an input, unless its bytes are spent before."""
 FAILURES_MAX = 200
 """Failures after which a run is over."""
 REPORTS_MAX = 20
@@ -28,7 +38,8 @@ class Failure:
     """An input that raised, or a group that did not recover."""
 
     frame: int
-    """Forged frames up to then: a run of so many, with the same seed, ends with it."""
+    """Forged frames up to then: a run of so many, with the same seed, ends with it unless the run
+    was guided."""
     what: str
     where: str
     """The innermost lines of the traceback, or where the nodes are stuck."""
@@ -63,6 +74,11 @@ class Tally:
     places: dict[str, int] = field(default_factory=dict)
     """Exceptions, by where they were raised."""
     failures: list[Failure] = field(default_factory=list)
+    guided: bool = False
+    """Coverage decided which inputs were tried further."""
+    edges: int | None = None
+    """Of a guided run: branches of the code under test that the inputs reached. Unknown if the run
+    ended within its first few inputs."""
 
     @property
     def sound(self) -> bool:
@@ -88,9 +104,50 @@ def fuzz(
         _forge(tally, clock, frames, first, report)
     finally:
         gc.unfreeze()
+    finish(tally, clock)
+    return tally
+
+
+def play(tally: Tally, clock: Stopwatch, data: bytes) -> None:
+    """Add to the tally one group under the frames that the bytes forge, and its recovery."""
+    choices = Choices(data[LOAD_BYTES:])
+    seed = data[:LOAD_BYTES].hex()
+    arena = Arena(tally.engine, seed, clock, static=tally.static, choices=choices)
+    try:
+        while not choices.spent and arena.steps < INPUT_STEPS and arena.frames < INPUT_FRAMES:
+            arena.step()
+        if not tally.static:
+            tally.judged += 1
+            if not arena.recover():
+                _note(tally, arena, again_input(tally, data), "stuck", arena.describe())
+                tally.stuck += 1
+    except Exception as error:
+        _raised(tally, arena, again_input(tally, data), error)
+    tally.frames += arena.frames
+    tally.drops = dict(sorted((Counter(tally.drops) + arena.drops()).items()))
+    tally.phases = dict(sorted((Counter(tally.phases) + arena.phases).items()))
+    _count_group(tally)
+
+
+def replay(engine: str, data: bytes, *, static: bool = False) -> Tally:
+    """One input of a guided run again. It needs no coverage."""
+    tally = Tally(engine, static, seed=0)
+    clock = Stopwatch()
+    play(tally, clock, data)
+    finish(tally, clock)
+    return tally
+
+
+def finish(tally: Tally, clock: Stopwatch) -> None:
+    """Put down time and memory of the whole run."""
     tally.slowest_ms, tally.slowest = clock.slowest_s * 1000, clock.slowest
     tally.peak_mb = _peak_mb()
-    return tally
+
+
+def again_input(tally: Tally, data: bytes) -> str:
+    """The command that plays one input again."""
+    words = ["--engine", tally.engine, *(["--static"] if tally.static else [])]
+    return shlex.join(["roundelay", "bench", "fuzz", *words, "--input", data.hex()])
 
 
 def _forge(tally: Tally, clock: Stopwatch, frames: int, first: int, report: Report) -> None:
@@ -109,22 +166,27 @@ def _forge(tally: Tally, clock: Stopwatch, frames: int, first: int, report: Repo
                     judged = arena.frames
                     tally.judged += 1
                     if not arena.recover():
-                        _note(tally, arena, group, "stuck", arena.describe())
+                        again = _again_seed(tally, arena, group)
+                        _note(tally, arena, again, "stuck", arena.describe())
                         tally.stuck += 1
                         break
                 report(before + arena.frames, frames)
         except Exception as error:
-            _raised(tally, arena, group, error)
+            _raised(tally, arena, _again_seed(tally, arena, group), error)
         tally.frames = before + arena.frames
         drops.update(arena.drops())
         phases.update(arena.phases)
-        tally.groups += 1
-        if tally.groups == EARLY_GROUPS:
-            tally.early_mb = _peak_mb()
+        _count_group(tally)
     tally.drops, tally.phases = dict(sorted(drops.items())), dict(sorted(phases.items()))
 
 
-def _raised(tally: Tally, arena: Arena, group: int, error: Exception) -> None:
+def _count_group(tally: Tally) -> None:
+    tally.groups += 1
+    if tally.groups == EARLY_GROUPS:
+        tally.early_mb = _peak_mb()
+
+
+def _raised(tally: Tally, arena: Arena, again: str, error: Exception) -> None:
     trail = traceback.extract_tb(error.__traceback__)
     inner = [f"{f.filename.rpartition('roundelay/')[2]}:{f.lineno} {f.name}" for f in trail[-4:]]
     place = inner[-1] if inner else "?"
@@ -132,13 +194,16 @@ def _raised(tally: Tally, arena: Arena, group: int, error: Exception) -> None:
     tally.places[place] = tally.places.get(place, 0) + 1
     if tally.places[place] == 1:
         what = f"{type(error).__name__}: {error}"[:200]
-        _note(tally, arena, group, what, " < ".join(reversed(inner)))
+        _note(tally, arena, again, what, " < ".join(reversed(inner)))
 
 
-def _note(tally: Tally, arena: Arena, group: int, what: str, where: str) -> None:
+def _again_seed(tally: Tally, arena: Arena, group: int) -> str:
+    again = f"roundelay bench fuzz --engine {tally.engine} --seed {tally.seed} --first {group}"
+    return again + f" --frames {arena.frames}" + (" --static" if tally.static else "")
+
+
+def _note(tally: Tally, arena: Arena, again: str, what: str, where: str) -> None:
     if len(tally.failures) < REPORTS_MAX:
-        again = f"roundelay bench fuzz --engine {tally.engine} --seed {tally.seed} --first {group}"
-        again += f" --frames {arena.frames}" + (" --static" if tally.static else "")
         frame = tally.frames + arena.frames
         tally.failures.append(Failure(frame, what, where, _input(arena), again))
 
