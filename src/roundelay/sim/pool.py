@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.pool import Pool
 
 
@@ -18,6 +18,7 @@ def workers(jobs: int) -> Iterator[Pool]:
     """
     noted: list[int] = []
     handler = signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
+    resource_tracker.ensure_running()  # Where it starts later, it ends the blocking below.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         pool = get_context("spawn").Pool(jobs)
