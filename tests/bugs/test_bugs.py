@@ -63,6 +63,17 @@ STORIES = {
     "half_is_a_majority": "totem/primary_even_split",
 }
 
+OF_PRIMARY_VIEWS = (
+    "lost_disk_votes",
+    "lost_disk_counts_in_a_doubt",
+    "attempts_pushed_out",
+    "attempts_not_stored",
+    "attempt_stored_too_late",
+    "last_primary_not_stored",
+    "half_is_a_majority",
+)
+"""Bugs that give two primary views."""
+
 
 def play(text: str) -> str:
     return rewrite(text, Story(watch=Watch()).play)
@@ -77,6 +88,14 @@ def test_a_planted_bug_is_caught(name):
         except AssertionError:
             return  # An invariant of the cores or of the simulator.
     assert happened != text, f"{name} survives {STORIES[name]}"
+
+
+@pytest.mark.parametrize("name", OF_PRIMARY_VIEWS)
+def test_a_bug_of_the_rule_of_primary_views_is_convicted(name):
+    """By the verdict, not by a transcript that differs somehow."""
+    text = (SCENARIOS / f"{STORIES[name]}.txt").read_text()
+    with planted(name):
+        assert "M10 violated" in play(text)
 
 
 @pytest.mark.parametrize("story", sorted(set(STORIES.values())))
