@@ -1,0 +1,289 @@
+"""ATOM: orders what a FIFO multicast brings, by slots. One view, one member, no clock, no wire.
+
+Theory of operation
+===================
+
+A *distribution* gives weights to the members of a view, and the weights give an endless list of
+slot owners (`slots`). A sender tags each content with the newest distribution that it knows and
+with a number that counts its contents in that distribution. Contents of one distribution are
+ordered by slots: the k-th content of a member goes to the k-th slot that the member owns.
+Distributions follow each other in the order of their numbers.
+
+A slot whose owner has nothing here is waited for, unless the owner cannot fill it any more: its
+tags never go back, so a content of the owner with a newer distribution proves that, and so does the
+end of the view. Then the slot is skipped, at every member alike: whether a slot is filled depends
+on what its owner sent and not on who looks.
+
+The order moves on to the next distribution once every member has sent something newer, or the view
+ends. A content may be a *dummy*: it fills one or more slots of its sender, and nothing is delivered
+there.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from roundelay.core.value import value
+from roundelay.protocols.atop.slots import Owner, Weights, owners, valid
+
+B = TypeVar("B")
+
+COUNT_MAX = 4096
+"""Most slots that one dummy may fill. Too small, and a member sends several dummies where one would
+do; too large, and one forged dummy makes the others walk for long."""
+
+COVER_SLOTS_MAX = 1 << 16
+"""Most slots that `owed` walks. Beyond it the walk goes on at the next call, with what waits
+then."""
+
+Owners = Callable[[int, int, Weights], Owner]
+"""Slot owners of a view and a distribution: `slots.owners`, replaceable in tests."""
+
+
+@value
+class Tag:
+    """Where a content belongs in its sender's slots."""
+
+    distribution: int
+    """0 is the distribution that gives all members the same weight."""
+    number: int
+    """The first of the sender's slots in that distribution that it fills, counted from 0."""
+    count: int = 1
+    """How many slots it fills: more than 1 only for a dummy."""
+    weights: Weights | None = None
+    """Of the distribution; given with number 0 and left out otherwise, and for distribution 0."""
+
+    def __str__(self) -> str:
+        slots = f"{self.number}" if self.count == 1 else f"{self.number}+{self.count}"
+        return f"d{self.distribution}#{slots}"
+
+
+class Stamp(NamedTuple):
+    """The place of a content in the order of its view."""
+
+    distribution: int
+    slot: int
+
+
+class _Pending(Generic[B]):
+    """A content that waits for its slots. A dummy has no body."""
+
+    __slots__ = ("body", "distribution", "left")
+
+    def __init__(self, distribution: int, left: int, body: B | None) -> None:
+        self.distribution = distribution
+        self.left = left
+        self.body = body
+
+
+class Atom(Generic[B]):
+    """The order of one view, as one member sees it. Members are numbered by their place."""
+
+    def __init__(self, view: int, members: int, me: int, make_owners: Owners = owners) -> None:
+        self.me = me
+        self.members = members
+        self.known: dict[int, Weights] = {0: (1,) * members}
+        """Every distribution heard of, by its number."""
+        self.newest = 0
+        """The largest number of them."""
+        self.distribution = 0
+        """The one whose contents are ordered now ..."""
+        self.slot = 0
+        """... and its next slot."""
+        self.skipped = 0
+        """Slots skipped so far."""
+        self.closing = False
+        self._view = view
+        self._make_owners = make_owners
+        self._owner = make_owners(view, 0, self.known[0])
+        self._sending = (0, 0)
+        """The distribution of the next own content, and its number there."""
+        self._arrived = [(0, 0)] * members
+        """By member: the distribution of its last content, and the number that follows it."""
+        self._pending: list[deque[_Pending[B]]] = [deque() for _ in range(members)]
+        self._heads = 0
+        """Members of which something waits ..."""
+        self._ready = 0
+        """... and of those, how many have a first content of the present distribution."""
+        self._bodies: dict[int, int] = {}
+        """Contents with a body that wait, by distribution."""
+
+    # Sending
+
+    def stamp(self, count: int = 1) -> Tag:
+        """The tag of the next own content, which must be sent."""
+        distribution, number = self._sending
+        if distribution != self.newest:
+            distribution, number = self.newest, 0
+        self._sending = (distribution, number + count)
+        weights = self.known[distribution] if distribution and not number else None
+        return Tag(distribution, number, count, weights)
+
+    def learn(self, distribution: int, weights: Weights) -> bool:
+        """Hear of a distribution; False if it cannot be one, or contradicts what was heard."""
+        if distribution < 1 or not valid(weights, self.members):
+            return False
+        if self.known.setdefault(distribution, weights) != weights:
+            return False
+        self.newest = max(self.newest, distribution)
+        return True
+
+    @property
+    def behind(self) -> bool:
+        """Whether a distribution is known with which this member has sent nothing yet."""
+        return self._sending[0] != self.newest
+
+    # Ordering
+
+    def plausible(self, sender: int, tag: Tag) -> bool:
+        """Whether an honest member can send this tag behind all that arrived of it."""
+        distribution, number = self._arrived[sender]
+        if not 1 <= tag.count <= COUNT_MAX:
+            return False
+        if tag.distribution != distribution:
+            if tag.distribution < distribution or tag.number or tag.weights is None:
+                return False
+        elif tag.number != number:
+            return False
+        if (tag.weights is not None) != (tag.distribution > 0 and tag.number == 0):
+            return False
+        return tag.weights is None or (
+            valid(tag.weights, self.members)
+            and self.known.get(tag.distribution, tag.weights) == tag.weights
+        )
+
+    def arrive(self, sender: int, tag: Tag, body: B | None) -> list[tuple[B, Stamp]]:
+        """Take in a sender's next content, whose tag is plausible; returns what is ordered now."""
+        if tag.weights is not None:
+            self.learn(tag.distribution, tag.weights)
+        self._arrived[sender] = (tag.distribution, tag.number + tag.count)
+        queue = self._pending[sender]
+        if not queue:
+            self._heads += 1
+            self._ready += tag.distribution == self.distribution
+        queue.append(_Pending(tag.distribution, tag.count, body))
+        if body is not None:
+            self._bodies[tag.distribution] = self._bodies.get(tag.distribution, 0) + 1
+        return self._order()
+
+    def close(self) -> list[tuple[B, Stamp]]:
+        """Nothing more arrives in this view: order all that waits."""
+        self.closing = True
+        return self._order()
+
+    @property
+    def waiting(self) -> int:
+        """Contents with a body that wait for their slots."""
+        return sum(self._bodies.values())
+
+    @property
+    def others_wait(self) -> bool:
+        """Whether contents with a body of other members wait."""
+        mine = sum(pending.body is not None for pending in self._pending[self.me])
+        return self.waiting > mine
+
+    def _order(self) -> list[tuple[B, Stamp]]:
+        ordered: list[tuple[B, Stamp]] = []
+        while self._heads:
+            if not self._bodies.get(self.distribution) and self._is_over():
+                self._change()
+                continue
+            if not self._ready:
+                break  # Somebody may still send what comes first.
+            sender = self._owner(self.slot)
+            queue = self._pending[sender]
+            if queue and queue[0].distribution == self.distribution:
+                body = self._fill(sender, queue)
+                if body is not None:
+                    ordered.append((body, Stamp(self.distribution, self.slot)))
+            elif queue or self.closing:
+                self.skipped += 1
+            else:
+                break  # The owner may still fill its slot.
+            self.slot += 1
+        return ordered
+
+    def _fill(self, sender: int, queue: deque[_Pending[B]]) -> B | None:
+        """Use a slot for a sender's first content; returns its body, if it has one."""
+        first = queue[0]
+        first.left -= 1
+        if not first.left:
+            queue.popleft()
+            self._heads -= not queue
+            self._ready -= not queue or queue[0].distribution != self.distribution
+        if first.body is not None:
+            self._bodies[self.distribution] -= 1
+        return first.body
+
+    def _is_over(self) -> bool:
+        """Whether nobody can send in the present distribution any more. Dummies of it that wait
+        are of no use then."""
+        if self.closing:
+            return True
+        return all(distribution > self.distribution for distribution, _ in self._arrived)
+
+    def _change(self) -> None:
+        """Go on to the next distribution that something waits for."""
+        self._bodies.pop(self.distribution, None)
+        for queue in self._pending:
+            while queue and queue[0].distribution == self.distribution:
+                queue.popleft()
+        firsts = [queue[0].distribution for queue in self._pending if queue]
+        self._heads = len(firsts)
+        if firsts:
+            self.distribution = min(firsts)
+            self.slot = 0
+            self._owner = self._make_owners(
+                self._view, self.distribution, self.known[self.distribution]
+            )
+        self._ready = firsts.count(self.distribution)
+
+    # Dummies
+
+    def owed(self) -> int:
+        """How many slots of this member stand before contents of others that wait now, and are not
+        filled by what it has sent.
+
+        A member that has not yet sent with the newest distribution owes one content, with which the
+        others know that the slots it leaves behind are to be skipped.
+        """
+        if not self.others_wait:
+            return 0
+        distribution = self.distribution
+        if self._arrived[self.me][0] > distribution:
+            return 1 if self.behind else 0
+        if self.behind:
+            return 1
+        left = [0] * self.members
+        for sender, queue in enumerate(self._pending):
+            slots = 0
+            for pending in queue:
+                if pending.distribution != distribution:
+                    break
+                slots += pending.left
+                if pending.body is not None:
+                    left[sender] = slots
+        mine = sum(p.left for p in self._pending[self.me] if p.distribution == distribution)
+        left[self.me] = 0
+        others, owned = sum(left), 0
+        for slot in range(self.slot, self.slot + COVER_SLOTS_MAX):
+            if not others:
+                break
+            owner = self._owner(slot)
+            if owner == self.me:
+                owned += 1
+            elif left[owner]:
+                left[owner] -= 1
+                others -= 1
+        return max(0, min(COUNT_MAX, owned - mine))
+
+    @property
+    def asked_for(self) -> bool:
+        """Whether the next slot is this member's, it has nothing on its way, and contents of others
+        of the same distribution wait."""
+        return (
+            self._ready > 0
+            and self.others_wait
+            and not self._pending[self.me]
+            and self._owner(self.slot) == self.me
+        )
