@@ -85,6 +85,7 @@ class Story:
         self._group = GroupConfig()
         self._network: Network = Manual()
         self._costs = Costs()
+        self._turn_ns = 0
         self._world: World | None = None
         self._bound_ns: int | None = None
         self._shown: frozenset[str] | None = None
@@ -206,6 +207,11 @@ class Story:
         exactly(0, words, "options alone")
         self._costs = costs(options)
 
+    def _cmd_turn(self, arguments: list[str]) -> None:
+        self._before_nodes()
+        (text,) = exactly(1, arguments, "a time, like: turn 500us")
+        self._turn_ns = duration_ns(text)
+
     def _cmd_show(self, arguments: list[str]) -> None:
         for verb in arguments:
             if verb not in _VERBS:
@@ -238,6 +244,7 @@ class Story:
             self._take_row,
             choices=self.choices,
             costs=self._costs,
+            turn_ns=self._turn_ns,
             observer=self._observe,
         )
         if "down" not in arguments:
@@ -476,7 +483,8 @@ class Story:
         """What the core shows of itself: its engine's public attributes, if it has an engine."""
         core = self._host(arguments).core
         shown = getattr(core, "engine", core)
-        for name in sorted(getattr(shown, "__slots__", None) or vars(shown)):
+        slots = [name for kind in type(shown).__mro__ for name in getattr(kind, "__slots__", ())]
+        for name in sorted(slots or vars(shown)):
             if not name.startswith("_") and hasattr(shown, name):
                 self._out.append(f"{name} = {_plain(getattr(shown, name))}")
 
