@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from roundelay.core.contract import Conclusion, Item, Origin, Outlet
+from roundelay.core.description import Capacity, Description, Promises, Properties
 from roundelay.core.effects import Deliver, Effect, Kind, Receipt, Record, Refuse
 from roundelay.core.ids import NodeId, Packet, Service, View
 from roundelay.links.link import Link, LinkConfig
@@ -182,4 +183,24 @@ class FifoEngine:
         return Conclusion(tuple(regular), (*late, *receipts))
 
 
-engine = FifoEngine
+def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float]:
+    """Every sender has a window of its own: together they fill the receive buffer."""
+    return {"window_packets": max(2, capacity.window_packets // max(1, capacity.nodes - 1))}
+
+
+DESCRIPTION = Description(
+    name="fifo",
+    summary="Each sender's messages in its order, without gaps; no order between senders.",
+    engine=FifoEngine,
+    config=Config,
+    data_tags=("DATA",),
+    packets_in=lambda message: type(message) is Data,
+    promises=Promises(
+        Properties("O1r S1 S3 S4 L1 L4", derived="D8 O1"),
+        in_views=Properties("S2"),
+    ),
+    alarm="silence_s",
+    shared_options=("heartbeat_s",),
+    tune=_tune,
+    simulation="roundelay.sim.engines.fifo",
+)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from roundelay.core.contract import Conclusion, Item, Origin, Outlet
+from roundelay.core.description import Description, Promises, Properties
 from roundelay.core.effects import Deliver, Effect, Kind, Receipt, Record, Refuse, Send
 from roundelay.core.ids import NodeId, Packet, View
 from roundelay.core.value import value
@@ -175,4 +176,13 @@ class TemplateEngine:
         return out
 
 
-engine = TemplateEngine
+DESCRIPTION = Description(
+    name="template",
+    summary="A complete engine that orders nothing: copy it to begin a new one.",
+    engine=TemplateEngine,
+    config=Config,
+    data_tags=("DATA",),
+    packets_in=lambda message: 1,
+    promises=Promises(Properties("D8 O1 O5 O6 L1", derived="O3f O3i O4 O5p O10")),
+    static_only=True,
+)

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from roundelay.core.contract import Conclusion, Item, Origin, Outlet
+from roundelay.core.description import Capacity, Description, Promises, Properties
 from roundelay.core.effects import (
     CancelTimer,
     Deliver,
@@ -43,6 +44,15 @@ _SAFE = Service.SAFE
 LOSS = "token_loss"
 RETRANSMIT = "token_retransmit"
 HOLD = "token_hold"
+
+HOLD_SHARE = 0.7
+"""For how long the token of an idle ring rests on a real node, as a share of the time after which a
+token is sent again. Smaller: processes wake up more often for nothing. Near 1: the token is sent
+again although it rests."""
+
+BUFFER_BYTES = 32 * 1024 * 1024
+"""Bytes of packets that a real node keeps for the slowest member of the ring. Smaller: the ring
+waits for that member sooner. Larger: memory."""
 
 
 @value
@@ -452,4 +462,33 @@ def _summary(summary: bytes) -> tuple[int, int]:
     return aru, delivered
 
 
-engine = TotemEngine
+def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float]:
+    """Windows as large as receive buffers allow, memory bounded in bytes, and a long rest."""
+    window = capacity.window_packets
+    kept = min(Config().buffer_packets, BUFFER_BYTES // capacity.datagram_bytes)
+    return {
+        "token_hold_s": HOLD_SHARE * timers["token_retransmit_s"],
+        "visit_packets": capacity.visit_packets,
+        "window_packets": window,
+        "buffer_packets": max(2 * window, kept),
+    }
+
+
+DESCRIPTION = Description(
+    name="totem",
+    summary="A token goes round a ring; whoever has it sends, and gives its packets numbers.",
+    engine=TotemEngine,
+    config=Config,
+    data_tags=("DATA",),
+    packets_in=lambda message: type(message) is Data,
+    promises=Promises(
+        Properties(
+            "O2 O2r O3f O3i O4 O5 O6 O9 O10 S1 S3 S4 S5 K1 K2 L1 L4",
+            derived="O1 O1r O5p O11 K3",
+        ),
+        in_views=Properties("O8 S2", assumed="E6"),
+    ),
+    alarm="token_loss_s",
+    tune=_tune,
+    simulation="roundelay.sim.engines.totem",
+)
