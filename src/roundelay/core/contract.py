@@ -275,6 +275,8 @@ class Conclusion:
     withdrawn: tuple[Packet, ...] = ()
     """Own packets that nobody has delivered in the old view or ever will, to be sent again in the
     next. One that a member who is not here may have delivered is to be delivered instead."""
+    records: tuple[Record, ...] = ()
+    """What the end of the view brought to light; written before its deliveries."""
 
 
 class Engine(Protocol[M]):

@@ -140,6 +140,9 @@ class Record:
     """token: `acquire` or `release`."""
     stable_seq: int | None = None
     """recover only: the ring sequence number that stable storage gave back."""
+    layer: str = ""
+    """The layer of the trace that the row belongs to; empty for the ordering layer. Rows of another
+    layer, such as the link below an engine, are written only where frames have rows too."""
     detail: Mapping[str, object] | None = None
     """For people; no property reads it."""
 

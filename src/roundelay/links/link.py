@@ -95,6 +95,9 @@ class LinkConfig:
 class Link(Generic[P]):
     """One member's end of the multicast of one view."""
 
+    TIMERS = frozenset({HEARTBEAT, MISSING, SILENCE})
+    """The timers that are the link's; an engine on links gives its own other names."""
+
     def __init__(self, view: View, node: NodeId, codec: LinkCodec[P], config: LinkConfig) -> None:
         size = len(view.members)
         assert size <= SUMMARY_MEMBERS_MAX, f"{size} members; a summary holds {SUMMARY_MEMBERS_MAX}"

@@ -616,7 +616,7 @@ class Membership:
             previous=old.id,
         )
         end = self.tenant.conclude(recovery.summaries, passing, recovery.obligations)
-        self._out += end.regular
+        self._out += (*end.records, *end.regular)
         self._emit(Install(passing))
         self._out += end.transitional
         for packet in end.withdrawn:

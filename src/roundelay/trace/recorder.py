@@ -139,8 +139,10 @@ class Recorder:
         elif record.kind is _SUBMIT:
             self._cause = None
             self._cause = self._message(record.kind, "app", record.subject, None, None, None)
-        else:
+        elif not record.layer:
             self._message(record.kind, "to", record.subject, record.view, record.key, record.level)
+        elif self.net:
+            self._message(record.kind, record.layer, record.subject, record.view, None, None)
 
     def install(self, view: View, *, able: bool = False) -> None:
         """The node enters a view; `able` says whether it may vote on the next primary one."""

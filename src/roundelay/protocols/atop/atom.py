@@ -106,7 +106,9 @@ class Atom(Generic[B]):
         self._ready = 0
         """... and of those, how many have a first content of the present distribution."""
         self._bodies: dict[int, int] = {}
-        """Contents with a body that wait, by distribution."""
+        """Contents with a body that wait, by distribution ..."""
+        self._bodies_of_others = 0
+        """... and of all those, how many are of other members."""
 
     # Sending
 
@@ -164,6 +166,7 @@ class Atom(Generic[B]):
         queue.append(_Pending(tag.distribution, tag.count, body))
         if body is not None:
             self._bodies[tag.distribution] = self._bodies.get(tag.distribution, 0) + 1
+            self._bodies_of_others += sender != self.me
         return self._order()
 
     def close(self) -> list[tuple[B, Stamp]]:
@@ -179,8 +182,7 @@ class Atom(Generic[B]):
     @property
     def others_wait(self) -> bool:
         """Whether contents with a body of other members wait."""
-        mine = sum(pending.body is not None for pending in self._pending[self.me])
-        return self.waiting > mine
+        return self._bodies_of_others > 0
 
     def _order(self) -> list[tuple[B, Stamp]]:
         ordered: list[tuple[B, Stamp]] = []
@@ -213,6 +215,7 @@ class Atom(Generic[B]):
             self._ready -= not queue or queue[0].distribution != self.distribution
         if first.body is not None:
             self._bodies[self.distribution] -= 1
+            self._bodies_of_others -= sender != self.me
         return first.body
 
     def _is_over(self) -> bool:

@@ -1,0 +1,193 @@
+"""All-Ack: one order by Lamport clocks, once every member has been heard.
+
+The symmetric protocol that others are compared with. A sender stamps each packet with its clock.
+The packet with the least stamp is delivered when every other member has sent something with the
+same stamp or a larger one: nothing smaller can come any more, since links keep each sender's order.
+Equal stamps are ordered by the places of their senders in the view.
+
+So the group is as slow as its slowest sender. A member that has nothing to send tells its clock in a
+null message when others wait for it (`nulls=yes`); without, the last packets before a quiet time
+wait for ever, which is how the protocol is compared in the literature.
+
+Services: `fifo`, `causal` and `agreed` packets are delivered in the one order. A `safe` packet
+waits until every member of the view has it, and all that is ordered behind it waits too.
+
+The end of a view: all that the members who move on together hold is delivered, in the order of
+stamps. A safe packet which nobody knows to have reached all of the view goes to the transitional
+view, with all that is ordered behind it. Nothing is ever withdrawn.
+"""
+
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+
+from roundelay.core.contract import Outlet
+from roundelay.core.description import Capacity, Description, Promises, Properties
+from roundelay.core.effects import CancelTimer, SetTimer
+from roundelay.core.ids import NodeId, Packet, View
+from roundelay.core.value import value
+from roundelay.links.engine import HoldBack, LinkEngine, Ordered
+from roundelay.links.link import LinkConfig
+from roundelay.links.messages import Data, LinkCodec
+from roundelay.wire.packet import read_packet, write_packet
+from roundelay.wire.primitives import Reader, Reason, WireError, Writer
+
+HOLD = "hold"
+
+CLOCK_MAX = 2**48
+"""Largest stamp: with a view of 1024 members, keys still fit 63 bits."""
+
+CLOCK_STEP_MAX = 1 << 20
+"""How far a stamp may be ahead of all that this member has heard. An honest one is ahead by what is
+on its way; a forged one must not use up the clock of the view."""
+
+
+@value
+class Config(LinkConfig):
+    """Besides the settings of links: null messages."""
+
+    nulls: bool = True
+    """Whether a member tells its clock when it has nothing else to send."""
+    hold_s: float = 0.002
+    """Until it does. Shorter: null messages that the next packet would have made needless; longer:
+    every packet waits that long for a silent member."""
+
+    def __post_init__(self) -> None:
+        LinkConfig.__post_init__(self)
+        if self.hold_s <= 0:
+            raise ValueError("hold_s is a time above 0, like hold_s=0.002")
+
+
+@value
+class Content:
+    """A packet, or none, and the clock of its sender."""
+
+    clock: int
+    packet: Packet | None = None
+
+    def __str__(self) -> str:
+        return f"@{self.clock} {self.packet if self.packet is not None else 'null'}"
+
+
+def _write(w: Writer, content: Content) -> None:
+    w.u64(content.clock)
+    w.flag(content.packet is not None)
+    if content.packet is not None:
+        write_packet(w, content.packet)
+
+
+def _read(r: Reader) -> Content:
+    clock = r.u64(CLOCK_MAX)
+    if not clock:
+        raise WireError(Reason.MALFORMED, "a clock begins at 1")
+    return Content(clock, read_packet(r) if r.flag() else None)
+
+
+class ClockOrder:
+    """Packets by the clocks of their senders. Members are numbered by their place."""
+
+    def __init__(self, members: int, me: int) -> None:
+        self.me = me
+        self.members = members
+        self.clock = 0
+        """The largest stamp sent or heard."""
+        self.heard = [0] * members
+        """By member: the stamp of its last content."""
+        self.closed = False
+        self._waiting: list[tuple[int, int, int, Packet]] = []
+        """A heap: stamp, sender, number on the link, packet."""
+        self._held = HoldBack()
+
+    def next_stamp(self) -> int:
+        self.clock += 1
+        return self.clock
+
+    @property
+    def behind(self) -> bool:
+        """Whether a packet waits for a word of this member."""
+        return bool(self._waiting) and self.heard[self.me] < self._waiting[0][0]
+
+    def sound(self, content: Content) -> bool:
+        return content.clock <= self.clock + CLOCK_STEP_MAX
+
+    def plausible(self, sender: int, content: Content) -> bool:
+        return content.clock > self.heard[sender]
+
+    def arrive(self, sender: int, number: int, content: Content) -> None:
+        self.clock = max(self.clock, content.clock)
+        self.heard[sender] = content.clock
+        if content.packet is not None:
+            heappush(self._waiting, (content.clock, sender, number, content.packet))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def ready(self, stable: Sequence[int]) -> list[Ordered]:
+        waiting, held = self._waiting, self._held
+        if waiting:
+            heard = min(self.heard)  # Whoever sent the first has sent that stamp itself.
+            while waiting and (self.closed or waiting[0][0] <= heard):
+                clock, sender, number, packet = heappop(waiting)
+                key = (clock * self.members + sender, 0)
+                held.waiting.append(Ordered(sender, number, packet, key))
+        return held.ready(stable)
+
+
+class AllAckEngine(LinkEngine[Content]):
+    """One member of a group that waits for everybody's word."""
+
+    codec = LinkCodec(_write, _read)
+
+    def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
+        self.config = config or Config()
+        super().__init__(node, outlet, self.config)
+
+    def _new_order(self, view: View) -> ClockOrder:
+        self.clocks = ClockOrder(len(view.members), self.me)
+        self.nulls = 0
+        """Null messages sent in this view."""
+        self._holding = False
+        """The timer after which a null message may be due is armed."""
+        return self.clocks
+
+    def _wrap(self, packet: Packet) -> Content:
+        return Content(self.clocks.next_stamp(), packet)
+
+    def _tend(self) -> None:
+        due = self.config.nulls and self.clocks.behind
+        if due != self._holding:
+            self._holding = due
+            self._out.append(SetTimer(HOLD, self.config.hold_s) if due else CancelTimer(HOLD))
+
+    def _on_timer(self, timer: str) -> None:
+        if timer != HOLD:
+            super()._on_timer(timer)
+        self._holding = False
+        if self.clocks.behind and self.link.room > 0:
+            self.nulls += 1
+            self.link.send(Content(self.clocks.next_stamp()))
+
+
+def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float]:
+    """Every sender has a window of its own. A timer that is no alarm stays as it is."""
+    return {
+        "window_packets": max(2, capacity.window_packets // max(1, capacity.nodes - 1)),
+        "hold_s": Config().hold_s,
+    }
+
+
+DESCRIPTION = Description(
+    name="allack",
+    summary="One order by Lamport clocks, once every member has been heard.",
+    engine=AllAckEngine,
+    config=Config,
+    data_tags=("DATA",),
+    packets_in=lambda message: type(message) is Data and message.content.packet is not None,
+    promises=Promises(
+        Properties("O1 O1r O2 O3f O3i O4 O5 O9 S1 S3 S4 L4 L5", "O5p L1", "E5"),
+        in_views=Properties("D4t S2", "O8"),
+    ),
+    alarm="silence_s",
+    shared_options=("heartbeat_s", "nulls"),
+    tune=_tune,
+    simulation="",
+)

@@ -1,0 +1,149 @@
+"""Causal: no message before those that its sender had delivered; no order between the rest.
+
+A sender tells with each packet how many packets of every member it had delivered (a vector clock of
+the view). A receiver delivers the packet once it has delivered as many itself. Packets that do not
+know of each other are delivered as they come, so members may deliver them in different orders.
+
+Services: `fifo`, `causal` and `agreed` packets are delivered in causal order, since this engine has
+no other. A `safe` packet waits until every member of the view has it and all its causes; what
+depends on it waits too, and nothing else does.
+
+The end of a view: all that the members who move on together hold is delivered, except a packet
+whose cause none of them has: it is dropped, with what depends on it, by all of them alike. A safe
+packet which nobody knows to have reached all of the view goes to the transitional view, with what
+depends on it. Nothing is ever withdrawn: the causes of its own packets are with their sender.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from roundelay.core.contract import Outlet
+from roundelay.core.description import Capacity, Description, Promises, Properties
+from roundelay.core.ids import NodeId, Packet, Service, View
+from roundelay.core.value import value
+from roundelay.links.engine import LinkEngine, Ordered
+from roundelay.links.link import LinkConfig
+from roundelay.links.messages import Data, LinkCodec
+from roundelay.wire.packet import MEMBERS_MAX, read_packet, write_packet
+from roundelay.wire.primitives import I64_MAX, Reader, Writer
+
+Config = LinkConfig
+"""Nothing of its own to tune."""
+
+Causes = tuple[int, ...]
+"""By member: how many of its packets the sender had delivered."""
+
+
+@value
+class Content:
+    """A packet and its causes."""
+
+    causes: Causes
+    packet: Packet
+
+    def __str__(self) -> str:
+        return f"after {' '.join(map(str, self.causes))} {self.packet}"
+
+
+def _write(w: Writer, content: Content) -> None:
+    w.u16(len(content.causes))
+    for number in content.causes:
+        w.u64(number)
+    write_packet(w, content.packet)
+
+
+def _read(r: Reader) -> Content:
+    return Content(r.many(lambda: r.u64(I64_MAX), MEMBERS_MAX), read_packet(r))
+
+
+class CausalOrder:
+    """Packets behind their causes. Members are numbered by their place."""
+
+    def __init__(self, members: int, me: int) -> None:
+        self.me = me
+        self.members = members
+        self.delivered = [0] * members
+        """By member: its packets delivered here, which is the number of the last one."""
+        self._sent: Causes = (0,) * members
+        self._arrived: list[Causes] = [(0,) * members] * members
+        """By member: the causes of its last packet, which never grow smaller."""
+        self._waiting: list[deque[tuple[int, Content]]] = [deque() for _ in range(members)]
+
+    def causes(self) -> Causes:
+        """Those of an own packet that is sent now."""
+        return tuple(self.delivered)
+
+    def sound(self, content: Content) -> bool:
+        return len(content.causes) == self.members
+
+    def plausible(self, sender: int, content: Content) -> bool:
+        return all(map(int.__ge__, content.causes, self._arrived[sender]))
+
+    def arrive(self, sender: int, number: int, content: Content) -> None:
+        self._arrived[sender] = content.causes
+        self._waiting[sender].append((number, content))
+
+    def close(self) -> None:
+        """A packet whose cause is not here is never ready."""
+
+    def ready(self, stable: Sequence[int]) -> list[Ordered]:
+        ready: list[Ordered] = []
+        progress = True
+        while progress:
+            progress = False
+            for sender, waiting in enumerate(self._waiting):
+                while waiting and self._may_go(sender, *waiting[0], stable):
+                    number, content = waiting.popleft()
+                    self.delivered[sender] = number
+                    ready.append(Ordered(sender, number, content.packet, None))
+                    progress = True
+        return ready
+
+    def _may_go(self, sender: int, number: int, content: Content, stable: Sequence[int]) -> bool:
+        delivered = self.delivered
+        for member, cause in enumerate(content.causes):
+            if cause > delivered[member] and member != sender:
+                return False
+        if content.packet.service is not Service.SAFE:
+            return True
+        return number <= stable[sender] and all(map(int.__le__, content.causes, stable))
+
+
+class CausalEngine(LinkEngine[Content]):
+    """One member of a group in causal order."""
+
+    codec = LinkCodec(_write, _read)
+
+    def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
+        self.config = config or Config()
+        super().__init__(node, outlet, self.config)
+
+    def _new_order(self, view: View) -> CausalOrder:
+        self.causal = CausalOrder(len(view.members), self.me)
+        return self.causal
+
+    def _wrap(self, packet: Packet) -> Content:
+        return Content(self.causal.causes(), packet)
+
+
+def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float]:
+    """Every sender has a window of its own: together they fill the receive buffer."""
+    return {"window_packets": max(2, capacity.window_packets // max(1, capacity.nodes - 1))}
+
+
+DESCRIPTION = Description(
+    name="causal",
+    summary="No message before those that its sender had delivered; no order between the rest.",
+    engine=CausalEngine,
+    config=Config,
+    data_tags=("DATA",),
+    packets_in=lambda message: type(message) is Data,
+    promises=Promises(
+        Properties("O1r O2r S1 S3 S4 L1 L4", "D8 O1 O2"),
+        in_views=Properties("S2"),
+    ),
+    alarm="silence_s",
+    shared_options=("heartbeat_s",),
+    tune=_tune,
+    simulation="",
+)
