@@ -92,7 +92,7 @@ class TemplateEngine:
             self._out.append(Record(Kind.ORIGINATE, packet, self.view.id))
             self.sent += 1
             self._out.append(Send(Data(self.sent, packet), self.view.id))
-            self._take(self.sent, packet)
+            self._store(self.sent, packet)
             to = packet.destinations
             if to is not None and self.node not in to and packet.span.count:
                 self._out.append(Receipt(packet.span, self.view.id))  # Nobody will ever say more.
@@ -124,7 +124,7 @@ class TemplateEngine:
         packet = read_packet(Reader(item.body))
         if packet.span.node not in self.view.members or len(item.key) != 3:
             return []
-        self._take(item.key[2], packet)
+        self._store(item.key[2], packet)
         return [Record(Kind.RECEIVE, packet, self.view.id)]
 
     def conclude(
@@ -142,9 +142,9 @@ class TemplateEngine:
             self._out.append(Refuse("a packet that no member can have sent"))
             return
         self._out.append(Record(Kind.RECEIVE, m.packet, self.view.id))
-        self._take(m.number, m.packet)
+        self._store(m.number, m.packet)
 
-    def _take(self, number: int, packet: Packet) -> None:
+    def _store(self, number: int, packet: Packet) -> None:
         """Deliver a packet unless it is a copy, or keep it for `conclude` in a frozen view."""
         span = packet.span
         if span.incarnation < self.incarnations[span.node]:

@@ -200,7 +200,7 @@ class TotemEngine:
 
     def receive(self, origin: Origin, message: Message) -> list[Effect[Message]]:
         if type(message) is Data:  # By type, not by `match`: this is every packet's way.
-            self._take(message.seq, message.packet)
+            self._store(message.seq, message.packet)
             self._catch_up()
         else:
             self._answer(message)
@@ -209,7 +209,7 @@ class TotemEngine:
     def receive_many(self, origin: Origin, messages: Sequence[Message]) -> list[Effect[Message]]:
         for message in messages:
             if type(message) is Data:
-                self._take(message.seq, message.packet)
+                self._store(message.seq, message.packet)
             else:
                 self._catch_up()
                 self._answer(message)
@@ -232,8 +232,8 @@ class TotemEngine:
 
     # Packets and the token
 
-    def _take(self, seq: int, packet: Packet) -> None:
-        """A packet arrived."""
+    def _store(self, seq: int, packet: Packet) -> None:
+        """Keep a packet that arrived, unless it cannot be true."""
         ring, sender = self.ring, packet.span.node
         if sender not in self._others or packet.destinations is not None:
             self._doubt(seq, packet)
@@ -339,7 +339,7 @@ class TotemEngine:
         self.ring.forward(visit.token)
         self._send_token(visit.token)
         self._deliver()
-        self._settle()
+        self._claim_stable()
 
     def _originate(self, fresh: Sequence[tuple[int, Packet]]) -> None:
         emit, view, traced, alone = (
@@ -371,7 +371,7 @@ class TotemEngine:
             for _ in range(2):  # Two rotations at once.
                 self.ring.forward(token)
             self._deliver()
-            self._settle()
+            self._claim_stable()
 
     def _deliver(self) -> None:
         """§5.2: in order, without gaps; a safe packet waits, and so does what is behind it."""
@@ -383,7 +383,7 @@ class TotemEngine:
             self.delivered = seq
             emit(Deliver(packet, view, (seq, 0)))
 
-    def _settle(self) -> None:
+    def _claim_stable(self) -> None:
         """Claim what everybody has, and forget it."""
         line = min(self.ring.safe_line, self.delivered)
         if line == self.claimed:
