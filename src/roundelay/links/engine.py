@@ -206,14 +206,14 @@ class LinkEngine(Generic[C]):
     def _pump(self) -> None:
         """Do what the link asks for, and deliver what may be delivered."""
         link, out = self.link, self._out
-        arrived = link.take()
+        arrived = link.pop_arrived()
         if arrived:
             self._hand_up(arrived)
         out += link.out
         link.out.clear()
         for ordered in self.order.ready(link.ledger.stable):
             out.append(self._deliver(ordered))
-        for _, _, content in link.settle():
+        for _, _, content in link.pop_stable():
             packet = content.packet
             if packet is not None and self._outlet.traced:
                 out.append(Record(Kind.STABLE, packet.span, self.view.id, level=1))
@@ -265,7 +265,7 @@ class LinkEngine(Generic[C]):
     ) -> Conclusion:
         """Obligations change nothing here: a sender that is still there left no gap."""
         link = self.link
-        self._hand_up(link.take())
+        self._hand_up(link.pop_arrived())
         self.order.close()
         regular = [self._deliver(o) for o in self.order.ready(link.agreed_stable(summaries))]
         late = [self._deliver(o) for o in self.order.ready(link.ledger.received)]

@@ -5,9 +5,9 @@ The packet with the least stamp is delivered when every other member has sent so
 same stamp or a larger one: nothing smaller can come any more, since links keep each sender's order.
 Equal stamps are ordered by the places of their senders in the view.
 
-So the group is as slow as its slowest sender. A member that has nothing to send tells its clock in a
-null message when others wait for it (`nulls=yes`); without, the last packets before a quiet time
-wait for ever, which is how the protocol is compared in the literature.
+So the group is as slow as its slowest sender. A member that has nothing to send tells its clock in
+a null message when others wait for it (`nulls=yes`). Without null messages, which is how the
+protocol is compared in the literature, the last packets before a quiet time wait for ever.
 
 Services: `fifo`, `causal` and `agreed` packets are delivered in the one order. A `safe` packet
 waits until every member of the view has it, and all that is ordered behind it waits too.
@@ -92,6 +92,8 @@ class ClockOrder:
         """The largest stamp sent or heard."""
         self.heard = [0] * members
         """By member: the stamp of its last content."""
+        self.newest = 0
+        """The largest stamp of a packet."""
         self.closed = False
         self._waiting: list[tuple[int, int, int, Packet]] = []
         """A heap: stamp, sender, number on the link, packet."""
@@ -103,8 +105,8 @@ class ClockOrder:
 
     @property
     def behind(self) -> bool:
-        """Whether a packet waits for a word of this member."""
-        return bool(self._waiting) and self.heard[self.me] < self._waiting[0][0]
+        """Whether a packet may wait somewhere for a word of this member."""
+        return self.heard[self.me] < self.newest
 
     def sound(self, content: Content) -> bool:
         return content.clock <= self.clock + CLOCK_STEP_MAX
@@ -116,6 +118,7 @@ class ClockOrder:
         self.clock = max(self.clock, content.clock)
         self.heard[sender] = content.clock
         if content.packet is not None:
+            self.newest = max(self.newest, content.clock)
             heappush(self._waiting, (content.clock, sender, number, content.packet))
 
     def close(self) -> None:
@@ -124,7 +127,8 @@ class ClockOrder:
     def ready(self, stable: Sequence[int]) -> list[Ordered]:
         waiting, held = self._waiting, self._held
         if waiting:
-            heard = min(self.heard)  # Whoever sent the first has sent that stamp itself.
+            others = [clock for member, clock in enumerate(self.heard) if member != self.me]
+            heard = min(others, default=self.clock)
             while waiting and (self.closed or waiting[0][0] <= heard):
                 clock, sender, number, packet = heappop(waiting)
                 key = (clock * self.members + sender, 0)

@@ -64,7 +64,6 @@ class CausalOrder:
         self.members = members
         self.delivered = [0] * members
         """By member: its packets delivered here, which is the number of the last one."""
-        self._sent: Causes = (0,) * members
         self._arrived: list[Causes] = [(0,) * members] * members
         """By member: the causes of its last packet, which never grow smaller."""
         self._waiting: list[deque[tuple[int, Content]]] = [deque() for _ in range(members)]
