@@ -19,7 +19,8 @@ The end of a view: members that move on together tell each other what they have 
 behind a gap that none of them can fill is lost, and so is its sender: nobody lacks its own. Hence
 what was taken from a link, in each sender's order, is the same at all of them.
 
-The owner of a link calls `pop_arrived` and `pop_stable` after every input and passes on the effects in `out`.
+The owner of a link calls `pop_arrived` and `pop_stable` after every input, and passes on the
+effects in `out`.
 """
 
 import math
