@@ -7,17 +7,18 @@ from functools import partial
 from roundelay import __version__
 from roundelay.core.contract import Boot
 from roundelay.core.ids import NodeId
+from roundelay.runtime.core_setup import CoreSetup
 from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import ConfigError, ListenError, StartError
-from roundelay.runtime.life import wall_us
+from roundelay.runtime.incarnation import wall_us
+from roundelay.runtime.input_log import InputLog, record_name
 from roundelay.runtime.machine import Machine
-from roundelay.runtime.narrator import Narrator
 from roundelay.runtime.node import Node
-from roundelay.runtime.plan import Plan
+from roundelay.runtime.node_log import NodeLog
+from roundelay.runtime.peer_addresses import PeerAddresses, look_up
 from roundelay.runtime.port import Port, Ports
 from roundelay.runtime.settings import DATAGRAM_BYTES, Settings
 from roundelay.runtime.state import NoStorage, StateDirectory, Storage
-from roundelay.runtime.tape import Tape, record_name
 from roundelay.runtime.terms import terms_of
 from roundelay.runtime.tracing import Tracing
 from roundelay.runtime.tuning import (
@@ -27,7 +28,6 @@ from roundelay.runtime.tuning import (
     wanted_window,
     window,
 )
-from roundelay.runtime.whereabouts import Whereabouts, look_up
 from roundelay.trace.manifest import TraceError
 from roundelay.transport.address import (
     Address,
@@ -81,7 +81,7 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
         raise ConfigError(str(e)) from None
     storage = _open_storage(settings, machine)
     try:
-        plan = Plan(
+        setup = CoreSetup(
             Boot(
                 settings.group,
                 settings.node,
@@ -98,39 +98,39 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
             settings.queue_bytes,
             terms,
         )
-        narrator = Narrator(settings.group, settings.node, settings.timeout_s)
-        where = Whereabouts(plan.boot, peers, machine, port.socket.family, narrator, found)
-        node = _build(settings, plan, port, storage, narrator, where, machine)
+        node_log = NodeLog(settings.group, settings.node, settings.timeout_s)
+        where = PeerAddresses(setup.boot, peers, machine, port.socket.family, node_log, found)
+        node = _build(settings, setup, port, storage, node_log, where, machine)
     except BaseException:
         storage.close()
         raise
-    node.narrator.listening(settings.listen, size, storage.incarnation)
+    node.node_log.listening(settings.listen, size, storage.incarnation)
     wanted, (_, packets) = wanted_window(size)[1], window(size, room)
     if packets < wanted:
-        node.narrator.small_buffer(port.socket.receive_buffer, packets, wanted)
+        node.node_log.small_buffer(port.socket.receive_buffer, packets, wanted)
     return node
 
 
 def _build(
     settings: Settings,
-    plan: Plan,
+    setup: CoreSetup,
     port: Port,
     storage: Storage,
-    narrator: Narrator,
-    whereabouts: Whereabouts,
+    node_log: NodeLog,
+    peer_addresses: PeerAddresses,
     machine: Machine,
 ) -> Node:
     try:
-        stack = plan.stack()
+        stack = setup.stack()
     except ValueError as e:
         raise ConfigError(str(e)) from None
-    tape = tracing = None
+    input_log = tracing = None
     try:
         if settings.record is not None:
-            path = settings.record / record_name(settings.node, plan.boot.incarnation)
-            tape = Tape(path, plan.to_json(), stack.codec)
+            path = settings.record / record_name(settings.node, setup.boot.incarnation)
+            input_log = InputLog(path, setup.to_json(), stack.codec)
         if settings.trace is not None:
-            tracing = Tracing(settings, plan, __version__, machine.id)
+            tracing = Tracing(settings, setup, __version__, machine.id)
     except OSError as e:
         if exhausted(e):
             raise exhausted_error() from None
@@ -143,14 +143,14 @@ def _build(
         asyncio.get_running_loop(),
         port,
         stack,
-        plan.boot,
+        setup.boot,
         storage,
-        narrator,
-        whereabouts,
+        node_log,
+        peer_addresses,
         timeout_s=settings.timeout_s,
         backlog_bytes=settings.backlog_bytes,
         tracing=tracing,
-        tape=tape,
+        input_log=input_log,
     )
 
 

@@ -26,7 +26,6 @@ from roundelay.core.effects import (
 from roundelay.core.ids import NodeId, Service, Span, View
 from roundelay.group.stack import Stack
 from roundelay.membership.messages import FIRST_TAG, Join
-from roundelay.runtime.disputes import Disputes, Objections
 from roundelay.runtime.errors import (
     ClosedError,
     FailedError,
@@ -37,17 +36,18 @@ from roundelay.runtime.errors import (
 )
 from roundelay.runtime.events import Arrival, Batch, Payload, Position
 from roundelay.runtime.inbox import Inbox
+from roundelay.runtime.input_log import Input, InputLog, join_burst
+from roundelay.runtime.known_peers import KnownPeers
 from roundelay.runtime.meter import Meter
-from roundelay.runtime.narrator import Narrator, log
-from roundelay.runtime.neighbours import Neighbours
+from roundelay.runtime.name_conflicts import NameConflicts, TakenReports
+from roundelay.runtime.node_log import NodeLog, log
+from roundelay.runtime.peer_addresses import PeerAddresses
 from roundelay.runtime.port import Port
 from roundelay.runtime.receipts import Receipts
 from roundelay.runtime.state import Storage
-from roundelay.runtime.tape import Input, Tape, join_run
 from roundelay.runtime.terms import peers_differ, settings_differ
 from roundelay.runtime.timers import Timers
 from roundelay.runtime.tracing import Tracing
-from roundelay.runtime.whereabouts import Whereabouts
 from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.frame import VERSION, Frame, version_of
 from roundelay.wire.primitives import Reason
@@ -104,26 +104,26 @@ class Node:
         stack: Stack,
         boot: Boot,
         storage: Storage,
-        narrator: Narrator,
-        whereabouts: Whereabouts,
+        node_log: NodeLog,
+        peer_addresses: PeerAddresses,
         *,
         timeout_s: float,
         backlog_bytes: int,
         tracing: Tracing | None = None,
-        tape: Tape | None = None,
+        input_log: InputLog | None = None,
     ) -> None:
-        """`whereabouts` are those of all other nodes of the group."""
+        """`peer_addresses` are those of all other nodes of the group."""
         self.group = boot.group
         self.name = boot.node
         self.incarnation = boot.incarnation
         self.stack = stack
         self.endpoint: Endpoint[Any] = Endpoint(boot, stack.codec)
         self.pause_s = timeout_s / 4
-        self.stall_s = timeout_s / (2 * (len(whereabouts.peers) + 1))
+        self.stall_s = timeout_s / (2 * (len(peer_addresses.peers) + 1))
         self.inbox = Inbox()
         self.receipts = Receipts()
         self.meter = Meter()
-        self.narrator = narrator
+        self.node_log = node_log
         self.view: View | None = None
         self.able = False
         """Whether this node may vote on primary views ..."""
@@ -137,21 +137,21 @@ class Node:
         """What else to let go of if the event loop is closed under this node."""
         self.on_view: Callable[[View], None] = lambda view: None
         self.on_close: Callable[[ClosedError], None] = lambda error: None
-        self.whereabouts = whereabouts
-        self.neighbours = Neighbours(whereabouts.peers, narrator, loop.time)
-        self._lives = self.neighbours.lives
-        self._heard = self.neighbours.heard
-        self._disputes = Disputes(
-            narrator,
+        self.peer_addresses = peer_addresses
+        self.known_peers = KnownPeers(peer_addresses.peers, node_log, loop.time)
+        self._lives = self.known_peers.lives
+        self._heard = self.known_peers.heard
+        self._conflicts = NameConflicts(
+            node_log,
             loop.time,
             timeout_s / 2,
-            whereabouts.ask,
-            whereabouts.tell_taken,
+            peer_addresses.ask,
+            peer_addresses.tell_taken,
             self.receive,
         )
-        self._objections = Objections(loop.time)
-        whereabouts.answered, whereabouts.taken = self._disputes.answered, self._on_taken
-        narrator.silence_s = self.neighbours.silence_s
+        self._taken_reports = TakenReports(loop.time)
+        peer_addresses.answered, peer_addresses.taken = self._conflicts.answered, self._on_taken
+        node_log.silence_s = self.known_peers.silence_s
         self._began = loop.time()
         self.refused = 0
         """Frames for which the application left no room."""
@@ -160,16 +160,18 @@ class Node:
         self._port = port
         self._storage = storage
         self._tracing = tracing
-        self._tape = tape
-        for file in (tracing, tape):
+        self._input_log = input_log
+        for file in (tracing, input_log):
             if file is not None:
-                file.trouble = self.narrator.trouble
+                file.trouble = self.node_log.trouble
         self._backlog_bytes = backlog_bytes
         self._refuse_bytes = int(backlog_bytes * (1 - RESERVE_SHARE))
         self._assembler = stack.delivery.assembler
         self._crowd_bytes = min(CROWD_BYTES, backlog_bytes // 2)
         self._relocate()
-        whereabouts.serve(lambda data, address: port.socket.send(data, (address,)), self._relocate)
+        peer_addresses.serve(
+            lambda data, address: port.socket.send(data, (address,)), self._relocate
+        )
         self._joined = False
         """Whether it was ever in a view with others."""
         self._timers = Timers(loop, self._tick)
@@ -181,7 +183,7 @@ class Node:
         """The first message that was accepted since the last flush."""
         self._landed = 0
         """Own messages delivered here."""
-        self.put: Put = stack.accept if tape is None else self._accept_on_tape
+        self.put: Put = stack.accept if input_log is None else self._accept_logged
         """The stack's `accept`."""
         self._senders: list[asyncio.Future[None]] = []
         """Who waits for room in the queue."""
@@ -195,7 +197,7 @@ class Node:
         """Peers of which nothing was heard since this node started, and where they should be."""
         return [
             (peer, str(address))
-            for peer, address in self.whereabouts.peers.items()
+            for peer, address in self.peer_addresses.peers.items()
             if peer not in self._heard
         ]
 
@@ -220,7 +222,7 @@ class Node:
         self._timers.clear()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
-        self.narrator.look(last=True)
+        self.node_log.look(last=True)
         self.inbox.close(error)
         self.receipts.fail(error)
         self._wake_senders()
@@ -238,8 +240,8 @@ class Node:
 
     def _close_files(self) -> None:
         self._storage.close()
-        if self._tape is not None:
-            self._tape.close()
+        if self._input_log is not None:
+            self._input_log.close()
         if self._tracing is not None:
             self._tracing.close()
 
@@ -272,15 +274,15 @@ class Node:
         self._launched = number
         self._loop.call_soon(self.flush)
 
-    def _accept_on_tape(
+    def _accept_logged(
         self,
         payload: bytes,
         service: Service = Service.AGREED,
         destinations: tuple[NodeId, ...] | None = None,
     ) -> int:
         number = self.stack.accept(payload, service, destinations)
-        assert self._tape is not None
-        self._tape.accept(payload, service, destinations)
+        assert self._input_log is not None
+        self._input_log.accept(payload, service, destinations)
         return number
 
     def flush(self) -> None:
@@ -335,13 +337,13 @@ class Node:
             self._tracing.arrive(frame, self.endpoint)
         try:
             effects = self.stack.receive(origin, message)
-            if self._tape is not None:
-                self._tape.write(Input.RECEIVE, data, effects)
+            if self._input_log is not None:
+                self._input_log.write(Input.RECEIVE, data, effects)
             self._run(effects)
         except Exception as e:
             self._fail(e)
 
-    def receive_run(self, run: Sequence[bytes]) -> None:
+    def receive_many(self, run: Sequence[bytes]) -> None:
         """As `receive` for each; but what comes from one node goes through the core at once."""
         if self.unread_bytes + len(run) * len(run[0]) > self._refuse_bytes:
             for data in run:  # There may be no room for all of them.
@@ -378,8 +380,8 @@ class Node:
         self.meter.packets_received += sum([hasattr(message, "packet") for message in messages])
         try:
             effects = self.stack.receive_run(origin, messages)
-            if self._tape is not None:
-                self._tape.write(Input.RUN, join_run([data for _, data in taken]), effects)
+            if self._input_log is not None:
+                self._input_log.write(Input.BURST, join_burst([data for _, data in taken]), effects)
             self._run(effects)
         except Exception as e:
             self._fail(e)
@@ -392,18 +394,18 @@ class Node:
         source = self._port.source
         member = self.stack.membership.lives.get(origin.node)
         if member is None or member == origin.incarnation:
-            return self.neighbours.meet(origin, source)
-        allowed = self._disputes.allows(origin, member, data, source)
-        return allowed and self.neighbours.meet(origin, source)
+            return self.known_peers.meet(origin, source)
+        allowed = self._conflicts.allows(origin, member, data, source)
+        return allowed and self.known_peers.meet(origin, source)
 
     def _on_taken(self, life: int) -> None:
         """A peer says that another node has our name. Who is with others stays."""
         if life != self.incarnation or self.error is not None:
             return
         if self.view is not None and len(self.view.members) > 1:
-            self.narrator.twins(self.name)
-            self._objections.forget()
-        elif self._objections.count():
+            self.node_log.twins(self.name)
+            self._taken_reports.forget()
+        elif self._taken_reports.count():
             self._close_for_name()
 
     def _close_for_name(self) -> None:
@@ -416,13 +418,13 @@ class Node:
 
     def slept(self, duration_s: float) -> None:
         self.meter.pauses += 1
-        self.narrator.paused(duration_s)
+        self.node_log.paused(duration_s)
         self._timers.put_off(duration_s)
 
     def stalled(self, duration_s: float) -> None:
         self.meter.stalls += 1
         if duration_s >= self.stall_s:
-            self.narrator.slow_reader(self.inbox.bytes)
+            self.node_log.slow_reader(self.inbox.bytes)
         self._timers.hold_up(duration_s)
 
     def crowded(self) -> bool:
@@ -449,27 +451,27 @@ class Node:
         if (small or not self.crowded()) and self.unread_bytes <= self._backlog_bytes:
             return False
         self.refused += 1
-        self.narrator.full(self.unread_bytes)
+        self.node_log.full(self.unread_bytes)
         return True
 
     def _refused(self, reason: Reason, data: bytes) -> None:
         if reason is Reason.PROBE:
-            self.whereabouts.receive(data, self._port.source)
+            self.peer_addresses.receive(data, self._port.source)
             return
         if self._tracing is not None:
             self._tracing.recorder.drop(reason)
         if reason is Reason.GROUP:
-            self.narrator.wrong_group(self.endpoint.drops[reason])
+            self.node_log.wrong_group(self.endpoint.drops[reason])
         elif reason is Reason.VERSION:
-            self.narrator.version(version_of(data), VERSION, self._port.source)
+            self.node_log.version(version_of(data), VERSION, self._port.source)
 
     def _on_namesake(self, origin: Origin) -> None:
         """Somebody else sends under our name: another node, an earlier life of this one whose
         frames are late, or a forger. Who was ever with others stays, whoever it is."""
-        if not self.neighbours.namesake(origin.incarnation):
+        if not self.known_peers.namesake(origin.incarnation):
             return
         if self._joined:
-            self.narrator.twins(self.name)
+            self.node_log.twins(self.name)
             return
         self._close_for_name()
 
@@ -499,17 +501,17 @@ class Node:
         received, delivered = meter.packets_received, meter.packets_delivered - meter.packets_own
         then_received, then_delivered = self._counted
         self._counted = (received, delivered)
-        self.whereabouts.look(self.view.members if self.view is not None else ())
-        self.narrator.look()
+        self.peer_addresses.look(self.view.members if self.view is not None else ())
+        self.node_log.look()
         if self._loop.time() - self._began >= NEVER_HEARD_S:
             for peer, address in self.never_heard:
-                self.narrator.never_heard(peer, address)
+                self.node_log.never_heard(peer, address)
         came = received - then_received
         repeated = came - (delivered - then_delivered)
         if came >= REPEATS_PACKETS and repeated > came * REPEATS_SHARE:
-            self.narrator.repeats(repeated, came)
-        if self._tape is not None:
-            self._tape.flush()
+            self.node_log.repeats(repeated, came)
+        if self._input_log is not None:
+            self._input_log.flush()
         if self._tracing is not None:
             self._tracing.flush()
 
@@ -519,8 +521,8 @@ class Node:
         """One input of the core, and all that it wants done."""
         try:
             effects = call()
-            if self._tape is not None:
-                self._tape.write(kind, data, effects)
+            if self._input_log is not None:
+                self._input_log.write(kind, data, effects)
             self._run(effects)
         except Exception as e:
             self._fail(e)
@@ -596,7 +598,7 @@ class Node:
                 if tracing is not None:
                     tracing.recorder.suspect(effect.members, effect.reason)
                 self.meter.suspicions += 1
-                self.narrator.suspect(effect)
+                self.node_log.suspect(effect)
             case Record() | SetTimer() | Send() | Deliver() | Receipt():
                 raise AssertionError("run by type")
             case _:
@@ -608,13 +610,13 @@ class Node:
             self.endpoint.refuse(Reason.SETTINGS)
             if self._tracing is not None:
                 self._tracing.recorder.refuse(Reason.SETTINGS, effect.terms.settings)
-            self.narrator.settings(effect.node, settings_differ(effect.node, ours, effect.terms))
+            self.node_log.settings(effect.node, settings_differ(effect.node, ours, effect.terms))
         else:
-            self.narrator.peers(effect.node, peers_differ(effect.node, ours, effect.terms))
+            self.node_log.peers(effect.node, peers_differ(effect.node, ours, effect.terms))
 
     def _relocate(self) -> None:
         """Somebody is elsewhere now."""
-        addresses = self.whereabouts.addresses
+        addresses = self.peer_addresses.addresses
         self._addresses = {node: (address,) for node, address in addresses.items()}
         self._everybody = self._port.everybody or tuple(addresses.values())
 
@@ -644,7 +646,7 @@ class Node:
         self.able, self.why = effect.able, effect.why
         self._joined = self._joined or len(view.members) > 1
         self.meter.views += 1
-        self.narrator.install(effect)
+        self.node_log.install(effect)
         self.inbox.put(view)
         for tap in self.taps:
             tap(view)

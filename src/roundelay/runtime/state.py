@@ -21,9 +21,9 @@ from urllib.parse import quote
 
 from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import StartError, StateError
-from roundelay.runtime.life import next_incarnation, parse_incarnation
+from roundelay.runtime.incarnation import next_incarnation, parse_incarnation
 from roundelay.runtime.machine import Machine
-from roundelay.runtime.narrator import log
+from roundelay.runtime.node_log import log
 
 
 class Storage(Protocol):

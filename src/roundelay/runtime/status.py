@@ -14,7 +14,7 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
     packer = node.stack.delivery.packer
     drops = {str(reason): count for reason, count in sorted(node.endpoint.drops.items())}
     drops |= {
-        "stranger": node.neighbours.strangers,
+        "stranger": node.known_peers.strangers,
         "refused": node.refused,
         "unsent": port.socket.lost_sends,
         "other_groups": port.unknown_group,
@@ -38,12 +38,12 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
             "able": node.able,
             "transitional": view.transitional,
         },
-        "warnings": node.narrator.warnings(),
+        "warnings": node.node_log.warnings(),
         "never_heard": [peer for peer, _ in node.never_heard],
         "peers": dict(settings.peers),
         "addresses": {
             peer: str(Address(*address[:2]))
-            for peer, address in sorted(node.whereabouts.addresses.items())
+            for peer, address in sorted(node.peer_addresses.addresses.items())
         },
         "rates": node.meter.rates(),
         "queues": {

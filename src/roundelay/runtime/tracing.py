@@ -6,7 +6,7 @@ from typing import Any
 
 from roundelay.core.ids import NodeId
 from roundelay.group.engines import engine_config
-from roundelay.runtime.plan import Plan
+from roundelay.runtime.core_setup import CoreSetup
 from roundelay.runtime.settings import Settings
 from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.recorder import Recorder
@@ -36,25 +36,25 @@ class Tracing:
     trace ends there, and `trouble` says so.
     """
 
-    def __init__(self, settings: Settings, plan: Plan, version: str, machine: str) -> None:
+    def __init__(self, settings: Settings, setup: CoreSetup, version: str, machine: str) -> None:
         """Open the file, or raise TraceError."""
         assert settings.trace is not None
         names = tuple(sorted(settings.peers))
         every = settings.trace_every_row
-        name = f"{settings.node}-{plan.boot.incarnation}"
-        writer = f"{names.index(settings.node)}.{plan.boot.incarnation}"
+        name = f"{settings.node}-{setup.boot.incarnation}"
+        writer = f"{names.index(settings.node)}.{setup.boot.incarnation}"
         self._writer = Writer(
             settings.trace,
             Manifest(
                 run=settings.run or settings.group,
                 nodes=names,
-                protocol=plan.engine,
-                rules=plan.options.get("rules", "safe"),
-                resilience=getattr(engine_config(plan.engine, plan.options), "resilience", None),
+                protocol=setup.engine,
+                rules=setup.options.get("rules", "safe"),
+                resilience=getattr(engine_config(setup.engine, setup.options), "resilience", None),
                 mode="views",
                 revision=version,
                 machine=machine,
-                config={"options": plan.options, "timeout_s": plan.timeout_s},
+                config={"options": setup.options, "timeout_s": setup.timeout_s},
             ),
             # Whoever may be killed writes lines, which can be read up to the last one.
             format="jsonl" if every else "auto",
@@ -66,7 +66,7 @@ class Tracing:
             self._append,
             {name: number for number, name in enumerate(names)},
             settings.node,
-            plan.boot.incarnation,
+            setup.boot.incarnation,
             MonotonicClock(),
             net=settings.trace_frames,
         )

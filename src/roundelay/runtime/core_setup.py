@@ -16,7 +16,7 @@ FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CoreSetup:
     """Everything that decides what a core does, apart from its inputs."""
 
     boot: Boot
@@ -60,7 +60,7 @@ class Plan:
         }
 
     @classmethod
-    def from_json(cls, header: dict[str, Any]) -> "Plan":
+    def from_json(cls, header: dict[str, Any]) -> "CoreSetup":
         """KeyError, TypeError or ValueError if it is not one of ours."""
         if header["record"] != FORMAT:
             raise ValueError(f"format {header['record']}")

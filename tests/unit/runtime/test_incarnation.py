@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundelay.runtime.life import (
+from roundelay.runtime.incarnation import (
     AHEAD_MS,
     CHANCE_BITS,
     MS_BITS,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 
 from roundelay.core.contract import Origin
 from roundelay.core.ids import NodeId
-from roundelay.runtime.narrator import Narrator
+from roundelay.runtime.node_log import NodeLog
 from roundelay.transport.address import SocketAddress
 
 TWINS_S = 2.0
@@ -36,11 +36,11 @@ class _Past:
         """How often the other one of the two was heard again."""
 
 
-class Neighbours:
+class KnownPeers:
     """Knows the peers, the life of each that was heard last, and when that was."""
 
     def __init__(
-        self, peers: Collection[NodeId], narrator: Narrator, clock: Callable[[], float]
+        self, peers: Collection[NodeId], node_log: NodeLog, clock: Callable[[], float]
     ) -> None:
         self.strangers = 0
         """Frames of nodes that are not among the peers."""
@@ -49,7 +49,7 @@ class Neighbours:
         self.heard: dict[NodeId, float] = {}
         """When each peer was heard last; kept by whoever hears its frames."""
         self._peers = peers
-        self._narrator = narrator
+        self._node_log = node_log
         self._clock = clock
         self._past: dict[NodeId, _Past] = {}
         self._namesake: tuple[int, float, set[int]] | None = None
@@ -67,11 +67,11 @@ class Neighbours:
             return True
         if node not in self._peers:
             self.strangers += 1
-            self._narrator.stranger(node, source)
+            self._node_log.stranger(node, source)
             return False
         self.lives[node] = life
         if before is None:
-            self._narrator.heard(node)
+            self._node_log.heard(node)
         else:
             self._compare(node, life, before)
         return True
@@ -81,12 +81,12 @@ class Neighbours:
         now, past = self._clock(), self._past.get(node)
         if past is None or past.life != life:
             self._past[node] = _Past(before, now)
-            self._narrator.restarted(node)
+            self._node_log.restarted(node)
             return
         past.life = before
         past.returns += 1
         if past.returns >= TWINS_RETURNS and now - past.since >= TWINS_S:
-            self._narrator.twins(node)
+            self._node_log.twins(node)
 
     def namesake(self, life: int) -> bool:
         """Somebody else sends under our name; whether it has kept doing so for a while. One frame,

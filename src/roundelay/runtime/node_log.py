@@ -26,7 +26,7 @@ LONG_AGO = 10
 fell silent."""
 
 
-class Narrator:
+class NodeLog:
     """Tells one node's story: what changed, the likely cause, the setting to look at."""
 
     def __init__(

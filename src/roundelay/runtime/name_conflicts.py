@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from roundelay.core.contract import Origin
 from roundelay.core.ids import NodeId
-from roundelay.runtime.narrator import Narrator
+from roundelay.runtime.node_log import NodeLog
 from roundelay.transport.address import SocketAddress
 
 ASK_S = 0.4
@@ -47,7 +47,7 @@ Tell = Callable[[NodeId, int, SocketAddress | None], None]
 """Tell a life of a peer, at an address or where it is known to be, that another uses its name."""
 
 
-class _Dispute:
+class _Conflict:
     """One peer, of which another life than its member was heard."""
 
     def __init__(self, member: int, life: int, now: float, nonce: int) -> None:
@@ -77,12 +77,12 @@ class _Dispute:
         self.nonces.add(nonce)
 
 
-class Disputes:
+class NameConflicts:
     """Decides for each peer whose frames are heard, where two lives of it are."""
 
     def __init__(
         self,
-        narrator: Narrator,
+        node_log: NodeLog,
         clock: Callable[[], float],
         wait_s: float,
         ask: Ask,
@@ -90,15 +90,15 @@ class Disputes:
         admit: Callable[[bytes], None],
     ) -> None:
         """`wait_s` is how long an answer may take; `admit` takes a frame that was held back."""
-        self._narrator = narrator
+        self._node_log = node_log
         self._clock = clock
         self._wait_s = wait_s
         self._ask = ask
         self._tell = tell
         self._admit = admit
-        self._open: dict[NodeId, _Dispute] = {}
+        self._open: dict[NodeId, _Conflict] = {}
         self._accepted: dict[NodeId, int] = {}
-        """Lives that were let in after a dispute."""
+        """Lives that were let in after a conflict."""
 
     def allows(
         self, origin: Origin, member: int, data: bytes | None, source: SocketAddress | None
@@ -108,52 +108,52 @@ class Disputes:
         node, life, now = origin.node, origin.incarnation, self._clock()
         if self._accepted.get(node) == life:
             return True
-        dispute = self._open.get(node)
-        if dispute is None or dispute.member != member or now - dispute.last > STALE_S:
-            dispute = self._open[node] = _Dispute(member, life, now, self._ask(node))
-        elif not dispute.pending:
-            if now - dispute.asked >= ASK_S:
-                dispute.begin(now, self._ask(node))
-        elif now - dispute.asked >= self._wait_s and dispute.times >= ASK_TIMES:
+        conflict = self._open.get(node)
+        if conflict is None or conflict.member != member or now - conflict.last > STALE_S:
+            conflict = self._open[node] = _Conflict(member, life, now, self._ask(node))
+        elif not conflict.pending:
+            if now - conflict.asked >= ASK_S:
+                conflict.begin(now, self._ask(node))
+        elif now - conflict.asked >= self._wait_s and conflict.times >= ASK_TIMES:
             self._accept(node, life)  # Nobody is there who could object.
             return True
-        elif now - dispute.last >= self._wait_s / (2 * ASK_TIMES):
-            dispute.again(now, self._ask(node))
-        dispute.life = life
-        dispute.held, dispute.source = data, source
-        self._object(node, dispute)
+        elif now - conflict.last >= self._wait_s / (2 * ASK_TIMES):
+            conflict.again(now, self._ask(node))
+        conflict.life = life
+        conflict.held, conflict.source = data, source
+        self._object(node, conflict)
         return False
 
     def answered(self, origin: Origin, nonce: int) -> None:
         """Somebody answered at a peer's address."""
-        dispute = self._open.get(origin.node)
-        if dispute is None or nonce not in dispute.nonces:
+        conflict = self._open.get(origin.node)
+        if conflict is None or nonce not in conflict.nonces:
             return
-        if origin.incarnation == dispute.member:
-            dispute.proved, dispute.pending = self._clock(), False
-            self._object(origin.node, dispute)
+        if origin.incarnation == conflict.member:
+            conflict.proved, conflict.pending = self._clock(), False
+            self._object(origin.node, conflict)
             return
         self._accept(origin.node, origin.incarnation)
-        if dispute.held is not None and dispute.life == origin.incarnation:
-            self._admit(dispute.held)
+        if conflict.held is not None and conflict.life == origin.incarnation:
+            self._admit(conflict.held)
 
     def _accept(self, node: NodeId, life: int) -> None:
         self._open.pop(node, None)
         self._accepted[node] = life
 
-    def _object(self, node: NodeId, dispute: _Dispute) -> None:
+    def _object(self, node: NodeId, conflict: _Conflict) -> None:
         """Tell both, if both are known to live."""
         now = self._clock()
-        if dispute.proved is None or now - dispute.proved > PROVED_S:
+        if conflict.proved is None or now - conflict.proved > PROVED_S:
             return
-        if now - dispute.told >= TELL_S:
-            dispute.told = now
-            self._narrator.twins(node, dispute.source)
-            self._tell(node, dispute.life, dispute.source)
-            self._tell(node, dispute.member, None)
+        if now - conflict.told >= TELL_S:
+            conflict.told = now
+            self._node_log.twins(node, conflict.source)
+            self._tell(node, conflict.life, conflict.source)
+            self._tell(node, conflict.member, None)
 
 
-class Objections:
+class TakenReports:
     """Counts how often this node was told that its name is taken."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

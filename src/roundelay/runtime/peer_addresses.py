@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Mapping
 from roundelay.core.contract import Boot, Origin
 from roundelay.core.ids import NodeId
 from roundelay.runtime.machine import Machine
-from roundelay.runtime.narrator import Narrator
+from roundelay.runtime.node_log import NodeLog
 from roundelay.runtime.probe import Probe, ProbeKind, decode_probe, encode_probe
 from roundelay.transport.address import Address, AddressError, SocketAddress, is_literal
 from roundelay.wire.primitives import WireError
@@ -53,7 +53,7 @@ class _Trial:
         self.proved = False
 
 
-class Whereabouts:
+class PeerAddresses:
     """The addresses of the other nodes of one group."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Whereabouts:
         peers: Mapping[NodeId, Address],
         machine: Machine,
         family: int,
-        narrator: Narrator,
+        node_log: NodeLog,
         found: Mapping[NodeId, SocketAddress],
     ) -> None:
         """`peers` are the other nodes, and `found` those whose addresses are known already."""
@@ -73,7 +73,7 @@ class Whereabouts:
         self._boot = boot
         self._machine = machine
         self._family = family
-        self._narrator = narrator
+        self._node_log = node_log
         self._resolved: dict[NodeId, SocketAddress | None] = {
             peer: found.get(peer) for peer, address in peers.items() if not is_literal(address)
         }
@@ -89,7 +89,7 @@ class Whereabouts:
         """... and when a peer says that another node uses the name of this one."""
         for peer, address in self._resolved.items():
             if address is None:
-                narrator.unresolved(peer, peers[peer], LOOKUP_S)
+                node_log.unresolved(peer, peers[peer], LOOKUP_S)
 
     def serve(self, send: Send, moved: Callable[[], None]) -> None:
         """Use `send` from now on, and call `moved` after every change of `addresses`."""
@@ -190,7 +190,7 @@ class Whereabouts:
     def _move(self, peer: NodeId, address: SocketAddress) -> None:
         if self.addresses.get(peer) != address:
             self.addresses[peer] = address
-            self._narrator.moved(peer, address)
+            self._node_log.moved(peer, address)
             self._moved()
 
     def _tell(self, probe: Probe, address: SocketAddress) -> None:

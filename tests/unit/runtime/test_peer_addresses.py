@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from roundelay.core.contract import Boot
-from roundelay.runtime import whereabouts
+from roundelay.runtime import peer_addresses
 from roundelay.runtime.machine import Machine
-from roundelay.runtime.narrator import Narrator
+from roundelay.runtime.node_log import NodeLog
+from roundelay.runtime.peer_addresses import PeerAddresses
 from roundelay.runtime.probe import Probe, ProbeKind, decode_probe, encode_probe
-from roundelay.runtime.whereabouts import Whereabouts
 from roundelay.transport.address import Address, AddressError, SocketAddress
 from roundelay.wire.primitives import WireError
 
@@ -36,19 +36,19 @@ class Names:
 
 
 class Place:
-    """The whereabouts of node a's only peer b, and what a sends to find it."""
+    """The peer_addresses of node a's only peer b, and what a sends to find it."""
 
     def __init__(self, address: Address, found: SocketAddress | None) -> None:
         self.names = Names()
         numbers = itertools.count(100)
         machine = Machine(random_bits=lambda bits: next(numbers), resolve=self.names.resolve)
         self.boot = Boot("g", "a", 3)
-        self.where = Whereabouts(
+        self.where = PeerAddresses(
             self.boot,
             {"b": address},
             machine,
             socket.AF_INET,
-            Narrator("g", "a", 0.4),
+            NodeLog("g", "a", 0.4),
             {} if found is None else {"b": found},
         )
         self.sent: list[tuple[SocketAddress, Probe]] = []
@@ -78,8 +78,8 @@ class Place:
 
 
 def play(story: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whereabouts, "LOOKUP_S", 0.02)
-    monkeypatch.setattr(whereabouts, "TRIAL_S", 0.02)
+    monkeypatch.setattr(peer_addresses, "LOOKUP_S", 0.02)
+    monkeypatch.setattr(peer_addresses, "TRIAL_S", 0.02)
 
     async def limited() -> None:
         async with asyncio.timeout(10):
@@ -209,7 +209,7 @@ def test_one_trial_at_a_time_and_none_for_what_is_not_meant_for_us(monkeypatch):
 def test_an_end_that_is_due_does_not_end_the_next_trial(monkeypatch):
     async def story() -> None:
         place = Place(Address(*OLD), OLD)
-        monkeypatch.setattr(whereabouts, "TRIAL_S", 1.0)
+        monkeypatch.setattr(peer_addresses, "TRIAL_S", 1.0)
         nonces = place.ask(NEW)
         place.hear(Probe(ProbeKind.ANSWER, "a", nonces[OLD]), OLD)
         await asyncio.sleep(0.6)
