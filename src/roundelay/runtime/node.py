@@ -379,7 +379,7 @@ class Node:
         self.meter.frames_received += len(messages)
         self.meter.packets_received += sum([hasattr(message, "packet") for message in messages])
         try:
-            effects = self.stack.receive_run(origin, messages)
+            effects = self.stack.receive_many(origin, messages)
             if self._input_log is not None:
                 self._input_log.write(Input.BURST, join_burst([data for _, data in taken]), effects)
             self._run(effects)

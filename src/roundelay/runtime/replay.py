@@ -96,7 +96,7 @@ def _apply(stack: Stack, logged: LoggedInput, origins: dict[bytes, Origin]) -> l
             return stack.receive(frame.origin, frame.message)
         case Input.BURST:
             frames = [_frame(data, stack, origins) for data in split_burst(logged.data)]
-            return stack.receive_run(frames[0].origin, [frame.message for frame in frames])
+            return stack.receive_many(frames[0].origin, [frame.message for frame in frames])
         case Input.EXPIRE:
             return stack.expire(logged.data.decode())
         case Input.LEAVE:

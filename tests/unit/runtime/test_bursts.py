@@ -151,13 +151,13 @@ def test_a_burst_goes_through_the_core_at_once() -> None:
         datagrams = await next_burst(net)
         assert len(datagrams) > 5
         node, calls = net.nodes["b"], []
-        plain = node.stack.receive_run
+        plain = node.stack.receive_many
 
         def counted(origin: Any, messages: Any) -> Any:
             calls.append(len(messages))
             return plain(origin, messages)
 
-        node.stack.receive_run = counted  # type: ignore[method-assign]
+        node.stack.receive_many = counted  # type: ignore[method-assign]
         before = node.meter.packets_received
         node.receive_many(datagrams)
         assert calls == [len(datagrams)]
@@ -216,7 +216,7 @@ def test_a_burst_that_ends_the_node_is_not_read_to_its_end() -> None:
         def broken(origin: Any, messages: Any) -> Any:
             raise AssertionError("a bug")
 
-        node.stack.receive_run = broken  # type: ignore[method-assign]
+        node.stack.receive_many = broken  # type: ignore[method-assign]
         stranger: Endpoint[Any] = Endpoint(Boot("g", "a", 7), node.stack.codec)
         other = stranger.encode(HoldCancel(), None)[1]
         before = node.meter.frames_received
@@ -235,7 +235,7 @@ def test_a_burst_that_ends_the_view_leaves_the_next_one_running() -> None:
         datagrams = await next_burst(net)
         node = net.nodes["b"]
         engine: Any = node.stack.engine
-        engine.receive_run = lambda origin, messages: [Suspect(("a",), "it fails to receive")]
+        engine.receive_many = lambda origin, messages: [Suspect(("a",), "it fails to receive")]
         node.receive_many(datagrams)
         assert node.view is not None
         assert node.view.members == ("b",)
