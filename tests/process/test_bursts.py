@@ -64,7 +64,8 @@ async def load(directory: Path, engine: str) -> dict[str, list[tuple[str, bytes]
 def settled(group: roundelay.Group) -> bool:
     """Whether this node knows that all have everything."""
     assert group._node is not None
-    engine: Any = group._node.stack.engine
+    core: Any = group._node.core
+    engine = core.engine
     return bool(engine.claimed == engine.delivered)
 
 

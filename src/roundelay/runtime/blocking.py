@@ -39,9 +39,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 TAKE_PACKETS = 64
-"""Taken from the node's thread at a time."""
+"""Packets handed over by the node's thread at a time. Too small: every event waits for two changes
+of threads; too large: much counts as unread although the program has it."""
 CLOSE_S = 10.0
-"""For the thread to end."""
+"""How long leaving waits for the node's thread to end, in seconds. The thread is a daemon: if it
+takes longer, the program goes on without it."""
 
 
 def _blocking(join: Callable[P, group_module.Group]) -> Callable[P, "Group"]:
@@ -305,7 +307,7 @@ class _Batches:
     def __next__(self) -> Arrival:
         while True:
             with self._group._reading:
-                arrival = self._group._queue.take()
+                arrival = self._group._queue.pop()
             if arrival is not None:
                 return arrival
             if not self._group._more():

@@ -1,9 +1,10 @@
-"""What a core is made from: enough to make the very same one again, for a replay."""
+"""How the core of a node is made: a replay makes the very same core from it again."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from roundelay.core.contract import Boot
+from roundelay.core.contract import Boot, Core
 from roundelay.core.ids import Terms
 from roundelay.group.engines import engine_factory
 from roundelay.group.packer import GroupConfig
@@ -12,12 +13,16 @@ from roundelay.membership.messages import NO_TERMS
 from roundelay.runtime.tuning import membership_config
 
 FORMAT = 2
-"""Grows when records of before make no sense any more: since 2, incarnations have 63 bits."""
+"""The format of records. It grows when older records cannot be read any more: since 2, incarnations
+have 63 bits."""
+
+PacketsIn = Callable[[object], int]
+"""How many packets a message of an engine brings; 0 for a token or an acknowledgement."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoreSetup:
-    """Everything that decides what a core does, apart from its inputs."""
+    """All that decides what a core does, apart from its inputs."""
 
     boot: Boot
     founders: tuple[str, ...]
@@ -27,9 +32,9 @@ class CoreSetup:
     packet_bytes: int
     queue_bytes: int
     terms: Terms = NO_TERMS
-    """What the node tells its peers of its settings."""
+    """The settings that the node tells its peers."""
 
-    def stack(self) -> Stack:
+    def make_core(self) -> Core[Any]:
         """A fresh core; ValueError if the engine does not know an option."""
         return Stack(
             self.boot,
@@ -82,3 +87,13 @@ class CoreSetup:
             header["queue_bytes"],
             Terms(*header.get("terms", ())),
         )
+
+
+def packets_in(engine: str) -> PacketsIn:
+    """How to count the packets in messages of the engine of this name."""
+    return _carries
+
+
+def _carries(message: object) -> int:
+    """1 if a message of an engine, or of the link below it, brings a packet."""
+    return 1 if hasattr(message, "packet") or hasattr(message, "content") else 0

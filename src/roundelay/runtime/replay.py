@@ -6,10 +6,9 @@ from json import loads
 from pathlib import Path
 from typing import Any
 
-from roundelay.core.contract import Origin
+from roundelay.core.contract import Core, Origin
 from roundelay.core.effects import Effect
 from roundelay.core.ids import Service
-from roundelay.group.stack import Stack
 from roundelay.runtime.core_setup import CoreSetup
 from roundelay.runtime.input_log import Input, InputLogError, LoggedInput, digest, read, split_burst
 from roundelay.wire.frame import Frame, decode
@@ -38,7 +37,7 @@ def replay(path: Path, progress: Progress | None = None) -> Replay:
     header, inputs = read(path)
     try:
         setup = CoreSetup.from_json(header)
-        stack = setup.stack()
+        core = setup.make_core()
     except Exception as e:  # A damaged header can make anything fail.
         raise InputLogError(
             f"{path} is damaged, or was made by another version of Roundelay "
@@ -49,8 +48,8 @@ def replay(path: Path, progress: Progress | None = None) -> Replay:
     seen = count = effect_count = done = 0
     for logged in inputs:
         try:
-            effects = _apply(stack, logged, origins)
-            seen = digest(effects, stack.codec, seen)
+            effects = _apply(core, logged, origins)
+            seen = digest(effects, core.codec, seen)
         except InputLogError:
             raise
         except Exception as e:  # A node fails on such an input before it writes it to its record.
@@ -79,33 +78,33 @@ def _size(path: Path) -> int:
         ) from e
 
 
-def _apply(stack: Stack, logged: LoggedInput, origins: dict[bytes, Origin]) -> list[Effect[Any]]:
+def _apply(core: Core[Any], logged: LoggedInput, origins: dict[bytes, Origin]) -> list[Effect[Any]]:
     match logged.kind:
         case Input.START:
-            return stack.start()
+            return core.start()
         case Input.ACCEPT:
             head, _, payload = logged.data.partition(b"\n")
             service, destinations = loads(head)
             to = None if destinations is None else tuple(destinations)
-            stack.accept(payload, Service(service), to)
+            core.accept(payload, Service(service), to)
             return []
         case Input.FLUSH:
-            return stack.flush()
+            return core.flush()
         case Input.RECEIVE:
-            frame = _frame(logged.data, stack, origins)
-            return stack.receive(frame.origin, frame.message)
+            frame = _frame(logged.data, core, origins)
+            return core.receive(frame.origin, frame.message)
         case Input.BURST:
-            frames = [_frame(data, stack, origins) for data in split_burst(logged.data)]
-            return stack.receive_many(frames[0].origin, [frame.message for frame in frames])
+            frames = [_frame(data, core, origins) for data in split_burst(logged.data)]
+            return core.receive_many(frames[0].origin, [frame.message for frame in frames])
         case Input.EXPIRE:
-            return stack.expire(logged.data.decode())
+            return core.expire(logged.data.decode())
         case Input.LEAVE:
-            return stack.leave()
+            return core.leave()
 
 
-def _frame(data: bytes, stack: Stack, origins: dict[bytes, Origin]) -> Frame[Any]:
+def _frame(data: bytes, core: Core[Any], origins: dict[bytes, Origin]) -> Frame[Any]:
     try:
-        return decode(data, stack.codec, origins)
+        return decode(data, core.codec, origins)
     except WireError as e:
         raise InputLogError(f"the record holds a damaged datagram ({e}); copy it again") from e
 

@@ -16,9 +16,11 @@ from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.frame import Frame
 
 BATCH_ROWS = 16_384
+"""Rows that are written to the file at a time. Too small: every write costs time; too large: more
+memory, and a killed node loses more rows."""
 
 UNCLOSED = "as its node was killed, or still runs, before its last rows were written"
-"""Completes "the trace of node b ends early, ..."."""
+"""Why rows may be missing; completes "the trace of node b ends early, ..."."""
 
 
 class MonotonicClock:
@@ -30,7 +32,7 @@ class MonotonicClock:
 
 
 class Tracing:
-    """Writes what one life of a node did. Rows are written in batches, unless every row counts.
+    """Writes the trace of one life of a node. Rows are written in batches, unless every row counts.
 
     Once it is open it raises nothing: a group matters more than its trace. If the disk fails, the
     trace ends there, and `trouble` says so.
@@ -56,7 +58,7 @@ class Tracing:
                 machine=machine,
                 config={"options": setup.options, "timeout_s": setup.timeout_s},
             ),
-            # Whoever may be killed writes lines, which can be read up to the last one.
+            # A node that may be killed writes lines: a file of lines can be read up to its end.
             format="jsonl" if every else "auto",
             name=name,
             batch_rows=BATCH_ROWS,
@@ -71,7 +73,7 @@ class Tracing:
             net=settings.trace_frames,
         )
         self.trouble: Callable[[str], None] = lambda sentence: None
-        """Told that the trace ends, and why."""
+        """Called with a sentence when the trace ends early."""
         self._every = every
         self._pending = False
         self._ended = False
@@ -86,7 +88,7 @@ class Tracing:
             self._end(e)
 
     def arrive(self, frame: Frame[Any], endpoint: Endpoint[Any]) -> None:
-        """A frame was admitted: the rows that follow are its doing."""
+        """A frame was admitted: the rows that follow are its consequences."""
         origin = frame.origin
         self.recorder.lamport = endpoint.lamport
         tag = endpoint.codec.tags[frame.tag]
@@ -96,10 +98,10 @@ class Tracing:
         """A frame was encoded and is about to leave."""
         self.recorder.lamport = endpoint.lamport
         self.recorder.send(to, endpoint.frame_number, endpoint.codec.tags[tag], size)
-        self.settle()
+        self.write_out()
 
-    def settle(self) -> None:
-        """Something is about to leave this node: where every row counts, they go first."""
+    def write_out(self) -> None:
+        """Called before anything leaves this node: if every row counts, rows are written first."""
         if self._every and self._pending:
             self.flush()
 

@@ -14,6 +14,7 @@ from roundelay.group.engines import engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.protocols.totem import HoldCancel
+from roundelay.runtime.core_setup import packets_in
 from roundelay.runtime.errors import FailedError
 from roundelay.runtime.events import Batch
 from roundelay.runtime.machine import Machine
@@ -57,6 +58,7 @@ class Net:
                 NoStorage(Machine()),
                 node_log,
                 where,
+                packets_in=packets_in(engine),
                 timeout_s=5.0,
                 backlog_bytes=BACKLOG,
             )
@@ -97,7 +99,7 @@ class Net:
         )
 
     def payloads(self, name: str) -> list[bytes]:
-        waiting = self.nodes[name].inbox.waiting
+        waiting = self.nodes[name].deliveries.inbox.waiting
         return [p for batch in waiting if isinstance(batch, Batch) for p in batch.payloads]
 
 
@@ -119,7 +121,7 @@ MESSAGES = [f"message {i:02}".ljust(700).encode() for i in range(12)]
 async def next_burst(net: Net) -> list[bytes]:
     """Let a send all messages; what leaves for b together is held back and returned."""
     for message in MESSAGES:
-        net.nodes["a"].accept(message)
+        net.nodes["a"].sending.accept(message)
     found: list[list[bytes]] = []
 
     def seen() -> bool:
@@ -139,9 +141,21 @@ async def next_burst(net: Net) -> list[bytes]:
 def test_all_of_a_burst_is_delivered_in_order(engine: str) -> None:
     async def story(net: Net) -> None:
         for message in MESSAGES:
-            net.nodes["a"].accept(message)
+            net.nodes["a"].sending.accept(message)
         await net.until(lambda: len(net.payloads("b")) == len(MESSAGES))
         assert net.payloads("b") == net.payloads("a") == MESSAGES
+
+    run(story, engine)
+
+
+@pytest.mark.parametrize("engine", ["totem", "dtp", "fifo"])
+def test_packets_are_counted_also_where_frames_of_a_link_carry_them(engine: str) -> None:
+    async def story(net: Net) -> None:
+        for message in MESSAGES:
+            net.nodes["a"].sending.accept(message)
+        await net.until(lambda: len(net.payloads("b")) == len(MESSAGES))
+        meter = net.nodes["b"].meter
+        assert meter.packets_received == meter.packets_delivered == len(MESSAGES)
 
     run(story, engine)
 
@@ -151,13 +165,13 @@ def test_a_burst_goes_through_the_core_at_once() -> None:
         datagrams = await next_burst(net)
         assert len(datagrams) > 5
         node, calls = net.nodes["b"], []
-        plain = node.stack.receive_many
+        plain = node.core.receive_many
 
         def counted(origin: Any, messages: Any) -> Any:
             calls.append(len(messages))
             return plain(origin, messages)
 
-        node.stack.receive_many = counted  # type: ignore[method-assign]
+        node.core.receive_many = counted  # type: ignore[method-assign]
         before = node.meter.packets_received
         node.receive_many(datagrams)
         assert calls == [len(datagrams)]
@@ -196,12 +210,12 @@ def test_where_the_application_left_no_room_a_burst_is_refused_as_its_frames_are
     async def story(net: Net) -> None:
         datagrams = await next_burst(net)
         node = net.nodes["b"]
-        waits = node.inbox.bytes
-        node.inbox.bytes = BACKLOG + 1  # As if so much waited to be read.
+        waits = node.deliveries.inbox.bytes
+        node.deliveries.inbox.bytes = BACKLOG + 1  # As if so much waited to be read.
         node.receive_many(datagrams)
-        assert node.refused == len(datagrams)
+        assert node.backlog.refused == len(datagrams)
         assert net.payloads("b") == []
-        node.inbox.bytes = waits
+        node.deliveries.inbox.bytes = waits
         await net.until(lambda: len(net.payloads("b")) == len(MESSAGES))
         assert net.payloads("b") == MESSAGES
 
@@ -216,14 +230,14 @@ def test_a_burst_that_ends_the_node_is_not_read_to_its_end() -> None:
         def broken(origin: Any, messages: Any) -> Any:
             raise AssertionError("a bug")
 
-        node.stack.receive_many = broken  # type: ignore[method-assign]
-        stranger: Endpoint[Any] = Endpoint(Boot("g", "a", 7), node.stack.codec)
+        node.core.receive_many = broken  # type: ignore[method-assign]
+        stranger: Endpoint[Any] = Endpoint(Boot("g", "a", 7), node.core.codec)
         other = stranger.encode(HoldCancel(), None)[1]
         before = node.meter.frames_received
         node.receive_many([*datagrams[:3], other, *datagrams[3:]])
         assert isinstance(node.error, FailedError)
         assert node.meter.frames_received == before + 3
-        node.inbox.bytes = BACKLOG  # The other way: one by one.
+        node.deliveries.inbox.bytes = BACKLOG  # The other way: one by one.
         node.receive_many(datagrams)
         assert node.meter.frames_received == before + 3
 
@@ -234,14 +248,15 @@ def test_a_burst_that_ends_the_view_leaves_the_next_one_running() -> None:
     async def story(net: Net) -> None:
         datagrams = await next_burst(net)
         node = net.nodes["b"]
-        engine: Any = node.stack.engine
+        core: Any = node.core
+        engine = core.engine
         engine.receive_many = lambda origin, messages: [Suspect(("a",), "it fails to receive")]
         node.receive_many(datagrams)
         assert node.view is not None
         assert node.view.members == ("b",)
-        assert not node.stack.membership.waiting, "the new view's engine was not started"
-        node.accept(b"alone")
-        node.flush()
+        assert not core.membership.waiting, "the new view's engine was not started"
+        node.sending.accept(b"alone")
+        node.sending.flush()
         assert net.payloads("b") == [b"alone"]
 
     run(story)

@@ -33,15 +33,15 @@ SETUP = CoreSetup(
 def record(tmp_path):
     """A node alone: it starts, sends, waits for others in vain, and goes on by itself."""
     path = tmp_path / "record"
-    stack = SETUP.stack()
-    input_log = InputLog(path, SETUP.to_json(), stack.codec)
-    input_log.write(Input.START, b"", stack.start())
+    core = SETUP.make_core()
+    input_log = InputLog(path, SETUP.to_json(), core.codec)
+    input_log.write(Input.START, b"", core.start())
     for payload in (b"one", b"two"):
-        stack.accept(payload, Service.SAFE)
+        core.accept(payload, Service.SAFE)
         input_log.accept(payload, Service.SAFE, None)
-    input_log.write(Input.FLUSH, b"", stack.flush())
-    input_log.write(Input.EXPIRE, b"consensus", stack.expire("consensus"))
-    input_log.write(Input.LEAVE, b"", stack.leave())
+    input_log.write(Input.FLUSH, b"", core.flush())
+    input_log.write(Input.EXPIRE, b"consensus", core.expire("consensus"))
+    input_log.write(Input.LEAVE, b"", core.leave())
     input_log.close()
     return path
 
@@ -108,16 +108,16 @@ def test_damage_in_the_middle_is_told(record):
 
 
 def test_a_full_disk_ends_the_record_and_says_so(tmp_path):
-    stack = SETUP.stack()
-    input_log = InputLog(tmp_path / "record", SETUP.to_json(), stack.codec)
+    core = SETUP.make_core()
+    input_log = InputLog(tmp_path / "record", SETUP.to_json(), core.codec)
     told: list[str] = []
     input_log.trouble = told.append
-    input_log.write(Input.START, b"", stack.start())
+    input_log.write(Input.START, b"", core.start())
     input_log.flush()
     input_log._file.close()
     input_log._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115  # The log closes it.
-    input_log.write(Input.FLUSH, b"", stack.flush())
-    input_log.write(Input.EXPIRE, b"consensus", stack.expire("consensus"))
+    input_log.write(Input.FLUSH, b"", core.flush())
+    input_log.write(Input.EXPIRE, b"consensus", core.expire("consensus"))
     input_log.close()
     assert told == ["the record ends here: No space left on device; free some space"]
     assert replay(tmp_path / "record").inputs == 1

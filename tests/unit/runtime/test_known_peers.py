@@ -29,7 +29,7 @@ class Street:
         self.known_peers = KnownPeers(("b", "c"), self.log, lambda: self.now)
 
     def meet(self, node: str, life: int) -> bool:
-        return self.known_peers.meet(Origin("g", node, life, None))
+        return self.known_peers.admits(Origin("g", node, life, None))
 
 
 def test_a_peer_is_heard_in_every_life():
@@ -70,7 +70,7 @@ def test_two_lives_that_go_on_side_by_side_are_twins():
 
 def test_a_name_is_taken_only_by_who_keeps_using_it():
     street = Street()
-    namesake = street.known_peers.namesake
+    namesake = street.known_peers.namesake_persists
     assert not any(namesake(9) for _ in range(100))  # All at once.
     street.now += 0.6
     assert not any(namesake(9) for _ in range(100))
@@ -87,5 +87,5 @@ def test_a_name_is_taken_only_by_who_keeps_using_it():
 def test_many_forgers_are_no_namesake():
     street = Street()
     for life in range(100):
-        assert not street.known_peers.namesake(life)
+        assert not street.known_peers.namesake_persists(life)
         street.now += 0.05

@@ -10,9 +10,9 @@ from roundelay.runtime.metrics import prometheus
 
 def document() -> dict[str, Any]:
     meter = Meter()
-    meter.launched(0, 1.0)
-    meter.launched(5, 1.5)
-    meter.landed(5, 1.004)
+    meter.flushed(0, 1.0)
+    meter.flushed(5, 1.5)
+    meter.own_delivered(5, 1.004)
     meter.token(1.0)
     meter.token(1.02)
     return {

@@ -37,7 +37,7 @@ class Court:
 
     def answer(self, life: int, nonce: int | None = None) -> None:
         number = self.asked[-1] if nonce is None else nonce
-        self.conflicts.answered(Origin("g", "b", life, None), number)
+        self.conflicts.on_answer(Origin("g", "b", life, None), number)
 
 
 def test_a_restarted_node_is_let_in_after_one_round_trip():
@@ -113,5 +113,5 @@ def test_a_node_stops_after_it_was_told_for_a_second():
         seen.append(reports.count())
         now += 0.15
     assert seen == [False] * 7 + [True] * 5
-    reports.forget()
+    reports.reset()
     assert not reports.count()

@@ -145,10 +145,10 @@ def test_many_views_become_one_line_with_their_count(told):
         node_log.suspect(Suspect((), "the token is lost"))
         node_log.install(entered(seq, "ab" if seq % 8 else "a"))
         clock.now += 0.5
-        node_log.look()
+        node_log.sum_up_views()
     assert len(said()) == VIEWS_TOLD
     clock.now += 4.0
-    node_log.look()
+    node_log.sum_up_views()
     (line,) = said()
     assert line.startswith("g/a: 12 views in 10 s, the last: view 52.a of a, b; b joined")
     # It goes on: the first view of the next ten seconds has a line, the others have one together.
@@ -156,12 +156,12 @@ def test_many_views_become_one_line_with_their_count(told):
         node_log.suspect(Suspect((), "the token is lost"))
         node_log.install(entered(seq, "ab" if seq % 8 else "a"))
     assert [line[:18] for line in said()] == ["g/a: view 56.a of "]
-    node_log.look(last=True)
+    node_log.sum_up_views(last=True)
     (line,) = said()
     assert "3 views in 0 s, the last: view 64.a of a; b gone: the token is lost" in line
     # Ten quiet seconds later all is as before.
     clock.now += 10.0
-    node_log.look()
+    node_log.sum_up_views()
     clock.now += 10.0
     node_log.install(entered(68, "ab"))
     node_log.install(entered(72, "a"))

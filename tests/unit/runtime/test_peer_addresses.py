@@ -104,7 +104,7 @@ def test_a_name_is_looked_up_until_it_resolves_and_again_when_it_moves(monkeypat
 
         async def looked(fits: Callable[[], bool]) -> None:
             while not fits():
-                place.where.look(())
+                place.where.search(())
                 await asyncio.sleep(0.001)
 
         await looked(lambda: place.names.asked > 3)
@@ -124,7 +124,7 @@ def test_members_and_numeric_addresses_are_not_looked_up(monkeypatch):
         for address, members in ((NAMED, ("a", "b")), (Address(*OLD), ("a",))):
             place = Place(address, OLD)
             for _ in range(20):
-                place.where.look(members)
+                place.where.search(members)
                 await asyncio.sleep(0.003)
             assert place.names.asked == 0
 
@@ -134,9 +134,9 @@ def test_members_and_numeric_addresses_are_not_looked_up(monkeypatch):
 def test_who_is_not_there_is_told_where_we_are(monkeypatch):
     async def story() -> None:
         place = Place(Address(*OLD), OLD)
-        place.where.look(("a", "b"))
+        place.where.search(("a", "b"))
         assert place.sent == []
-        place.where.look(("a",))
+        place.where.search(("a",))
         assert place.sent == [(OLD, Probe(ProbeKind.HERE, "b"))]
 
     play(story, monkeypatch)
@@ -240,7 +240,7 @@ def test_what_was_proved_stays_while_the_name_stands_for_what_it_stood_for(monke
         nonces = place.ask(NEW)
         place.hear(Probe(ProbeKind.ANSWER, "a", nonces[NEW]), NEW)
         await trial_over(place)
-        place.where.look(())
+        place.where.search(())
         await until(lambda: place.where._lookups["b"] < float("inf"))
         assert place.where.addresses == {"b": NEW}
 
