@@ -201,7 +201,7 @@ class ControlServer:
 
 
 class _Tail:
-    """What waits for one reader of `tail`, besides what the system has buffered already."""
+    """The lines that wait for one reader of `tail`, besides those in the system's buffers."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self.cut_off = False

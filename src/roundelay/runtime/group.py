@@ -251,7 +251,7 @@ class Group:
         return Batches(self._reads)
 
     async def take(self, most: int = 64) -> list[Arrival]:
-        """What waits, at least one arrival; none once the group is left. It counts as unread
+        """The arrivals that wait, at least one; none once the group is left. They count as unread
         until the next call."""
         return await self._take(asyncio.current_task(), most)
 

@@ -76,9 +76,9 @@ class Performer:
         self._tracing = tracing
         self._terms = terms
         self._addresses: dict[NodeId, tuple[SocketAddress]] = {}
-        """Where a frame for one node goes ..."""
+        """Where a frame for one node goes."""
         self._everybody: tuple[SocketAddress, ...] = ()
-        """... and where a frame for all of them goes: a multicast address, or each of theirs."""
+        """Where a frame for all nodes goes: the multicast address, or the address of each."""
         self.update_addresses()
 
     def update_addresses(self) -> None:

@@ -91,8 +91,8 @@ class Reading:
             await asyncio.sleep(0)
 
     async def lend(self, who: object, most: int, most_bytes: int) -> list[Arrival]:
-        """What waits, at least one arrival; none once the group is left. It goes on counting as
-        unread until the next call."""
+        """The arrivals that wait, at least one; none once the group is left. They go on counting
+        as unread until the next call."""
         self.who = who
         while True:
             if lent := self.inbox.lend(most, most_bytes):

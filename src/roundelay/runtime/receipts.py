@@ -72,7 +72,7 @@ class Receipts:
             self._wake(number)
 
     def fail(self, error: ClosedError) -> None:
-        """No more messages will be delivered: whoever waits is told `error`."""
+        """No more messages will be delivered: every task that waits is told `error`."""
         self._error = error
         self.open.clear()
         for number in list(self._futures):
