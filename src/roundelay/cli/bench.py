@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from roundelay.cli.benches import fuzz, pipeline, ring, soak, sweep
+from roundelay.cli.engines import engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
-from roundelay.group.engines import MODULES
+from roundelay.group.engines import engine_names
 from roundelay.trace.extras import install
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     core.add_argument(
         "--protocol",
         nargs="+",
+        type=engine,
         metavar="P",
-        help=f"only these, and totem to compare with: {', '.join(MODULES)}",
+        help=f"only these, and totem to compare with: {', '.join(engine_names())}",
     )
     core.add_argument("--messages", type=int, default=4_000, help="of each of five nodes, in a run")
     core.add_argument("--rounds", type=int, default=3, help="runs of each engine, alternating")
@@ -159,10 +161,7 @@ def _print_paces(paces: "Sequence[Pace]") -> None:
 def _core(args: argparse.Namespace) -> int:
     from roundelay.bench import core
 
-    engines = args.protocol or list(MODULES)
-    for engine in engines:
-        if engine not in MODULES:
-            raise UserError(f"no engine is called {engine!r}; there are: {', '.join(MODULES)}")
+    engines = args.protocol or list(engine_names())
     if args.messages < 1 or args.rounds < 1:
         raise UserError("--messages and --rounds must be at least 1")
     progress = Progress("running cores")

@@ -14,7 +14,7 @@ from roundelay.check import (
     profile,
     profile_of,
 )
-from roundelay.check.profiles import PROTOCOLS
+from roundelay.check.profiles import protocol_names
 from roundelay.check.text import table, witness_lines
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         metavar="PROTOCOL",
-        help=f"whose promises count (default: as the trace says): {', '.join(PROTOCOLS)}",
+        help=f"whose promises count (default: as the trace says): {', '.join(protocol_names())}",
     )
     parser.add_argument("--properties", metavar="NAMES", help="these alone, as D7,O5")
     parser.add_argument(
@@ -138,7 +138,7 @@ def profile_for(
         try:
             return profile_of(manifest)
         except ValueError as e:
-            raise UserError(f"{e} with --profile: {', '.join(PROTOCOLS)}") from None
+            raise UserError(f"{e} with --profile: {', '.join(protocol_names())}") from None
     if manifest is None:
         return None
     mode, nodes = manifest.mode, len(manifest.nodes)

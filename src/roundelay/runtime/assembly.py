@@ -7,7 +7,8 @@ from functools import partial
 from roundelay import __version__
 from roundelay.core.contract import Boot
 from roundelay.core.ids import NodeId
-from roundelay.runtime.core_setup import CoreSetup, packets_in
+from roundelay.group.engines import describe
+from roundelay.runtime.core_setup import CoreSetup
 from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import ConfigError, ListenError, StartError
 from roundelay.runtime.incarnation import wall_us
@@ -149,7 +150,7 @@ def _build(
         storage,
         node_log,
         peer_addresses,
-        packets_in=packets_in(setup.engine),
+        packets_in=describe(setup.engine).packets_in,
         timeout_s=settings.timeout_s,
         backlog_bytes=settings.backlog_bytes,
         tracing=tracing,

@@ -9,15 +9,18 @@ Deliveries wait in the inbox until the application reads them. Two limits bound 
   packet that fits by then.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from roundelay.core.contract import CoreStatus
 from roundelay.membership.messages import FIRST_TAG
-from roundelay.runtime.core_setup import PacketsIn
 from roundelay.runtime.inbox import Inbox
 from roundelay.runtime.node_log import NodeLog
 from roundelay.runtime.sending import Sending
 from roundelay.wire.frame import Frame
+
+PacketsIn = Callable[[Any], int]
+"""How many packets a message of the engine brings; 0 for a token or an acknowledgement."""
 
 SLOW_PACKETS = 300
 """Unread packets above which the node is backlogged. Too small: a reader that is busy for a moment

@@ -1,6 +1,5 @@
 """How the core of a node is made: a replay makes the very same core from it again."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,6 @@ from roundelay.runtime.tuning import membership_config
 FORMAT = 2
 """The format of records. It grows when older records cannot be read any more: since 2, incarnations
 have 63 bits."""
-
-PacketsIn = Callable[[object], int]
-"""How many packets a message of an engine brings; 0 for a token or an acknowledgement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +83,3 @@ class CoreSetup:
             header["queue_bytes"],
             Terms(*header.get("terms", ())),
         )
-
-
-def packets_in(engine: str) -> PacketsIn:
-    """How to count the packets in messages of the engine of this name."""
-    return _carries
-
-
-def _carries(message: object) -> int:
-    """1 if a message of an engine, or of the link below it, brings a packet."""
-    return 1 if hasattr(message, "packet") or hasattr(message, "content") else 0

@@ -19,8 +19,7 @@ from roundelay.core.contract import Boot, Core
 from roundelay.core.effects import Effect
 from roundelay.core.ids import View
 from roundelay.runtime.admission import Admission
-from roundelay.runtime.backlog import Backlog
-from roundelay.runtime.core_setup import PacketsIn
+from roundelay.runtime.backlog import Backlog, PacketsIn
 from roundelay.runtime.deliveries import Deliveries
 from roundelay.runtime.errors import ClosedError, FailedError, StateError
 from roundelay.runtime.housekeeping import Housekeeping

@@ -11,8 +11,7 @@ from roundelay.core.contract import Core, Origin
 from roundelay.core.effects import Effect
 from roundelay.membership.messages import FIRST_TAG, Join
 from roundelay.runtime.admission import Admission
-from roundelay.runtime.backlog import Backlog
-from roundelay.runtime.core_setup import PacketsIn
+from roundelay.runtime.backlog import Backlog, PacketsIn
 from roundelay.runtime.inbox import Inbox
 from roundelay.runtime.input_log import Input, InputLog, join_burst
 from roundelay.runtime.meter import Meter

@@ -11,12 +11,7 @@ from collections.abc import Mapping
 from roundelay.core.ids import NodeId, Terms
 from roundelay.group.engines import engine_config
 from roundelay.runtime.settings import Settings
-from roundelay.runtime.tuning import ALARMS
-
-SHARED = frozenset({"resilience", "rules", "batch_packets", "heartbeat_s", *ALARMS})
-"""Options of engines that all nodes of a group must have alike: what a delivery means, how much one
-frame may order, and after how long a silent node counts as failed. Other options, such as windows,
-each node may choose for itself."""
+from roundelay.runtime.tuning import shared_options
 
 TEXT_BYTES_MAX = 255
 """Longest text, in bytes; the wire format allows no more. Too small: settings are replaced by a
@@ -37,9 +32,10 @@ def terms_of(settings: Settings, datagram_bytes: int, tuned: Mapping[str, str]) 
     }
     if settings.multicast is not None:
         told["multicast"] = settings.multicast
+    shared = shared_options(settings.engine)
     for name in sorted(settings.options):
         value = _shown(getattr(given, name))
-        if name in SHARED and value != _shown(getattr(usual, name)):
+        if name in shared and value != _shown(getattr(usual, name)):
             told[f"option {name}"] = value
     text = SEPARATOR.join(f"{name}={value}" for name, value in told.items())
     return Terms(_fitted(text), _fitted(",".join(sorted(settings.peers))))

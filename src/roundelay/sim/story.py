@@ -11,7 +11,7 @@ from roundelay.check import Standing, Validity, check
 from roundelay.core.contract import Boot, Core
 from roundelay.core.effects import Deliver, Receipt, Suspect
 from roundelay.core.ids import NodeId, Service, View
-from roundelay.group.engines import STATIC_ONLY, configure, engine_config, engine_factory
+from roundelay.group.engines import configure, describe, engine_config, engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
@@ -174,8 +174,9 @@ class Story:
         modes = [word for word in words if word in ("static", "views")]
         names = [word for word in words if word not in modes]
         (self._engine,) = exactly(1, names, "one engine, and static or views if you like")
-        self._static = "static" in modes or (not modes and self._engine in STATIC_ONLY)
         engine_factory(self._engine, self._options)
+        alone = not modes and describe(self._engine).static_only
+        self._static = "static" in modes or alone
 
     def _cmd_membership(self, arguments: list[str]) -> None:
         self._before_nodes()
@@ -482,7 +483,8 @@ class Story:
         """What the core shows of itself: its engine's public attributes, if it has an engine."""
         core = self._host(arguments).core
         shown = getattr(core, "engine", core)
-        for name in sorted(getattr(shown, "__slots__", None) or vars(shown)):
+        slots = [name for kind in type(shown).__mro__ for name in getattr(kind, "__slots__", ())]
+        for name in sorted(slots or vars(shown)):
             if not name.startswith("_") and hasattr(shown, name):
                 self._out.append(f"{name} = {_plain(getattr(shown, name))}")
 

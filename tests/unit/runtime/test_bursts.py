@@ -10,11 +10,10 @@ import pytest
 
 from roundelay.core.contract import Boot
 from roundelay.core.effects import Suspect
-from roundelay.group.engines import engine_factory
+from roundelay.group.engines import describe, engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.protocols.totem import HoldCancel
-from roundelay.runtime.core_setup import packets_in
 from roundelay.runtime.errors import FailedError
 from roundelay.runtime.events import Batch
 from roundelay.runtime.machine import Machine
@@ -58,7 +57,7 @@ class Net:
                 NoStorage(Machine()),
                 node_log,
                 where,
-                packets_in=packets_in(engine),
+                packets_in=describe(engine).packets_in,
                 timeout_s=5.0,
                 backlog_bytes=BACKLOG,
             )

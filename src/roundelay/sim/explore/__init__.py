@@ -46,7 +46,7 @@ is a scenario file that `roundelay sim run` plays, moment by moment the same.
 
 from roundelay.sim.explore.exploration import Exploration
 from roundelay.sim.explore.search import Search
-from roundelay.sim.explore.situations import PROTOCOLS, SITUATIONS
+from roundelay.sim.explore.situations import SITUATIONS
 from roundelay.sim.explore.tally import Tally, Violation
 
-__all__ = ["PROTOCOLS", "SITUATIONS", "Exploration", "Search", "Tally", "Violation"]
+__all__ = ["SITUATIONS", "Exploration", "Search", "Tally", "Violation"]

@@ -15,6 +15,7 @@ from roundelay.sim.explore.situations import SITUATIONS, names, setting
 from roundelay.sim.explore.stage import Arrival, Label, Moment, Snapshot, Stage
 from roundelay.sim.explore.tally import Tally, Violation
 from roundelay.sim.scenario import ScenarioError
+from roundelay.sim.simulation import simulation_of
 from roundelay.sim.story import StackFactory
 from roundelay.sim.units import show_ns
 from roundelay.sim.world import Storage
@@ -27,11 +28,9 @@ BOUND_NS = 1_000 * MS
 AT_ONCE_NS = 1 * MS
 """A node that starts again at once is back before anybody noticed that it was gone."""
 
-REPEATING = frozenset(
-    {"join", "ring_retransmit", "token_retransmit", "token_hold", "heartbeat", "missing"}
-)
-"""Timers that send a frame again, or one that repeats what is known. To let them run out early is
-the same as a copy of that frame."""
+REPEATING = frozenset({"join", "ring_retransmit"})
+"""Timers of membership that send a frame again. To let them run out early is the same as a copy of
+that frame. Those of the engine are in its tuning."""
 
 STORAGE: tuple[Storage, ...] = tuple(s for s in get_args(Storage) if s != "torn")
 """What a restart finds. A node knows torn storage from whole, and treats it as lost."""
@@ -71,6 +70,9 @@ class Search:
         """A part ends with its `limit`-th violation. `stack` replaces the product's cores."""
         self._situation = SITUATIONS[situation]
         self._setting = setting(protocol, self._situation, names(nodes))
+        tuning = simulation_of(protocol).tuning
+        assert tuning is not None, f"{protocol} cannot be explored"
+        self._repeating = REPEATING | tuning.repeating
         self._deviations = deviations
         self._limit = limit
         self._tally = Tally()
@@ -85,7 +87,7 @@ class Search:
         self._begins = 0
         self._broken = ""
         try:
-            self._stage = Stage(self._setting.text(), stack)
+            self._stage = Stage(self._setting.text(), stack, tuning.noted)
         except ScenarioError:
             raise
         except Exception as e:  # Whatever a core raises, it must not.
@@ -229,7 +231,7 @@ class Search:
             stage.restore(here)
         for node in moment.nodes:
             for timer, deadline in sorted(stage.world.hosts[node].timers.items()):
-                if deadline > moment.time and timer not in REPEATING:
+                if deadline > moment.time and timer not in self._repeating:
                     self._expire(route, moment.time, node, timer)
                     stage.restore(here)
             self._crashes(route, moment, node, labels, here)

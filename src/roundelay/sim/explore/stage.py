@@ -67,8 +67,11 @@ class Snapshot:
 class Stage(Story):
     """A story whose world can be saved, restored, compared and stepped."""
 
-    def __init__(self, text: str, stack: StackFactory | None = None) -> None:
-        """Play the beginning; everything after it is up to the exploration."""
+    def __init__(
+        self, text: str, stack: StackFactory | None = None, noted: frozenset[str] = frozenset()
+    ) -> None:
+        """Play the beginning; everything after it is up to the exploration. Frames of the names
+        `noted` belong to the history."""
         self.watcher = Watch()
         self.history = 0
         """A number for all that verdicts go by: rows in the order of each node and of each
@@ -78,6 +81,7 @@ class Stage(Story):
         """Facts that are in the history, where to hear them again tells nothing new."""
         self._digests: dict[NodeId, int] = {}
         """Of cores that nothing happened to since."""
+        self._noted = noted
         super().__init__(stack=stack)
         for block in parse(text):
             self.play(block)
@@ -307,7 +311,7 @@ class Stage(Story):
 
     def _observe(self, node: NodeId, verb: str, what: Any) -> None:
         self.watcher(self.world, node, verb, what)
-        if verb == "sends" and what.tag == "TOKEN":
+        if verb == "sends" and what.tag in self._noted:
             self._tell(content(what))
         elif verb == "installs":
             self._tell(hash((word(node), digest(what), self._last_number(node))))
