@@ -21,7 +21,7 @@ from roundelay.membership.expulsions import Expulsions
 from roundelay.membership.failures import Failures
 from roundelay.membership.machine import Membership
 from roundelay.membership.messages import MESSAGES, STEP, Commit, Entry, Join, Primary, RingItem
-from roundelay.membership.phase import Phase
+from roundelay.membership.phase import GatherReason, Phase
 from roundelay.membership.primary import Standing
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import NOBODY, Ring, Token
@@ -454,7 +454,7 @@ def literal_join_in_commit() -> list[Patch]:
         forming = self.phase in (Phase.COMMIT, Phase.RECOVERY)
         agreed = set(self.proposal.agreed)
         if forming and m.ring_seq >= self.ring.seq:
-            self._gather()
+            self._gather(GatherReason.RING_ABANDONED)
             self.proposal.agreed |= agreed
             self._check_consensus()
         original(self, origin, m)
@@ -475,7 +475,7 @@ def literal_outsider_join() -> list[Patch]:
 def installed_and_left() -> list[Patch]:
     def on_loss(self: Membership) -> None:
         if self.phase is Phase.OPERATIONAL:
-            self._gather()
+            self._gather(GatherReason.RING_STUCK)
         else:
             original(self)
 

@@ -82,7 +82,7 @@ from roundelay.membership.messages import (
     fill_in,
 )
 from roundelay.membership.outsiders import Outsiders
-from roundelay.membership.phase import LIVE, SEALED, Phase
+from roundelay.membership.phase import LIVE, SEALED, GatherReason, Phase
 from roundelay.membership.primary import rule
 from roundelay.membership.proposal import Proposal
 from roundelay.membership.recovery import Recovery
@@ -93,6 +93,13 @@ from roundelay.wire.primitives import WireError
 
 ALONE_VISITS_MAX = 100_000
 """More than a ring of one can need for all it may hold."""
+
+_STUCK = {
+    Phase.GATHER: GatherReason.COMMIT_MISSING,
+    Phase.COMMIT: GatherReason.COMMIT_LOST,
+    Phase.RECOVERY: GatherReason.RING_STUCK,
+}
+"""What the timer of the forming ring says, by phase."""
 
 
 class Membership:
@@ -113,6 +120,8 @@ class Membership:
         self.ring = ViewId(0, boot.node)
         self.view = View(self.ring, (boot.node,))
         self.proposal = Proposal(boot.node)
+        self.gather_reason = GatherReason.STARTED
+        """Why the last Gather began."""
         self.commit_wait = False
         self.max_seq = 0
         """Largest ring number heard of."""
@@ -148,7 +157,7 @@ class Membership:
         self._persist()
         self.view = View(self.ring, (self.node,))
         self._emit(Install(self.view, self.standing.able, "the node has just started"))
-        self._gather()
+        self._gather(GatherReason.STARTED)
         return self._drain()
 
     def submit(self) -> list[Effect[Any]]:
@@ -200,7 +209,8 @@ class Membership:
         elif timer == FORGIVE:
             self._outsiders.forgive(self.view.members)
         elif timer == CAUGHT_UP:
-            self._accuse(Suspect((), f"{self.node} has caught up, and may vote from now on"))
+            suspicion = Suspect((), f"{self.node} has caught up, and may vote from now on")
+            self._accuse(suspicion, GatherReason.CAUGHT_UP)
         else:
             self._outsiders.resume(timer)
         return self._drain()
@@ -243,7 +253,7 @@ class Membership:
         agrees, effects = self._outsiders.agreement.hear(origin, m, self.view.id)
         self._out += effects
         if not agrees and self.phase is Phase.GATHER and self.proposal.drop(origin.node):
-            self._gather()
+            self._gather(GatherReason.SETTINGS_DIFFER)
         return agrees
 
     def _on_other_view(self, origin: Origin, message: Any) -> None:
@@ -282,13 +292,15 @@ class Membership:
         if heeded and len(self.proposal.procs) < self.config.members_max:
             self.proposal.procs.add(node)
             self._outsiders.apart.call(node)
-            self._gather()
+            self._gather(GatherReason.STRANGER_HEARD)
 
     # Gather
 
-    def _gather(self) -> None:
+    def _gather(self, reason: GatherReason) -> None:
         """§6.2: begin, or begin again, to agree on who is there."""
         self.phase = Phase.GATHER
+        self.gather_reason = reason
+        self._emit(Record(Kind.GATHER, tag=reason))
         self.commit_wait = False
         self.recovery = None
         self._commit = None
@@ -316,7 +328,8 @@ class Membership:
             member = any(entry.node == node for entry in self._commit.entries)
             if not member or m.ring_seq < self.ring.seq:
                 return
-            self._gather()  # That member has abandoned the ring: so must we, before anything else.
+            # That member has abandoned the ring: so must we, before anything else.
+            self._gather(GatherReason.RING_ABANDONED)
         known = self.proposal.procs
         if len(known.union(m.procs, m.fails, (node,))) > self.config.members_max:
             return  # More than a ring can hold, or a forged list of names.
@@ -335,11 +348,12 @@ class Membership:
                 return
         if proposal.equals(m):
             if operational:
-                self._gather()
+                self._gather(GatherReason.JOIN_HEARD)
             self._agree(node)
         elif proposal.covers(m):
             if operational:
-                self._gather()  # Our own Join tells it what it does not know.
+                # Our own Join tells it what it does not know.
+                self._gather(GatherReason.JOIN_HEARD)
         elif node not in proposal.fails:
             companion = node in self.view.members
             self._outsiders.note_deaf(node, m, companion=operational and companion)
@@ -347,8 +361,10 @@ class Membership:
             changed = proposal.merge(node, m, companion=companion)
             if not (m.fails == (self.node,) and self._failures.mine):
                 self._outsiders.apart.note(node, proposal.fails - failed)
-            if changed or operational:
-                self._gather()
+            if operational:
+                self._gather(GatherReason.JOIN_HEARD)
+            elif changed:
+                self._gather(GatherReason.PROPOSAL_GREW)
             if proposal.equals(m):
                 self._agree(node)
 
@@ -389,7 +405,7 @@ class Membership:
         failed = set(self.proposal.fails)
         self.proposal.give_up_silent()
         self._outsiders.apart.note(self.node, self.proposal.fails - failed)
-        self._gather()
+        self._gather(GatherReason.SILENT_GIVEN_UP)
 
     def _on_loss(self) -> None:
         """The ring being formed got stuck."""
@@ -404,7 +420,7 @@ class Membership:
             self.proposal.give_up(self._failures.count(failed))
         elif self.commit_wait:
             self.proposal.give_up(self._failures.count(self.proposal.members))
-        self._gather()
+        self._gather(_STUCK[self.phase])
 
     def _on_leave(self, origin: Origin) -> None:
         """A companion stops: what its silence would tell later. A ring that is being formed
@@ -417,7 +433,7 @@ class Membership:
         if self.phase in (Phase.OPERATIONAL, Phase.GATHER) and origin.node != self.node:
             self._emit(Suspect((origin.node,), "it leaves"))
             self.proposal.give_up((origin.node,))
-            self._gather()
+            self._gather(GatherReason.MEMBER_LEAVES)
 
     # Commit
 
@@ -573,7 +589,8 @@ class Membership:
             for item in step.sends:
                 self._emit(Send(item, self.ring))
             if step.accused is not None:
-                self._accuse(Suspect((step.accused,), "it fails to receive"))
+                suspicion = Suspect((step.accused,), "it fails to receive")
+                self._accuse(suspicion, GatherReason.FAILS_TO_RECEIVE)
                 return
             if not alone or step.install:
                 break
@@ -677,15 +694,15 @@ class Membership:
             return effects
         self._out += [effect for effect in effects if type(effect) is not Suspect]
         if self.phase is Phase.OPERATIONAL:
-            self._accuse(suspicions[0])
+            self._accuse(suspicions[0], GatherReason.ENGINE_SUSPECTS)
         return self._drain()
 
-    def _accuse(self, suspicion: Suspect) -> None:
+    def _accuse(self, suspicion: Suspect, reason: GatherReason) -> None:
         """The view cannot go on as it is; whoever is named is given up at once."""
         self._emit(suspicion)
         self.proposal.give_up(suspicion.members)
         self._outsiders.expulsions.accuse(suspicion.members)
-        self._gather()
+        self._gather(reason)
 
     def _persist(self) -> None:
         self._emit(Persist(pack(self.ring.seq, self.standing)))

@@ -286,7 +286,7 @@ class Stage(Story):
 
     def _take_row(self, row: Row) -> None:
         self.rows.append(row)
-        if row.layer == "net" or row.kind in (Kind.TOKEN, Kind.FAULT):
+        if row.layer == "net" or row.kind in (Kind.TOKEN, Kind.GATHER, Kind.FAULT):
             return
         if row.kind == Kind.RECEIVE:
             name = (row.proc, row.inc, row.m_src, row.m_inc, row.m_seq, row.c_seq, row.c_rep)
