@@ -3,7 +3,7 @@
 from typing import Any
 
 from roundelay.core.contract import Boot, Origin
-from roundelay.core.effects import Effect, Kind, Record, Suspect
+from roundelay.core.effects import Effect, Kind, Record, Send, Suspect
 from roundelay.core.ids import Terms, ViewId
 from roundelay.group.engines import engine_factory
 from roundelay.group.stack import Stack
@@ -88,7 +88,7 @@ def pair(until: Phase = Phase.OPERATIONAL) -> tuple[Stack, Stack, list[tuple[str
         name, effect = waiting.pop(0)
         if isinstance(effect, Record) and effect.kind is Kind.GATHER:
             told.append((name, effect.tag))
-        if hasattr(effect, "message"):
+        if isinstance(effect, Send):
             other = "b" if name == "a" else "a"
             origin = Origin("g", name, 0, effect.view)
             waiting += [(other, e) for e in nodes[other].receive(origin, effect.message)]
