@@ -65,6 +65,10 @@ class Packer:
         """Whether messages may have destinations."""
         self.next = 0
         """The number of the next message."""
+        self._recorded = 0
+        """Messages below this number are in a record already: see `unrecorded`."""
+        self._changes: list[tuple[int, Service, tuple[NodeId, ...] | None]] = []
+        """From which message on another service or other destinations are asked for."""
         self._queue: deque[Packet | _Large] = deque()
         self._open: list[bytes] = []
         """The packet being filled, its service and its destinations."""
@@ -128,6 +132,8 @@ class Packer:
         if messages >= config.queue_messages or (waits and waits + size > config.queue_bytes):
             raise QueueFullError(f"{messages} messages, {waits} bytes wait to be sent")
         self._close()
+        if self.traced:
+            self._note_change(service, destinations)
         if size <= self._whole_bytes:
             self._open = [payload]
             self._service, self._destinations = service, destinations
@@ -140,6 +146,27 @@ class Packer:
         self._packets += self._pieces(large)
         self._messages += 1
         self._bytes += size
+
+    def _note_change(self, service: Service, destinations: tuple[NodeId, ...] | None) -> None:
+        """Remember where messages of another kind begin, for their record."""
+        if not self._changes or self._changes[-1][1:] != (service, destinations):
+            self._changes.append((self.next, service, destinations))
+
+    def unrecorded(self) -> list[Packet]:
+        """The messages accepted since the last call, in order: one packet without a body for each
+        stretch of them with the same service and destinations."""
+        stretches: list[Packet] = []
+        if not self._changes:
+            return stretches
+        ends = [*(first for first, _, _ in self._changes[1:]), self.next]
+        for (first, service, destinations), end in zip(self._changes, ends, strict=True):
+            first = max(first, self._recorded)
+            if first < end:
+                span = Span(self._node, self._incarnation, first, end - first)
+                stretches.append(Packet(span, service, b"", destinations))
+        self._recorded = self.next
+        del self._changes[:-1]  # The last one holds for the messages to come.
+        return stretches
 
     @property
     def _open_bytes(self) -> int:

@@ -6,7 +6,7 @@ from roundelay.sim.units import duration_ns, show_ns
 LOOKING = ("check", "held", "log", "show", "state", "stats", "timers")
 """Verbs that change nothing."""
 
-SETTING_UP = ("engine", "membership", "group", "network", "costs")
+SETTING_UP = ("engine", "membership", "group", "network", "costs", "turn")
 """Verbs that come before the nodes and have options that can be left out."""
 
 Commands = tuple[str, ...]

@@ -85,6 +85,7 @@ class Story:
         self._group = GroupConfig()
         self._network: Network = Manual()
         self._costs = Costs()
+        self._turn_ns = 0
         self._world: World | None = None
         self._bound_ns: int | None = None
         self._shown: frozenset[str] | None = None
@@ -205,6 +206,11 @@ class Story:
         exactly(0, words, "options alone")
         self._costs = costs(options)
 
+    def _cmd_turn(self, arguments: list[str]) -> None:
+        self._before_nodes()
+        (text,) = exactly(1, arguments, "a time, like: turn 500us")
+        self._turn_ns = duration_ns(text)
+
     def _cmd_show(self, arguments: list[str]) -> None:
         for verb in arguments:
             if verb not in _VERBS:
@@ -237,6 +243,7 @@ class Story:
             self._take_row,
             choices=self.choices,
             costs=self._costs,
+            turn_ns=self._turn_ns,
             observer=self._observe,
         )
         if "down" not in arguments:
