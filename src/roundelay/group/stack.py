@@ -63,7 +63,7 @@ class StackStatus:
 
     @property
     def gather(self) -> str:
-        return ""
+        return str(self._membership.gather_reason)
 
     @property
     def terms(self) -> Terms:

@@ -53,7 +53,7 @@ class Join:
 
 
 @value
-class Entry:
+class CommitEntry:
     """What a member of the new ring brings along."""
 
     node: NodeId
@@ -85,7 +85,7 @@ class Commit:
     token_seq: int
     index: int
     """Entries that are filled in."""
-    entries: tuple[Entry, ...]
+    entries: tuple[CommitEntry, ...]
     """In ring order, the representative first."""
 
     def after(self, node: NodeId) -> NodeId:
@@ -268,7 +268,7 @@ def read_primary(r: Reader) -> Primary:
 # names (its members, then absent nodes) and one of primary views; entries refer to both.
 
 
-def fill_in(token: Commit, entry: Entry) -> Commit | None:
+def fill_in(token: Commit, entry: CommitEntry) -> Commit | None:
     """The token with the entry whose turn it is filled in; without what that member remembers of
     primary views, if that does not fit. None if nothing fits: no honest member made this token."""
     whole = _filled(token, entry)
@@ -276,7 +276,7 @@ def fill_in(token: Commit, entry: Entry) -> Commit | None:
         return whole
     less = _filled(
         token,
-        Entry(
+        CommitEntry(
             entry.node,
             entry.old,
             entry.summary,
@@ -289,7 +289,7 @@ def fill_in(token: Commit, entry: Entry) -> Commit | None:
     return less if fits else None
 
 
-def _filled(token: Commit, entry: Entry) -> Commit:
+def _filled(token: Commit, entry: CommitEntry) -> Commit:
     at = token.index
     entries = (*token.entries[:at], entry, *token.entries[at + 1 :])
     return Commit(token.ring, token.token_seq + 1, at + 1, entries)
@@ -313,7 +313,7 @@ def _names(token: Commit) -> list[NodeId]:
     return [*members, *sorted(others.difference(members))]
 
 
-def _primaries(entry: Entry) -> tuple[Primary, ...]:
+def _primaries(entry: CommitEntry) -> tuple[Primary, ...]:
     return entry.attempts if entry.last is None else (entry.last, *entry.attempts)
 
 
@@ -374,9 +374,9 @@ def _read_commit(r: Reader) -> Commit:
 
 def _read_entry(
     r: Reader, node: NodeId, names: tuple[NodeId, ...], primaries: tuple[Primary, ...]
-) -> Entry:
+) -> CommitEntry:
     if not r.flag():
-        return Entry(node)
+        return CommitEntry(node)
     incarnation, old = r.u64(I64_MAX), _read_view(r)
     summary = r.blob(SUMMARY_BYTES_MAX)
     obligation, founders = _read_set(r, names), _read_set(r, names)
@@ -387,7 +387,7 @@ def _read_entry(
     known = tuple(primaries[number] for number in numbers)
     if (marks & _LAST and not known) or len(known) > ATTEMPTS_MAX + bool(marks & _LAST):
         raise WireError(Reason.MALFORMED, "primary views that do not fit their number")
-    return Entry(
+    return CommitEntry(
         node,
         old,
         summary,

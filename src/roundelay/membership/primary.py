@@ -29,7 +29,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from roundelay.core.ids import NodeId, ViewId
 from roundelay.core.value import value
-from roundelay.membership.messages import ATTEMPTS_MAX, Entry, Primary
+from roundelay.membership.messages import ATTEMPTS_MAX, CommitEntry, Primary
 
 FOUNDING = ViewId(0, "")
 """The id of the view that the founders of a group are taken to have been in before the first."""
@@ -49,7 +49,7 @@ class Ruling:
     """For people: why the view is not primary, and what would help."""
 
 
-def rule(entries: Sequence[Entry]) -> Ruling:
+def rule(entries: Sequence[CommitEntry]) -> Ruling:
     """Decide on a view of the members that brought these entries."""
     members = [entry.node for entry in entries]
     able = tuple(entry.node for entry in entries if entry.able)
@@ -83,7 +83,7 @@ def rule(entries: Sequence[Entry]) -> Ruling:
     return _within_limits(entries, Ruling(able if enough else last.voters, founding))
 
 
-def _within_limits(entries: Sequence[Entry], ruling: Ruling) -> Ruling:
+def _within_limits(entries: Sequence[CommitEntry], ruling: Ruling) -> Ruling:
     for entry in entries:
         if len({ruling.voters, *(a.voters for a in entry.attempts)}) > ATTEMPTS_MAX:
             return Ruling(
@@ -129,7 +129,7 @@ class Standing:
 
     @property
     def known(self) -> tuple[Primary | None, tuple[Primary, ...], bool]:
-        """All of it, in the order of an `Entry`."""
+        """All of it, in the order of an `CommitEntry`."""
         return self.last, self.attempts, self.able
 
     def attempt(self, view: ViewId, ruling: Ruling) -> bool:

@@ -13,9 +13,10 @@ requests for them.
 from collections.abc import Mapping, Sequence
 
 from roundelay.core.contract import Item
-from roundelay.core.ids import NodeId, ViewId
+from roundelay.core.ids import NodeId, View, ViewId
 from roundelay.core.value import value
 from roundelay.membership.messages import Commit, RingItem
+from roundelay.membership.primary import Ruling, rule
 from roundelay.membership.ring import NOBODY, Ring, RingConfig, Token
 
 
@@ -27,6 +28,7 @@ class Step:
     token: Token
     """To be forwarded."""
     accused: NodeId | None
+    """The member that fails to receive, if there is one: then the token is not forwarded."""
     install: bool
     """Everybody has everything: install after forwarding."""
 
@@ -39,7 +41,7 @@ class Recovery:
         self.members = tuple(entry.node for entry in commit.entries)
         self.entries = commit.entries
         self.lives: Mapping[NodeId, int] = {e.node: e.incarnation for e in commit.entries}
-        """The life of each member: a frame of another one is not the member's."""
+        """The incarnation of each member. A frame of another one is not the member's."""
         self.old = old
         companions = [entry for entry in commit.entries if entry.old == old]
         self.transitional = tuple(entry.node for entry in companions)
@@ -47,8 +49,8 @@ class Recovery:
         self.summaries: Mapping[NodeId, bytes] = {e.node: e.summary for e in companions}
         obliged = {*self.transitional, *(node for e in companions for node in e.obligation)}
         self.obligations = tuple(sorted(obliged))
-        """Whose messages are delivered even behind a gap: also those of members that were here
-        in an earlier attempt, which a peer may have installed."""
+        """Nodes whose messages are delivered even behind a gap: companions that are here, and
+        those that were here in an earlier attempt, which a peer may have installed."""
         assert me in self.transitional, f"{me} does not come from its own view"
         self.ring: Ring[RingItem] = Ring(self.members.index(me), len(self.members), config)
         self.ring.hops = len(self.members) - 1  # Its token goes on where the Commit token was.
@@ -60,8 +62,8 @@ class Recovery:
         """The last number that matters: fixed when the flag stayed clear for two visits."""
         self._count = 0
         self._flagged = False
-        self._begun = me != self.representative
-        """The token may have been made: by this node, or by the representative."""
+        self._may_exchange = me != self.representative
+        """The ring's token may exist: the representative knows, the others cannot tell."""
 
     @property
     def successor(self) -> NodeId:
@@ -71,22 +73,39 @@ class Recovery:
     def representative(self) -> NodeId:
         return self.members[0]
 
+    @property
+    def ruling(self) -> Ruling:
+        """Whether the new view is primary."""
+        return rule(self.entries)
+
+    @property
+    def transitional_view(self) -> View:
+        """The view between the old one and the new one."""
+        id_ = ViewId(self.id.seq - 1, self.transitional[0])
+        return View(id_, self.transitional, transitional=True, previous=self.old)
+
+    @property
+    def new_view(self) -> View:
+        """The view of this ring, which follows the transitional one."""
+        voters, previous = self.ruling.voters, self.transitional_view.id
+        return View(self.id, self.members, primary=bool(voters), previous=previous, voters=voters)
+
     def offer(self, items: Sequence[Item]) -> None:
-        """What this node holds of the old view and others may lack."""
+        """Say what this node holds of the old view and others may lack."""
         self._queue = {item.key: item for item in items}
 
     def first_token(self, token_seq: int) -> Token:
-        """The token that the representative makes of the Commit token. A forged one may bring it
-        to do so once more, when items are under way already: the new token knows of them."""
+        """The token that the representative makes of the Commit token. A forged Commit token may
+        make it do so once more, when items are under way already: the new token counts them."""
         self._flagged = bool(self._queue)
-        self._begun = True
+        self._may_exchange = True
         seq, aru = self.ring.high_seq, self.ring.aru
         behind = NOBODY if aru == seq else self.ring.me
         return Token(token_seq, seq, aru, behind, flag=self._flagged)
 
     def receive(self, m: RingItem) -> Item | None:
         """Keep an item; it is returned if it is of this node's old view."""
-        if not self._begun:
+        if not self._may_exchange:
             return None  # Nobody sends before the representative has: it is forged.
         if not self.ring.store(m.seq, m) or m.old != self.old:
             return None

@@ -125,6 +125,6 @@ def test_a_member_that_abandons_the_ring_being_formed():
     made = stack()
     made.start()
     made.receive(from_b(), Join(("a", "b"), (), 4, OURS))
-    ring = made.membership.ring
+    ring = made.membership.ring_id
     effects = made.receive(from_b(), Join(("a", "b"), (), ring.seq, OURS))
     assert reasons(effects)[0] == GatherReason.RING_ABANDONED

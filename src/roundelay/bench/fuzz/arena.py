@@ -225,7 +225,7 @@ class Arena:
         if isinstance(core, StaticStack):
             return "static"
         membership = core.membership
-        return f"{membership.phase} in {membership.view} after {membership.ring.seq}"
+        return f"{membership.phase} in {membership.view} after {membership.ring_id.seq}"
 
     def _core(self, node: NodeId) -> Stack | StaticStack:
         core = self.world.hosts[node].core
@@ -406,7 +406,7 @@ class Arena:
         core = self._core(node)
         if isinstance(core, StaticStack):
             return core.view.id
-        return self._forging.choice((core.membership.view.id, core.membership.ring))
+        return self._forging.choice((core.membership.view.id, core.membership.ring_id))
 
 
 _MEMBERSHIP = frozenset(MembershipCodec.tags.values())

@@ -162,7 +162,7 @@ class Stage(Story):
             core = host.core if host.alive else None
             if isinstance(core, Stack):
                 m = core.membership
-                doing = (m.phase.value, m.tenant.hold.value)
+                doing = (m.phase.value, m.guard.hold.value)
                 labels[host.name] = (host.incarnation, m.view.id, *doing)
         return labels
 

@@ -1,4 +1,4 @@
-"""The engine under membership: what it may still do, and which timers are its own."""
+"""The engine under membership: what it may still do in its view, and which timers are its own."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from roundelay.core.ids import NodeId, View
 from roundelay.membership.phase import FROZEN, LIVE, SEALED
 
 
-class Tenant:
-    """One engine, from view to view.
+class EngineGuard:
+    """One engine, from view to view, and the rules of the contract that membership answers for.
 
     The view a node starts in is there only to be left: the engine does not run in it, has nothing
-    to sum up, to offer or to take in, and ends it with nothing.
+    to sum up, to offer or to absorb, and ends it with an empty conclusion.
     """
 
     def __init__(self, engine: Engine[Any]) -> None:
@@ -22,33 +22,35 @@ class Tenant:
         """The engine, if it handles bursts."""
         self.hold = SEALED
         self.timers: set[str] = set()
-        self.spoke = False
-        """It has told everybody something since this was last cleared."""
-        self._began = False
+        """Timers of the engine that are armed."""
+        self.multicast = False
+        """The engine has sent a frame to everyone since this was last cleared."""
+        self._started = False
 
-    def begin(self, view: View) -> list[Effect[Any]]:
+    def start(self, view: View) -> list[Effect[Any]]:
+        """Start the engine in a view. The effects have yet to go through `note_effects`."""
         assert self.hold is SEALED, "a view begins while the one before still runs"
         self.hold = LIVE
-        self._began = True
-        self.spoke = False
+        self._started = True
+        self.multicast = False
         return self.engine.start(view)
 
     def freeze(self) -> tuple[bytes, list[CancelTimer]]:
-        """What it has to say of its view; and its timers, which are no more."""
-        ended = [CancelTimer(timer) for timer in sorted(self.timers)]
+        """The engine's summary of its view; and the end of its timers."""
+        cancelled = [CancelTimer(timer) for timer in sorted(self.timers)]
         self.timers.clear()
         if self.hold is LIVE:
             self.hold = FROZEN
-        return self.engine.freeze() if self._began else b"", ended
+        return self.engine.freeze() if self._started else b"", cancelled
 
     def seal(self, summaries: Mapping[NodeId, bytes]) -> Sequence[Item]:
-        """What it offers to others; or WireError, and it goes on as it was."""
-        items = self.engine.seal(summaries) if self._began else ()
+        """What the engine offers to others; or WireError, and it goes on as it was."""
+        items = self.engine.seal(summaries) if self._started else ()
         self.hold = SEALED
         return items
 
     def absorb(self, item: Item) -> list[Record]:
-        return self.engine.absorb(item) if self._began else []
+        return self.engine.absorb(item) if self._started else []
 
     def conclude(
         self,
@@ -57,12 +59,12 @@ class Tenant:
         obligations: tuple[NodeId, ...],
     ) -> Conclusion:
         assert self.hold is SEALED, "a view ends that still runs"
-        if not self._began:
+        if not self._started:
             return Conclusion()
         return self.engine.conclude(summaries, transitional, obligations)
 
-    def heed(self, effects: list[Effect[Any]]) -> list[Suspect]:
-        """Keep account of what it wants done; the suspicions among it are for membership."""
+    def note_effects(self, effects: list[Effect[Any]]) -> list[Suspect]:
+        """Keep account of the engine's timers and of what it sends; returns its suspicions."""
         live = self.hold is LIVE
         suspicions: list[Suspect] = []
         for effect in effects:
@@ -74,15 +76,15 @@ class Tenant:
                 self.timers.add(effect.timer)  # type: ignore[union-attr]
             elif kind is Send:
                 if effect.to is None:  # type: ignore[union-attr]
-                    self.spoke = True
+                    self.multicast = True
             elif kind is CancelTimer:
                 self.timers.discard(effect.timer)  # type: ignore[union-attr]
             elif kind is Suspect:
                 suspicions.append(effect)  # type: ignore[arg-type]
         return suspicions
 
-    def owns(self, timer: str) -> bool:
-        """Whether a timer that has just expired was the engine's."""
+    def pop_timer(self, timer: str) -> bool:
+        """Whether a timer that has just expired was the engine's; it is armed no more."""
         if timer in self.timers:
             self.timers.discard(timer)
             return True
