@@ -4,9 +4,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roundelay.core.contract import Conclusion, Engine, Item, burst_engine
-from roundelay.core.effects import CancelTimer, Effect, Record, Refuse, Send, SetTimer, Suspect
+from roundelay.core.effects import (
+    CancelTimer,
+    Deliver,
+    Effect,
+    Record,
+    Refuse,
+    Send,
+    SetTimer,
+    Suspect,
+)
 from roundelay.core.ids import NodeId, View
 from roundelay.membership.phase import FROZEN, LIVE, SEALED
+
+_AFTER_VIEW = frozenset({Record, Refuse})
+"""The effects that an engine may have once its view is over."""
 
 
 class EngineGuard:
@@ -63,15 +75,21 @@ class EngineGuard:
             return Conclusion()
         return self.engine.conclude(summaries, transitional, obligations)
 
-    def note_effects(self, effects: list[Effect[Any]]) -> list[Suspect]:
-        """Keep account of the engine's timers and of what it sends; returns its suspicions."""
-        live = self.hold is LIVE
-        suspicions: list[Suspect] = []
+    def note_effects(self, effects: list[Effect[Any]]) -> Suspect | None:
+        """Keep account of the engine's timers and of what it sends; returns its first suspicion.
+
+        Every effect of every engine comes here, so kinds that do not concern membership are passed
+        over first.
+        """
+        if self.hold is not LIVE:
+            for effect in effects:
+                assert type(effect) in _AFTER_VIEW, f"{effect} in a view that is over"
+            return None
+        suspicion: Suspect | None = None
         for effect in effects:
-            kind = type(effect)  # The most frequent first: every effect of every visit comes here.
-            if kind is Record:
+            kind = type(effect)
+            if kind is Deliver or kind is Record:
                 continue
-            assert live or kind is Refuse, f"{effect} in a view that is over"
             if kind is SetTimer:
                 self.timers.add(effect.timer)  # type: ignore[union-attr]
             elif kind is Send:
@@ -79,9 +97,9 @@ class EngineGuard:
                     self.multicast = True
             elif kind is CancelTimer:
                 self.timers.discard(effect.timer)  # type: ignore[union-attr]
-            elif kind is Suspect:
-                suspicions.append(effect)  # type: ignore[arg-type]
-        return suspicions
+            elif kind is Suspect and suspicion is None:
+                suspicion = effect  # type: ignore[assignment]
+        return suspicion
 
     def pop_timer(self, timer: str) -> bool:
         """Whether a timer that has just expired was the engine's; it is armed no more."""

@@ -393,13 +393,13 @@ class Membership:
     def _pass_on(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
         """The effects of the engine for the driver. Suspicions are for membership: while the view
         lasts, the first of them ends it."""
-        suspicions = self.guard.note_effects(effects)
-        if not suspicions:
+        suspicion = self.guard.note_effects(effects)
+        if suspicion is None:
             return effects
         state = self._state
         state.out += [effect for effect in effects if type(effect) is not Suspect]
         if state.phase is Phase.OPERATIONAL:
-            self._accuse(suspicions[0], GatherReason.ENGINE_SUSPECTS)
+            self._accuse(suspicion, GatherReason.ENGINE_SUSPECTS)
         return state.drain()
 
     def _accuse(self, suspicion: Suspect, reason: GatherReason) -> None:

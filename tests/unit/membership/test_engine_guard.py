@@ -3,7 +3,16 @@
 import pytest
 
 from roundelay.core.contract import Conclusion, Item
-from roundelay.core.effects import CancelTimer, Kind, Record, Send, SetTimer, Suspect
+from roundelay.core.effects import (
+    CancelTimer,
+    Deliver,
+    Kind,
+    Record,
+    Refuse,
+    Send,
+    SetTimer,
+    Suspect,
+)
 from roundelay.core.ids import Packet, Service, Span, View, ViewId
 from roundelay.membership.engine_guard import EngineGuard
 from roundelay.membership.phase import Hold
@@ -57,7 +66,7 @@ def test_the_view_a_node_starts_in_is_left_without_the_engine(guard):
 
 
 def test_a_view_from_its_beginning_to_its_end(guard):
-    assert guard.note_effects(guard.start(VIEW)) == []
+    assert guard.note_effects(guard.start(VIEW)) is None
     assert (guard.hold, guard.timers) == (Hold.LIVE, {"beat"})
     assert guard.freeze() == (b"sum", [CancelTimer("beat")])
     assert guard.freeze() == (b"sum", []), "it is asked again when an attempt failed"
@@ -90,9 +99,9 @@ def test_a_view_neither_begins_nor_ends_while_one_runs(guard):
 def test_timers_words_and_suspicions_are_accounted_for(guard):
     guard.start(VIEW)
     doubt = Suspect(("b",), "silent")
-    assert guard.note_effects([SetTimer("t", 1.0), Send("x", VIEW.id, "b")]) == []
+    assert guard.note_effects([SetTimer("t", 1.0), Send("x", VIEW.id, "b")]) is None
     assert (guard.timers, guard.multicast) == ({"t"}, False)
-    assert guard.note_effects([CancelTimer("t"), Send("x", VIEW.id), doubt]) == [doubt]
+    assert guard.note_effects([CancelTimer("t"), Send("x", VIEW.id), doubt, Suspect()]) is doubt
     assert (guard.timers, guard.multicast) == (set(), True)
 
 
@@ -106,6 +115,7 @@ def test_an_expired_timer_is_the_engines_once(guard):
 def test_a_view_that_is_over_has_records_and_nothing_else(guard):
     guard.start(VIEW)
     guard.freeze()
-    assert guard.note_effects([Record(Kind.RECEIVE)]) == []
-    with pytest.raises(AssertionError, match="a view that is over"):
-        guard.note_effects([SetTimer("t", 1.0)])
+    assert guard.note_effects([Record(Kind.RECEIVE), Refuse("forged")]) is None
+    for effect in (SetTimer("t", 1.0), Send("x", VIEW.id), Deliver(MINE, VIEW.id), Suspect(("b",))):
+        with pytest.raises(AssertionError, match="a view that is over"):
+            guard.note_effects([effect])
