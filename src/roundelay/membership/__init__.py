@@ -5,7 +5,8 @@ Totem's membership and recovery, made the substrate of every engine. Pure.
 Theory of operation
 ===================
 
-Follows [Totem95] sections 6 and 7; numbers with § refer to it. A node is in one of four phases.
+Follows [Totem95] sections 6 and 7; numbers with § refer to it. A node is in one of four phases,
+which the paper calls the state.
 
 - *Operational*: a view is installed and its engine runs. A suspicion of the engine, a frame of a
   node that is not in the view, or a Join ends this.
@@ -34,6 +35,7 @@ The modules:
                    expulsions, broken_links, rejections, terms
     forming        the ring being formed: Commit token, then recovery over a ring
     primary        which views are the primary component; storage keeps what that needs
+    messages       what goes over the wire; codec turns it into bytes and back
     plausibility   whether what a peer claims can be true
     engine_guard   the engine, and what it may still do in its view
 

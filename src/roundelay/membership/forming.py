@@ -13,6 +13,7 @@ from typing import Any
 from roundelay.core.contract import Origin
 from roundelay.core.effects import CancelTimer, Kind, Record, Refuse, Send, SetTimer
 from roundelay.core.ids import NodeId, ViewId
+from roundelay.membership.codec import fill_in
 from roundelay.membership.config import CONSENSUS, JOIN, LOSS, RETRANSMIT
 from roundelay.membership.engine_guard import EngineGuard
 from roundelay.membership.messages import (
@@ -23,7 +24,6 @@ from roundelay.membership.messages import (
     Join,
     RingItem,
     RingToken,
-    fill_in,
 )
 from roundelay.membership.phase import Phase
 from roundelay.membership.plausibility import comes_round, is_sound

@@ -1,10 +1,7 @@
 """Membership: takes every input, changes from phase to phase, and installs views.
 
-How it works is told in the docstring of the package; numbers with § refer to [Totem95].
-
-    paper            here                     meaning
-    my_ring_id       ring_id                  newest ring whose Commit token was accepted
-    state            phase
+The docstring of the package tells how it works; numbers with § refer to [Totem95], where `ring_id`
+is my_ring_id.
 
 Deviations from the paper besides those of `gather` and `recovery`: the engine of the old view goes
 on, timers and all, until a Commit token is accepted; a member may say that it leaves; and idle
@@ -15,15 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 from roundelay.core.contract import Boot, Engine, Origin
-from roundelay.core.effects import (
-    Effect,
-    Install,
-    Kind,
-    Record,
-    Send,
-    SetTimer,
-    Suspect,
-)
+from roundelay.core.effects import Effect, Install, Kind, Record, Send, SetTimer, Suspect
 from roundelay.core.ids import NodeId, Terms, View, ViewId
 from roundelay.membership.config import (
     CAUGHT_UP,
@@ -289,9 +278,7 @@ class Membership:
 
     def _check_consensus(self, *, alone: bool = False) -> None:
         """§6.2: once everybody who is left says what we say, the smallest forms the ring."""
-        if self.phase is not Phase.GATHER:
-            return
-        members = self.gather.consensus(alone=alone)
+        members = self.gather.consensus(alone=alone) if self.phase is Phase.GATHER else ()
         if not members:
             return
         if members[0] == self.node:
@@ -308,12 +295,10 @@ class Membership:
 
     def _follow(self, step: Step | None) -> None:
         """Do what a visit of the forming ring's token leads to."""
-        if step is None:
-            return
-        if step.accused is not None:
+        if step is not None and step.accused is not None:
             suspicion = Suspect((step.accused,), "it fails to receive")
             self._accuse(suspicion, GatherReason.FAILS_TO_RECEIVE)
-        elif step.install:
+        elif step is not None and step.install:
             self._install()
 
     def _on_consensus_timer(self) -> None:

@@ -9,13 +9,8 @@ torn or foreign has none, and no vote.
 from roundelay.core.checksum import crc32
 from roundelay.core.contract import Boot
 from roundelay.core.value import value
-from roundelay.membership.messages import (
-    ATTEMPTS_MAX,
-    SEQ_MAX,
-    STEP,
-    read_primary,
-    write_primary,
-)
+from roundelay.membership.codec import read_primary, write_primary
+from roundelay.membership.messages import ATTEMPTS_MAX, SEQ_MAX, STEP
 from roundelay.membership.primary import Standing
 from roundelay.wire.primitives import Reader, WireError, Writer
 

@@ -6,21 +6,18 @@ from hypothesis import strategies as st
 
 from roundelay.core.contract import SUMMARY_BYTES_MAX, Item
 from roundelay.core.ids import Terms, ViewId
+from roundelay.membership.codec import COMMIT_BYTES_MAX, NAMES_MAX, MembershipCodec, fill_in
 from roundelay.membership.messages import (
     ATTEMPTS_MAX,
-    COMMIT_BYTES_MAX,
-    NAMES_MAX,
     Commit,
     CommitEntry,
     Installed,
     Join,
     Leave,
-    MembershipCodec,
     Merge,
     Primary,
     RingItem,
     RingToken,
-    fill_in,
 )
 from roundelay.membership.ring import Token
 from roundelay.wire.primitives import WireError

@@ -23,7 +23,7 @@ from roundelay.core.ids import NodeId, Service, ViewId
 from roundelay.group.engines import engine_factory
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
-from roundelay.membership.messages import MembershipCodec
+from roundelay.membership.codec import MembershipCodec
 from roundelay.sim.host import Transmission
 from roundelay.sim.network import Lan
 from roundelay.sim.world import World
