@@ -314,7 +314,7 @@ def installed_without_aru() -> list[Patch]:
 
     def hasty(self: Recovery, token: Token) -> recovery.Step:
         step = visit(self, token)
-        return recovery.Step(step.sends, step.token, step.accused, self._count >= 2)
+        return recovery.Step(step.sends, step.token, step.accused, self._clear_visits >= 2)
 
     return [(Recovery, "visit", hasty)]
 

@@ -2,12 +2,12 @@
 
 Follows [Totem95] section 7. The members that come from one old view make up its transitional
 view; each offers the items of that view that it holds, and after the exchange they hold the same.
-The token shows when: its flag is set while anybody has items left, and once it stayed clear for
-three visits and all that was exchanged has reached everybody, the ring can be installed.
+The token shows when the exchange is over: its flag is set while any member has items left. Once the
+flag stayed clear for three visits, and all members have all items, the ring can be installed.
 
 Deviations: items are always exchanged, whatever earlier attempts achieved; the flag is cleared by
-whoever set it, also with an empty queue; members of other old views keep items only to serve
-requests for them.
+the member that set it, also if that has nothing left to send; members of other old views keep items
+only to serve requests for them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class Step:
     accused: NodeId | None
     """The member that fails to receive, if there is one: then the token is not forwarded."""
     install: bool
-    """Everybody has everything: install after forwarding."""
+    """All members have all items: the ring is installed after the token was forwarded."""
 
 
 class Recovery:
@@ -55,13 +55,15 @@ class Recovery:
         self.ring: Ring[RingItem] = Ring(self.members.index(me), len(self.members), config)
         self.ring.hops = len(self.members) - 1  # Its token goes on where the Commit token was.
         self.complete = False
-        """All items of the old view are here: from now on a peer may install."""
+        """All items of the old view are here: from now on a peer may install the ring."""
         self._me = me
         self._queue: dict[tuple[int, ...], Item] = {}
         self.install_seq: int | None = None
-        """The last number that matters: fixed when the flag stayed clear for two visits."""
-        self._count = 0
+        """The number of the last item, known when the flag stayed clear for two visits."""
+        self._clear_visits = 0
+        """Visits in a row at which the flag was clear."""
         self._flagged = False
+        """The flag is set because of this member."""
         self._may_exchange = me != self.representative
         """The ring's token may exist: the representative knows, the others cannot tell."""
 
@@ -127,17 +129,17 @@ class Recovery:
 
         visit = self.ring.visit(token, len(self._queue), pull)
         token = self._flag(visit.token)
-        self._count = 0 if token.flag else self._count + 1
-        if self._count == 2:
+        self._clear_visits = 0 if token.flag else self._clear_visits + 1
+        if self._clear_visits == 2:
             self.install_seq = token.seq
-        if self.install_seq is not None and self._count >= 2:
+        if self.install_seq is not None and self._clear_visits >= 2:
             self.complete = self.complete or self.ring.aru >= self.install_seq
         accused = None if visit.accused is None else self.members[visit.accused]
         if accused is None:
             self.ring.forward(token)
         install = (
             accused is None
-            and self._count >= 3
+            and self._clear_visits >= 3
             and self.install_seq is not None
             and self.ring.safe_line >= self.install_seq
         )
@@ -146,7 +148,7 @@ class Recovery:
         return Step(sends, token, accused, install)
 
     def _flag(self, token: Token) -> Token:
-        """§7.1: set while items are left here; cleared by whoever set it."""
+        """§7.1: set while items are left here; cleared by the member that set it."""
         flag = token.flag
         if self._queue:
             if not flag:
@@ -167,10 +169,10 @@ class Recovery:
         )
 
     def _set_by_nobody(self, token: Token) -> bool:
-        """Whether the flag is forged, as the representative finds out: it has seen it twice, and
-        in two rotations nobody sent anything. Whoever has items left sends one, unless others have
-        filled the window just before or no more may be kept; and whoever has none left clears the
-        flag that it set."""
+        """Whether the flag is forged. The representative concludes that if it has seen the flag
+        twice and no member sent anything in two rotations: a member with items left sends one,
+        unless the window or the buffer is full, and a member with none left clears the flag that it
+        set."""
         last = self.ring.last
         return (
             self._me == self.representative
