@@ -1,7 +1,7 @@
-"""What both stacks do with the effects of the layers below: give applications messages.
+"""The upper half of both stacks: turns the packets of the layers below into messages.
 
-Packets become messages at their index in the view's order, own ones become receipts, and what a
-view did not deliver goes back into the queue.
+A delivered packet is unpacked, and its messages get their index in the view. Own messages get a
+receipt as well. Own packets that a view did not deliver go back into the queue.
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ class Delivery:
                 packet = effect.packet
                 span = packet.span
                 own = span.node == self._node and self._own(span)
-                payloads = (own and self.packer.delivered(span)) or self.assembler.take(packet)
+                payloads = (own and self.packer.release(span)) or self.assembler.messages_of(packet)
                 made.append(Deliver(packet, effect.view, effect.key, self.index, payloads))
                 if own:
                     made.append(Receipt(span, self._view or effect.view, self.index))
@@ -58,7 +58,7 @@ class Delivery:
                 assert isinstance(effect.subject, Packet)
                 self.packer.put_back(effect.subject)
             elif type(effect) is Receipt:  # Of an own packet that is for others.
-                self.packer.delivered(effect.span)
+                self.packer.release(effect.span)
                 made[-1] = Receipt(effect.span, self._view or effect.view, self.index)
         return made
 
@@ -67,11 +67,11 @@ class Delivery:
         self.index = 0
         if not view.transitional:
             self.assembler.forget()
-            self.packer.resume()
+            self.packer.start_view()
 
     def _own(self, span: Span) -> bool:
-        """Whether it has messages of this life of the node. They are at hand; only those that went
-        in pieces are put together. What was never submitted is nobody's: a forged packet."""
+        """Whether this life of the node submitted these messages. If it did not, a packet under its
+        name is forged."""
         return (
             span.incarnation == self._incarnation
             and span.count > 0

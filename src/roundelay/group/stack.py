@@ -90,7 +90,7 @@ class Stack:
         self.membership = Membership(boot, founders, self.engine, config, terms)
         self._codec = StackCodec(self.engine.codec)
         self._status = StackStatus(self.delivery, self.membership)
-        self.accept = self.delivery.packer.put  # Bound here: every message passes it.
+        self.accept = self.delivery.packer.accept  # Bound here: every message passes it.
 
     @property
     def codec(self) -> Codec[Any]:

@@ -64,7 +64,7 @@ class StaticStack:
         self.engine = engine(boot.node, self.delivery.packer)
         self.delivery.serve(self.engine)
         self._burst_engine = burst_engine(self.engine)
-        self.accept = self.delivery.packer.put  # Bound here: every message passes it.
+        self.accept = self.delivery.packer.accept  # Bound here: every message passes it.
         self._status = StaticStatus(self.delivery)
         self._incarnation = boot.incarnation
 

@@ -109,4 +109,4 @@ def test_what_is_for_others_is_forgotten_with_its_receipt():
     ]
     packer = vars(stack.delivery.packer)
     assert not packer["_contents"]
-    assert not packer["_flying"]
+    assert not packer["_sent_large"]
