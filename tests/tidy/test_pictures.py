@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from roundelay.cli import main
-from roundelay.cli.simulator.files import write_trace
+from roundelay.cli.sim.files import write_trace
 from roundelay.sim.scenario import parse, rewrite
 from roundelay.sim.story import Story
 

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from roundelay.cli import running
+from roundelay.cli import connection
 from roundelay.runtime.client import Client
 from roundelay.runtime.metrics import prometheus
 
@@ -19,11 +19,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--json", action="store_true", help="one JSON document, nothing else")
     form.add_argument("--prometheus", action="store_true", help="metrics in Prometheus's format")
     form.add_argument("--watch", action="store_true", help="again every second, until interrupted")
-    running.configure(parser)
+    connection.configure(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    with running.connected(args) as client:
+    with connection.connected(args) as client:
         if args.watch:
             _watch(client)
         document = client.ask(do="status")
@@ -69,7 +69,7 @@ def text(document: dict[str, Any]) -> str:
     lines += [f"warning    {sentence}" for sentence in document.get("warnings", [])]
     for name in ("latency", "rotation"):
         lines += _histogram(name, document[name])
-    return "\n".join(map(running.printable, lines)) + "\n"
+    return "\n".join(map(connection.printable, lines)) + "\n"
 
 
 def _standing(view: dict[str, Any]) -> str:

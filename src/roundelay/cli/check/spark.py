@@ -12,7 +12,7 @@ from roundelay import draw
 from roundelay.check import Profile, Verdict, profile
 from roundelay.check.text import table as text_table
 from roundelay.check.text import witness_lines
-from roundelay.cli.check import WITNESSES, document, exit_code, profile_for
+from roundelay.cli.check.outcome import WITNESSES_SHOWN, document, exit_code, profile_for
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.trace.extras import needs
@@ -98,7 +98,7 @@ def _print(reports: "Sequence[RunReport]", args: argparse.Namespace, picture: Pa
         for problem in one.problems:
             print(f"problem: {problem}")
         print(text_table(one.report, one.manifest, everything=args.all))
-        for verdict in one.report.violated[:WITNESSES]:
+        for verdict in one.report.violated[:WITNESSES_SHOWN]:
             if verdict.witness:
                 print(f"witness of {verdict.property}: {verdict.reason}")
                 for line in witness_lines(verdict, one.manifest):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
-from roundelay.cli.simulator.files import read, scenario_path, write_trace
+from roundelay.cli.sim.files import read, scenario_path, write_trace
 from roundelay.sim.recording import Recording
 from roundelay.sim.scenario import Block, ScenarioError, parse, rewrite
 from roundelay.sim.story import Story

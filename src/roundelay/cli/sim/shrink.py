@@ -9,7 +9,7 @@ from roundelay import draw
 from roundelay.check.profiles import RULES
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
-from roundelay.cli.simulator.files import read
+from roundelay.cli.sim.files import read
 from roundelay.group.engines import MODULES, STATIC_ONLY
 from roundelay.sim.recording import Recording, RecordingError
 from roundelay.sim.scenario import ScenarioError

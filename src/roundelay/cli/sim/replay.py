@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from roundelay.cli.errors import UserError
-from roundelay.cli.simulator.files import read, write_trace
+from roundelay.cli.sim.files import read, write_trace
 from roundelay.sim.recording import Recording, RecordingError
 from roundelay.sim.scenario import ScenarioError
 

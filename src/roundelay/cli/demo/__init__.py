@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output.exists() and not args.output.is_dir():
         raise UserError(f"{args.output} is not a directory; name another place with -o")
     if args.simulated:
-        from roundelay.cli.demonstration import simulated
+        from roundelay.cli.demo import simulated
 
         simulated.show(args.output)
         return 0
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _play(output: Path, engine: str) -> Path:
     """Five processes, what is done to them, and the trace that is left."""
-    from roundelay.cli.demonstration.processes import Nodes
+    from roundelay.cli.demo.processes import Nodes
 
     print(f"1. Five {engine} nodes, each a process of its own, over UDP on this machine.\n")
     with Nodes(output / "nodes", NODES, engine) as nodes:

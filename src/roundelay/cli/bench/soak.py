@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import json
 
-from roundelay.cli.benches.ring import ENGINES, guarded
+from roundelay.cli.bench.ring import ENGINES, guarded
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 
