@@ -9,7 +9,7 @@ from roundelay.core.value import value
 from roundelay.trace.schema import WORLD, Row
 
 
-class Fate(StrEnum):
+class ArrowKind(StrEnum):
     """What became of a frame, or of a message where frames were not recorded."""
 
     ARRIVED = "arrived"
@@ -29,13 +29,13 @@ class Fate(StrEnum):
 class Flight:
     """One arrow. Ends are indices into the rows; None when that end is not shown."""
 
-    fate: Fate
+    kind: ArrowKind
     source: int | None
     target: int | None
     sender: int | None
     receiver: int | None
     """Nodes; None when the trace does not tell."""
-    packet: int
+    transmission: int
     """Arrows of one transmission share it."""
 
 
@@ -52,10 +52,10 @@ def flights(rows: Sequence[Row], shown: Sequence[int]) -> list[Flight]:
 def _clip(flight: Flight, visible: set[int]) -> Flight:
     source = flight.source if flight.source in visible else None
     target = flight.target if flight.target in visible else None
-    fate = flight.fate
-    if fate is not Fate.LOST and (source is None or target is None):
-        fate = Fate.OPEN
-    return Flight(fate, source, target, flight.sender, flight.receiver, flight.packet)
+    kind = flight.kind
+    if kind is not ArrowKind.LOST and (source is None or target is None):
+        kind = ArrowKind.OPEN
+    return Flight(kind, source, target, flight.sender, flight.receiver, flight.transmission)
 
 
 def _frames(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
@@ -76,18 +76,18 @@ def _frames(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
         if i not in visible and source not in visible:
             continue
         sender = rows[source].proc if source is not None else None
-        packet = source if source is not None else i
+        transmission = source if source is not None else i
         if row.kind == Kind.ARRIVE:
-            fate = Fate.COPY if again else Fate.ARRIVED
+            kind = ArrowKind.COPY if again else ArrowKind.ARRIVED
             sender = sender if sender is not None else row.peer
-            yield Flight(fate, source, i, sender, row.proc, packet)
+            yield Flight(kind, source, i, sender, row.proc, transmission)
         elif row.kind == Kind.DROP and row.proc == WORLD:
-            yield Flight(Fate.LOST, source, i, sender, row.peer, packet)
+            yield Flight(ArrowKind.LOST, source, i, sender, row.peer, transmission)
         elif row.kind == Kind.DROP and row.pkt is not None and (row.pkt, row.proc) not in arrived:
             sender = sender if sender is not None else row.peer
-            yield Flight(Fate.REFUSED, source, i, sender, row.proc, packet)
+            yield Flight(ArrowKind.REFUSED, source, i, sender, row.proc, transmission)
         elif row.kind == Kind.SEND and row.pkt not in answered and row.peer is not None:
-            yield Flight(Fate.OPEN, i, None, row.proc, row.peer, i)
+            yield Flight(ArrowKind.OPEN, i, None, row.proc, row.peer, i)
 
 
 def _messages(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
@@ -97,7 +97,7 @@ def _messages(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
     obtained: set[tuple[int, int]] = set()
     for i, row in enumerate(rows):
         if row.kind == Kind.DROP and row.proc == WORLD and i in visible:
-            yield Flight(Fate.LOST, None, i, None, row.peer, i)
+            yield Flight(ArrowKind.LOST, None, i, None, row.peer, i)
         if row.kind not in (Kind.RECEIVE, Kind.DELIVER):
             continue
         for source in origins.of(row):
@@ -106,12 +106,12 @@ def _messages(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
             if row.proc == rows[source].proc or not (i in visible or source in visible):
                 continue
             if row.kind == Kind.RECEIVE:
-                fate = Fate.COPY if again else Fate.ARRIVED
+                kind = ArrowKind.COPY if again else ArrowKind.ARRIVED
             elif again:
                 continue
             else:
-                fate = Fate.IMPLIED
-            yield Flight(fate, source, i, rows[source].proc, row.proc, source)
+                kind = ArrowKind.IMPLIED
+            yield Flight(kind, source, i, rows[source].proc, row.proc, source)
 
 
 class _Origins:

@@ -42,7 +42,7 @@ _RANK: dict[str, int] = {
 
 
 @value
-class Wish:
+class LabelRequest:
     """A label that looks for a place beside (x, y)."""
 
     texts: tuple[str, ...]
@@ -71,7 +71,7 @@ class Board:
             for bucket in _buckets(low, high):
                 self._arrows[bucket][number] = arrow
 
-    def take(self, box: Box) -> None:
+    def occupy(self, box: Box) -> None:
         for bucket in _buckets(box.y0, box.y1):
             self._boxes[bucket].append(box)
 
@@ -90,43 +90,43 @@ class Board:
         return sum(_crosses(arrow, box) for arrow in found.values())
 
 
-def place(wishes: Sequence[Wish], board: Board) -> list[Label]:
+def place(requests: Sequence[LabelRequest], board: Board) -> list[Label]:
     """The labels that found room, in order of their rows; the board knows them afterwards."""
-    ranked = sorted(wishes, key=lambda w: (not w.urgent, _RANK.get(w.kind, len(_RANK)), w.y, w.x))
+    ranked = sorted(requests, key=lambda w: (not w.urgent, _RANK.get(w.kind, len(_RANK)), w.y, w.x))
     placed: list[Label] = []
-    for wish in ranked:
-        label = _best(wish, board)
+    for request in ranked:
+        label = _best(request, board)
         if label is not None:
-            board.take(label.box)
+            board.occupy(label.box)
             placed.append(label)
     return sorted(placed, key=lambda label: (label.row, label.y, label.box.x0))
 
 
-def _best(wish: Wish, board: Board) -> Label | None:
-    for text in wish.texts:
-        found = _beside(wish, text, board)
+def _best(request: LabelRequest, board: Board) -> Label | None:
+    for text in request.texts:
+        found = _beside(request, text, board)
         if found is not None:
             return found
-    shortest = wish.texts[-1]
-    room = max(wish.right - wish.x, wish.x - wish.left) - REACH
+    shortest = request.texts[-1]
+    room = max(request.right - request.x, request.x - request.left) - REACH
     if width(shortest, SIZE, bold=True) > room > 3 * SIZE:
-        return _beside(wish, fit(shortest, room, SIZE, bold=True), board)
+        return _beside(request, fit(shortest, room, SIZE, bold=True), board)
     return None
 
 
-def _beside(wish: Wish, text: str, board: Board) -> Label | None:
+def _beside(request: LabelRequest, text: str, board: Board) -> Label | None:
     """The place for `text` that the fewest arrows run through."""
     wide = width(text, SIZE, bold=True)
     best: tuple[int, int, Label] | None = None
     for preference, (side, shift) in enumerate(
         ((1, 0.0), (-1, 0.0), (1, -RAISE), (-1, -RAISE), (1, RAISE), (-1, RAISE))
     ):
-        x0 = wish.x + REACH if side > 0 else wish.x - REACH - wide
-        y = wish.y + shift
+        x0 = request.x + REACH if side > 0 else request.x - REACH - wide
+        y = request.y + shift
         box = Box(x0, y - HEIGHT / 2, x0 + wide, y + HEIGHT / 2)
-        if box.x0 < wish.left or box.x1 > wish.right or not board.free(box):
+        if box.x0 < request.left or box.x1 > request.right or not board.free(box):
             continue
-        label = Label(text, wish.kind, box, side < 0, y, wish.row, wish.lit)
+        label = Label(text, request.kind, box, side < 0, y, request.row, request.lit)
         cost = board.crossings(box), preference, label
         if best is None or cost[:2] < best[:2]:
             best = cost

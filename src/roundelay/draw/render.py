@@ -5,10 +5,21 @@ from collections.abc import Iterator
 from itertools import groupby
 from xml.sax.saxutils import escape
 
-from roundelay.draw.flights import Fate
+from roundelay.draw.flights import ArrowKind
 from roundelay.draw.glyphs import SHAPES, VIEW_COLOURS, style
 from roundelay.draw.heading import GLYPH, MARGIN
-from roundelay.draw.scene import Arrow, Band, Entry, Hold, Label, Life, Mark, Rule, Scene, Tick
+from roundelay.draw.scene import (
+    Arrow,
+    Band,
+    Hold,
+    Label,
+    LegendEntry,
+    Life,
+    Mark,
+    Rule,
+    Scene,
+    Tick,
+)
 
 BAND = 9.0
 """Half the width of a view's band."""
@@ -52,12 +63,12 @@ def _body(scene: Scene) -> Iterator[str]:
         yield _hold(hold)
     for rule in scene.rules:
         yield _rule(rule, scene)
-    if scene.testimony:
+    if scene.has_witness:
         for mark in scene.marks:
             if mark.lit:
                 yield f'<circle class="halo" cx="{_n(mark.x)}" cy="{_n(mark.y)}" r="9"/>'
-    ordered = sorted(scene.arrows, key=lambda arrow: arrow.packet)
-    for _, arrows in groupby(ordered, key=lambda arrow: arrow.packet):
+    ordered = sorted(scene.arrows, key=lambda arrow: arrow.transmission)
+    for _, arrows in groupby(ordered, key=lambda arrow: arrow.transmission):
         yield '<g class="p">' + "".join(_arrow(arrow) for arrow in arrows) + "</g>"
     for mark in scene.marks:
         yield _mark(mark)
@@ -147,15 +158,15 @@ def _arrow(arrow: Arrow) -> str:
         knee = (arrow.x0 + arrow.x1) / 2, (arrow.y0 + arrow.y1) / 2 + 2 * arrow.bend
         start = knee if arrow.bend else (arrow.x0, arrow.y0)
         angle = math.atan2(arrow.y1 - start[1], arrow.x1 - start[0])
-        short = 0.0 if arrow.fate is Fate.LOST else 4.5
+        short = 0.0 if arrow.kind is ArrowKind.LOST else 4.5
         x1, y1 = arrow.x1 - short * math.cos(angle), arrow.y1 - short * math.sin(angle)
         turn = f"Q{_n(knee[0])} {_n(knee[1])} " if arrow.bend else "L"
         way = f"M{_n(arrow.x0)} {_n(arrow.y0)}{turn}{_n(x1)} {_n(y1)}"
         head = _head(x1, y1, angle)
-    if arrow.fate is Fate.LOST:
+    if arrow.kind is ArrowKind.LOST:
         head = ""
     return (
-        f'<g class="f {arrow.fate.value}{_faded(arrow.lit)}">{_tip(arrow.facts)}'
+        f'<g class="f {arrow.kind.value}{_faded(arrow.lit)}">{_tip(arrow.facts)}'
         f'<path class="hit" d="{way}"/><path class="way" d="{way}"/>{head}</g>'
     )
 
@@ -187,7 +198,7 @@ def _label(label: Label) -> str:
     )
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: LegendEntry) -> str:
     middle = f"translate({_n(entry.x + GLYPH / 2 - 2)} {_n(entry.y)})"
     return (
         f'<g transform="{middle}">{_sample(entry.glyph)}</g>'

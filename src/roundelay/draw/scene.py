@@ -5,7 +5,7 @@ vertical origin below the heading and the legend.
 """
 
 from roundelay.core.value import value
-from roundelay.draw.flights import Fate
+from roundelay.draw.flights import ArrowKind
 
 
 @value
@@ -88,7 +88,7 @@ class Mark:
 class Arrow:
     """A frame or a message on its way, from (x0, y0) to (x1, y1)."""
 
-    fate: Fate
+    kind: ArrowKind
     x0: float
     y0: float
     x1: float
@@ -100,7 +100,7 @@ class Arrow:
     source: int | None
     target: int | None
     """Indices of the events at its ends."""
-    packet: int
+    transmission: int
     facts: str
     lit: bool
 
@@ -156,7 +156,7 @@ class Heading:
 
 
 @value
-class Entry:
+class LegendEntry:
     """One item of the legend."""
 
     glyph: str
@@ -174,7 +174,7 @@ class Scene:
     title: str
     description: str
     headings: tuple[Heading, ...]
-    legend: tuple[Entry, ...]
+    legend: tuple[LegendEntry, ...]
     body_top: float
     axis_x: float
     columns: tuple[Column, ...]
@@ -188,7 +188,7 @@ class Scene:
     arrows: tuple[Arrow, ...]
     marks: tuple[Mark, ...]
     labels: tuple[Label, ...]
-    testimony: bool
+    has_witness: bool
     """There is a witness to highlight."""
     note: str = ""
     """What was left out."""

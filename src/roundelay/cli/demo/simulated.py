@@ -9,8 +9,8 @@ from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.core.effects import Kind
 from roundelay.draw import Window, svg
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
 from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.writer import Writer
 
@@ -24,7 +24,7 @@ SHOWN = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.FAULT, Kind.SUSPECT, Kind.
 def show(output: Path) -> None:
     """Convict the template, acquit Totem."""
     print("1. An engine that orders nothing: the template, on a lossy network.\n")
-    story, report, manifest = _trial("template", output)
+    runner, report, manifest = _trial("template", output)
     convicted = [v for v in report.verdicts if v.validity is Validity.VIOLATED]
     if not convicted:
         raise UserError("the checker convicted nobody, which it must here; please report this")
@@ -32,7 +32,7 @@ def show(output: Path) -> None:
     _draw(
         output / "template.svg",
         svg(
-            story.rows,
+            runner.rows,
             manifest,
             witness=drawn.witness,
             reason=f"{drawn.property}: {drawn.reason}",
@@ -42,11 +42,11 @@ def show(output: Path) -> None:
         f"what {drawn.property} looks like",
     )
     print("\n2. Totem: a crash, a partition, a merge and a restart, and nothing stops.\n")
-    story, report, manifest = _trial("totem", output)
+    runner, report, manifest = _trial("totem", output)
     _draw(
         output / "totem.svg",
         svg(
-            story.rows,
+            runner.rows,
             manifest,
             title="Totem through a crash, a partition, a merge and a restart",
             window=Window(hide=tuple(kind for kind in Kind if kind not in SHOWN)),
@@ -57,32 +57,32 @@ def show(output: Path) -> None:
         raise UserError("Totem broke a promise, which it must not; please report this")
 
 
-def _trial(name: str, output: Path) -> tuple[Story, Report, Manifest]:
+def _trial(name: str, output: Path) -> tuple[ScenarioRunner, Report, Manifest]:
     """Run a scenario of the package, keep its trace, judge it and print the verdicts."""
     scenario = (files("roundelay.sim") / "scenarios" / f"{name}.txt").read_text()
     progress = Progress("simulating")
-    story = Story(progress=progress.update)
+    runner = ScenarioRunner(progress=progress.update)
     for block in parse(scenario):
-        story.play(block)
+        runner.play(block)
     progress.close()
     directory = output / name
     try:
-        with Writer(directory, story.manifest(scenario)) as writer:
-            for row in story.rows:
+        with Writer(directory, runner.manifest(scenario)) as writer:
+            for row in runner.rows:
                 writer.append(row)
     except TraceError as e:
         raise UserError(f"{e}; choose another place with -o DIR") from None
-    report = check(story.rows, writer.manifest)
-    delivered = sum(row.kind == "deliver" for row in story.rows)
-    views = len({(row.c_seq, row.c_rep) for row in story.rows if row.kind == "install"})
+    report = check(runner.rows, writer.manifest)
+    delivered = sum(row.kind == "deliver" for row in runner.rows)
+    views = len({(row.c_seq, row.c_rep) for row in runner.rows if row.kind == "install"})
     told = f", {views} views" if views else ""
     print(
-        f"{len(story.world.nodes)} nodes, {story.world.frames} frames, {delivered} deliveries"
-        f"{told}, seed {story.seed}\n"
+        f"{len(runner.world.nodes)} nodes, {runner.world.frames} frames, {delivered} deliveries"
+        f"{told}, seed {runner.seed}\n"
     )
     print(table(report, writer.manifest))
     print(f"trace:   {directory} (roundelay check {directory})")
-    return story, report, writer.manifest
+    return runner, report, writer.manifest
 
 
 def _draw(path: Path, picture: str, what: str) -> None:

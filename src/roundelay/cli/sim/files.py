@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 from roundelay.cli.errors import UserError
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.shipped import NoScenarioError, find
-from roundelay.sim.story import Story
 from roundelay.trace.manifest import TraceError
 from roundelay.trace.writer import Writer
 
@@ -32,11 +32,11 @@ def scenario_path(name: str) -> Path:
         raise UserError(str(e)) from None
 
 
-def write_trace(story: Story, scenario: str, directory: Path) -> None:
+def write_trace(runner: ScenarioRunner, scenario: str, directory: Path) -> None:
     """Write a run's trace, and say where it is."""
     try:
-        with Writer(directory, story.manifest(scenario)) as writer:
-            for row in story.rows:
+        with Writer(directory, runner.manifest(scenario)) as writer:
+            for row in runner.rows:
                 writer.append(row)
     except TraceError as e:
         raise UserError(str(e)) from None

@@ -27,17 +27,17 @@ def run(args: argparse.Namespace) -> int:
 
 def _replay(args: argparse.Namespace) -> int:
     recording = Recording.from_json(read(args.recording))
-    story = recording.replay()
-    same = story.sha256() == recording.sha256
+    runner = recording.replay()
+    same = runner.sha256() == recording.sha256
     if args.trace is not None:
-        write_trace(story, recording.scenario, args.trace)
+        write_trace(runner, recording.scenario, args.trace)
     if args.json:
-        print(json.dumps({"same": same, "trace_sha256": story.sha256()}, indent=2))
+        print(json.dumps({"same": same, "trace_sha256": runner.sha256()}, indent=2))
     elif same:
-        print(f"the same run again: {len(story.rows)} events, trace {story.sha256()[:16]}")
+        print(f"the same run again: {len(runner.rows)} events, trace {runner.sha256()[:16]}")
     else:
         print(
             f"a different run: recorded by {recording.revision} with trace "
-            f"{recording.sha256[:16]}, now {story.sha256()[:16]}"
+            f"{recording.sha256[:16]}, now {runner.sha256()[:16]}"
         )
     return 0 if same else 1

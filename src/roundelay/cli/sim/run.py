@@ -10,8 +10,8 @@ from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.cli.sim.files import read, scenario_path, write_trace
 from roundelay.sim.recording import Recording
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import Block, ScenarioError, parse, rewrite
-from roundelay.sim.story import Story
 from roundelay.sim.watch import Watch
 
 
@@ -43,14 +43,14 @@ def _run(args: argparse.Namespace) -> int:
         )
     text = read(path)
     progress = Progress("simulating")
-    story = Story(seed=args.seed, progress=progress.update, watch=Watch())
+    runner = ScenarioRunner(seed=args.seed, progress=progress.update, watch=Watch())
     outputs: dict[int, str] = {}
-    replay = f"roundelay sim run {args.scenario} --seed {story.seed}"
+    replay = f"roundelay sim run {args.scenario} --seed {runner.seed}"
 
     def play(block: Block) -> str:
         if block.line not in outputs:
             try:
-                outputs[block.line] = story.play(block)
+                outputs[block.line] = runner.play(block)
             except ScenarioError:
                 raise
             except Exception as e:  # A core that raises anything at all is broken.
@@ -62,24 +62,24 @@ def _run(args: argparse.Namespace) -> int:
     blocks = parse(text)
     actual = rewrite(text, play)
     progress.close()
-    replay = f"roundelay sim run {args.scenario} --seed {story.seed}"
+    replay = f"roundelay sim run {args.scenario} --seed {runner.seed}"
     expected = rewrite(text, lambda block: block.expected)
     compared = args.seed is None and any(block.expected for block in blocks)
     same = not compared or actual == expected
     if args.trace is not None:
-        write_trace(story, text, args.trace)
+        write_trace(runner, text, args.trace)
     if args.record is not None:
-        args.record.write_text(Recording.of(text, story).to_json())
+        args.record.write_text(Recording.of(text, runner).to_json())
     if args.rewrite:
         path.write_text(actual)
         same = True
     if args.json:
         document = {
             "scenario": str(args.scenario),
-            "seed": story.seed,
+            "seed": runner.seed,
             "same": same,
-            "rows": len(story.rows),
-            "trace_sha256": story.sha256(),
+            "rows": len(runner.rows),
+            "trace_sha256": runner.sha256(),
             "blocks": [
                 {"line": block.line, "output": outputs[block.line].splitlines()} for block in blocks
             ],
@@ -88,7 +88,7 @@ def _run(args: argparse.Namespace) -> int:
         print(json.dumps(document, indent=2))
     elif same:
         print(actual, end="")
-        print(f"\n{len(story.rows)} events, trace {story.sha256()[:16]}; again: {replay}")
+        print(f"\n{len(runner.rows)} events, trace {runner.sha256()[:16]}; again: {replay}")
     else:
         names = (f"{args.scenario} (expected)", "what happened")
         diff = difflib.unified_diff(

@@ -125,11 +125,11 @@ def _given(args: argparse.Namespace) -> _Run:
 
 
 def _drawing(shrunk: Shrunk, title: str) -> str:
-    story = shrunk.story
-    crowded = len(story.rows) > draw.EVENTS_MAX and shrunk.witness
+    runner = shrunk.runner
+    crowded = len(runner.rows) > draw.EVENTS_MAX and shrunk.witness
     return draw.svg(
-        story.rows,
-        story.manifest(),
+        runner.rows,
+        runner.manifest(),
         witness=shrunk.witness,
         reason=str(shrunk.failure),
         title=title,

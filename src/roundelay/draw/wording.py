@@ -33,7 +33,7 @@ _PLAIN_LOSSES = ("loss", "lost", "cut", "down")
 """Reasons that the picture shows anyway: a cross, a partition, a node that is down."""
 
 
-class Words:
+class Wording:
     """The names of one trace."""
 
     def __init__(self, manifest: Manifest, rows: Iterable[Row], clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""A world that can be set back: what an exploration runs, looks at and judges."""
+"""A scenario runner that an exploration steps, compares, sets back and judges."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
@@ -14,21 +14,23 @@ from roundelay.membership.phase import Phase
 from roundelay.sim.explore.snapshots import Frozen, freeze, thaw
 from roundelay.sim.explore.states import NOTHING, digest, word
 from roundelay.sim.host import Host, Transmission
+from roundelay.sim.runner import ScenarioRunner, StackFactory
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import StackFactory, Story
 from roundelay.sim.watch import Watch
 from roundelay.sim.world import Storage
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import REGULAR, Row
 
 GRAIN_NS = 1_000
-"""Times are told apart to this in the comparison of states."""
+"""Times that differ by less, in nanoseconds, count as equal in the comparison of states. Latencies
+differ by more; with a smaller number states that behave alike would be told apart."""
 
 Label = tuple[object, ...]
-"""What a node is doing, coarsely: its life, its view, its phase and what its engine may do."""
+"""What a node is doing, in short: its incarnation, its view, its phase and what its engine may
+do."""
 
 Thread = tuple[int | None, ...]
-"""Rows whose order among each other counts: those of a node, or those about a message."""
+"""Names rows whose order among each other matters: the rows of a node, or those about a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Arrival:
     transmission: Transmission
     receiver: NodeId
     call: object
-    """The loop's argument for it, which the copies for all receivers share."""
+    """The argument of the loop's call, which the copies for all receivers share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,47 +50,49 @@ class Moment:
     time: int
     arrivals: tuple[Arrival, ...]
     nodes: tuple[NodeId, ...]
-    """To whom it happens."""
+    """The nodes to which something happens then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A stage to come back to."""
+    """The state of a SteppedRunner, to be restored later."""
 
     world: Frozen
-    """And what watches it."""
+    """The world and its watcher."""
     rows: list[Row]
     history: int
-    told: set[Hashable]
+    known_facts: set[Hashable]
     digests: dict[NodeId, int]
     threads: dict[Thread, int]
 
 
-class Stage(Story):
-    """A story whose world can be saved, restored, compared and stepped."""
+class SteppedRunner(ScenarioRunner):
+    """A scenario runner whose world can be stepped, compared, saved and restored."""
 
     def __init__(self, text: str, stack: StackFactory | None = None) -> None:
-        """Play the beginning; everything after it is up to the exploration."""
+        """Play `text`, the beginning of a run. The exploration decides about everything after
+        it."""
         self.watcher = Watch()
         self.history = 0
-        """A number for all that verdicts go by: rows in the order of each node and of each
+        """A number for all that verdicts depend on: the rows in the order of each node and of each
         message, and which tokens were passed on."""
         self._threads: dict[Thread, int] = {}
-        self._told: set[Hashable] = set()
-        """Facts that are in the history, where to hear them again tells nothing new."""
+        self._known_facts: set[Hashable] = set()
+        """Facts that are in the history already and change nothing when they occur again."""
         self._digests: dict[NodeId, int] = {}
-        """Of cores that nothing happened to since."""
+        """By node: the digest of its core, as long as nothing happens to it."""
         super().__init__(stack=stack)
         for block in parse(text):
             self.play(block)
-        self._quieten()
+        self._leave_out_frame_rows()
         claims = {entry.property for entry in profile_of(self._manifest()).entries}
         self._claims = "L4" in claims
 
     # Time
 
     def moment(self) -> Moment | None:
-        """When and where something happens next; what only seems to is done with on the way."""
+        """The next time at which something happens to a node. Calls of the loop that do nothing,
+        such as cancelled timers, are run on the way."""
         loop = self.world.loop
         while (time := loop.next) is not None:
             arrivals: list[Arrival] = []
@@ -113,7 +117,7 @@ class Stage(Story):
         return None
 
     def step(self) -> None:
-        """Let everything happen that happens next; AssertionError if an invariant breaks."""
+        """Run everything that happens at the next time; AssertionError if an invariant breaks."""
         loop = self.world.loop
         time = loop.next
         assert time is not None, "nothing happens any more"
@@ -125,30 +129,30 @@ class Stage(Story):
         loop.run(time)
 
     def _calls(self) -> Iterator[tuple[int, Host | None, Any]]:
-        """What the loop will do: when, to which host, and with what: an arrival or an alarm. A
-        node that starts again is no host's affair."""
+        """The calls of the loop: time, host, and argument, which is an arrival or an alarm. The
+        call that starts a node again has no host."""
         for time, action, argument in self.world.loop.calls:
             owner = getattr(action, "__self__", None)
             yield time, owner if isinstance(owner, Host) else None, argument
 
     def withhold(self, arrival: Arrival) -> None:
-        """Take a copy off the wire."""
+        """Remove a copy of a frame from the wire."""
         self.world.loop.cancel(self.world.hosts[arrival.receiver].arrive, arrival.call)
 
     def touch(self, node: NodeId) -> Host:
-        """A host that something is about to be done to."""
+        """The host of a node whose state is about to change: its digest is forgotten."""
         self._digests.pop(node, None)
         return self.world.hosts[node]
 
     def restart(self, what: tuple[NodeId, Storage]) -> None:
-        """For the loop: start a node again."""
+        """Start a node again; called by the loop."""
         node, storage = what
         self._digests.pop(node, None)
         self.world.restart(node, storage)
-        self._quieten()
+        self._leave_out_frame_rows()
 
-    def _quieten(self) -> None:
-        """Rows of single frames and timers are of no interest here."""
+    def _leave_out_frame_rows(self) -> None:
+        """Leave out rows of single frames and timers, which no verdict needs."""
         for host in self.world.hosts.values():
             if host.incarnation >= 0:
                 host.recorder.net = False
@@ -156,7 +160,7 @@ class Stage(Story):
     # Looking
 
     def labels(self) -> dict[NodeId, Label]:
-        """What each live node is doing."""
+        """The label of each live node."""
         labels: dict[NodeId, Label] = {}
         for host in self.world.hosts.values():
             core = host.core if host.alive else None
@@ -167,7 +171,8 @@ class Stage(Story):
         return labels
 
     def quiet(self) -> bool:
-        """Whether all who live are in one view and nothing is left to be said in it."""
+        """Whether all live nodes are in one view and nothing is left to be sent or delivered in
+        it."""
         hosts = [host for host in self.world.hosts.values() if host.alive]
         live = tuple(host.name for host in hosts)
         views = set()
@@ -188,10 +193,11 @@ class Stage(Story):
             frame = argument[0].frame if isinstance(argument[0], Transmission) else None
             if frame is not None and frame.origin.view not in views:
                 return False  # Of another view: it may end this one.
-        return not hosts or self._said(live)
+        return not hosts or self._all_delivered(live)
 
-    def _said(self, live: tuple[NodeId, ...]) -> bool:
-        """Whether all have delivered, and claimed, what was sent in the present view."""
+    def _all_delivered(self, live: tuple[NodeId, ...]) -> bool:
+        """Whether all live nodes have delivered, and claimed to be stable, what was sent in the
+        present view."""
         numbers = [self.world.numbers[node] for node in live]
         installed = 0
         needed = {Kind.DELIVER, Kind.STABLE} if self._claims else {Kind.DELIVER}
@@ -211,15 +217,16 @@ class Stage(Story):
                     break  # What is before was sent in older views.
         return True
 
-    def shown(self, node: NodeId) -> tuple[object, ...]:
-        """What a node has done up to now that others, its disk or its application can see."""
+    def visible_effects(self, node: NodeId) -> tuple[object, ...]:
+        """A value that changes when the node does something that others, its storage or its
+        application can see."""
         number = self.world.numbers[node]
         rows = [row for row in self.rows if row.proc == number and row.kind in _SHOWN]
         return self.world.frames, self.world.hosts[node].storage, len(rows)
 
     def key(self, moment: Moment) -> int:
-        """A number for the state before a moment; runs in equal states have the same future, and
-        the same verdicts if it is the same choices that are open to them."""
+        """A number for the state before a moment. Runs in equal states have the same future, and
+        the same verdicts if the same choices are open to them."""
         time = moment.time
         hosts: list[tuple[object, ...]] = []
         for host in self.world.hosts.values():
@@ -242,12 +249,12 @@ class Stage(Story):
     # Going back
 
     def save(self) -> Snapshot:
-        """What `restore` needs to come back here."""
+        """The state that `restore` brings back."""
         return Snapshot(
             freeze((self.world, self.watcher)),
             self.rows.copy(),
             self.history,
-            self._told.copy(),
+            self._known_facts.copy(),
             self._digests.copy(),
             self._threads.copy(),
         )
@@ -256,14 +263,14 @@ class Stage(Story):
         self._world, self.watcher = thaw(snapshot.world)
         self.rows = snapshot.rows.copy()
         self.history = snapshot.history
-        self._told = snapshot.told.copy()
+        self._known_facts = snapshot.known_facts.copy()
         self._digests = snapshot.digests.copy()
         self._threads = snapshot.threads.copy()
 
     # Judging
 
     def judge(self) -> tuple[str, ...]:
-        """What speaks against the run, a sentence each; the run is over."""
+        """End the run and return a sentence for each broken promise."""
         self.world.heal()
         self.world.end()
         report = check(self.rows, self._manifest())
@@ -279,27 +286,28 @@ class Stage(Story):
         return Manifest(
             run="explore",
             nodes=self.world.nodes,
-            protocol=self._engine,
+            protocol=self.setup.engine,
             mode="views",
             rows=Counter(f"{row.proc}.{row.inc}" for row in self.rows),
         )
 
-    def _take_row(self, row: Row) -> None:
+    def _append_row(self, row: Row) -> None:
         self.rows.append(row)
         if row.layer == "net" or row.kind in (Kind.TOKEN, Kind.FAULT):
             return
         if row.kind == Kind.RECEIVE:
             name = (row.proc, row.inc, row.m_src, row.m_inc, row.m_seq, row.c_seq, row.c_rep)
-            if name in self._told:
+            if name in self._known_facts:
                 return  # That it came again proves nothing new.
-            self._told.add(name)
+            self._known_facts.add(name)
         fact = hash((word(row.kind), *_facts(row)))
-        self._weave((row.proc,), fact)
+        self._extend_thread((row.proc,), fact)
         if row.m_src is not None:
-            self._weave((row.m_src, row.m_inc, row.m_seq), fact)
+            self._extend_thread((row.m_src, row.m_inc, row.m_seq), fact)
 
-    def _weave(self, thread: Thread, fact: int) -> None:
-        """Add a fact to a thread; the history is the same in whichever order threads grew."""
+    def _extend_thread(self, thread: Thread, fact: int) -> None:
+        """Add a fact to a thread. The history does not depend on the order in which different
+        threads grew."""
         name = tuple(NOTHING if part is None else part for part in thread)
         old = self._threads.get(thread, 0)
         new = self._threads[thread] = hash((old, fact))
@@ -308,18 +316,19 @@ class Stage(Story):
     def _observe(self, node: NodeId, verb: str, what: Any) -> None:
         self.watcher(self.world, node, verb, what)
         if verb == "sends" and what.tag == "TOKEN":
-            self._tell(content(what))
+            self._add_fact(content(what))
         elif verb == "installs":
-            self._tell(hash((word(node), digest(what), self._last_number(node))))
+            self._add_fact(hash((word(node), digest(what), self._last_number(node))))
 
-    def _tell(self, fact: int) -> None:
-        """Add to the history what the invariants of the watch go by, and no row says."""
-        if fact not in self._told:
-            self._told.add(fact)
+    def _add_fact(self, fact: int) -> None:
+        """Add to the history a fact that the invariants of the watch depend on and that no row
+        tells."""
+        if fact not in self._known_facts:
+            self._known_facts.add(fact)
             self.history ^= fact
 
     def _last_number(self, node: NodeId) -> int:
-        """Of the exchange that leads to the view being installed."""
+        """The last number of the exchange that leads to the view being installed."""
         core = self.world.hosts[node].core
         recovery = core.membership.recovery if isinstance(core, Stack) else None
         number = None if recovery is None else recovery.install_seq
@@ -327,15 +336,15 @@ class Stage(Story):
 
 
 def content(transmission: Transmission) -> int:
-    """A frame without the numbers that only traces read."""
+    """A number for a frame without its frame number, which only traces read."""
     frame = transmission.frame
     to = transmission.to or ""
     return hash((digest(frame.origin), word(to), word(transmission.tag), digest(frame.message)))
 
 
 def _facts(row: Row) -> Iterator[int]:
-    """What properties read of a row, apart from its kind: whose it is, its message, key, level and
-    view, and how many messages it is about."""
+    """The columns of a row that properties read, apart from its kind: its node, message, key, level
+    and view, and the number of messages."""
     for fact in (row.proc, row.inc, *row[_MESSAGE:_DIGEST], row.digest, row.count):
         yield fact if type(fact) is int else NOTHING if fact is None else digest(fact)
 

@@ -1,40 +1,40 @@
-"""The commands of a scenario as text that can be taken apart and put together."""
+"""Takes the commands of a scenario apart, as text, and puts them together again."""
 
 from roundelay.core.ids import NodeId
 from roundelay.sim.units import duration_ns, show_ns
 
 LOOKING = ("check", "held", "log", "show", "state", "stats", "timers")
-"""Verbs that change nothing."""
+"""Verbs of commands that change nothing in the run."""
 
 SETTING_UP = ("engine", "membership", "group", "network", "costs")
-"""Verbs that come before the nodes and have options that can be left out."""
+"""Verbs of commands that come before `nodes` and have options."""
 
 Commands = tuple[str, ...]
 
 
 def verb(command: str) -> str:
-    """What a command does, now or later."""
-    return later(command).split(None, 1)[0]
+    """The verb of a command, or of the command behind its `at`."""
+    return without_at(command).split(None, 1)[0]
 
 
 def due_ns(command: str) -> int | None:
-    """When a command is to be done, if it begins with `at`."""
+    """The time of a command that begins with `at`; None for any other."""
     words = command.split(None, 2)
     return duration_ns(words[1]) if words[0] == "at" else None
 
 
-def later(command: str) -> str:
+def without_at(command: str) -> str:
     """The command without its `at`."""
     return command.split(None, 2)[2] if command.startswith("at ") else command
 
 
 def at(time_ns: int | None, command: str) -> str:
-    """The command, put off until then."""
+    """The command with `at` before it, unless `time_ns` is None."""
     return command if time_ns is None else f"at {show_ns(time_ns)} {command}"
 
 
 def length_ns(command: str) -> int:
-    """How much time passes within a command."""
+    """How much virtual time passes while a command runs."""
     words = command.split()
     if words[0] == "run":
         return duration_ns(words[1])
@@ -55,8 +55,8 @@ def names(commands: Commands) -> tuple[NodeId, ...]:
     return ()
 
 
-def cut(commands: Commands, end_ns: int) -> Commands:
-    """As much of a scenario as passes before a moment, and that moment."""
+def truncated(commands: Commands, end_ns: int) -> Commands:
+    """The commands up to the time `end_ns`; the last one ends at that time."""
     kept: list[str] = []
     now = 0
     for command in commands:
@@ -73,10 +73,10 @@ def cut(commands: Commands, end_ns: int) -> Commands:
 
 
 def without_node(commands: Commands, gone: NodeId) -> Commands:
-    """The scenario without a node and whatever was done to it."""
+    """The scenario without a node and without what its commands did to that node."""
     kept: list[str] = []
     for command in commands:
-        words = later(command).split()
+        words = without_at(command).split()
         match words[0]:
             case "nodes":
                 words = ["nodes", *(n for n in names((command,)) if n != gone)]
@@ -95,18 +95,18 @@ def without_node(commands: Commands, gone: NodeId) -> Commands:
             case "submit" | "load" | "lose":
                 if words[0] == "submit" and words[1] == gone:
                     continue
-                words = [_unlisted(word, gone) for word in words]
+                words = [_without_listed(word, gone) for word in words]
                 if any(word in ("to=", "from=") for word in words):
                     continue
             case _:
                 if gone in words[1:]:
                     continue
-        if len(words) > 1 or later(command).split() == words:
+        if len(words) > 1 or without_at(command).split() == words:
             kept.append(at(due_ns(command), " ".join(words)))
     return tuple(kept)
 
 
-def _unlisted(word: str, gone: NodeId) -> str:
+def _without_listed(word: str, gone: NodeId) -> str:
     """`to=a,b` without a node."""
     option, equals, listed = word.partition("=")
     if not equals or option not in ("to", "from"):
