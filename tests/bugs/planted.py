@@ -548,24 +548,24 @@ def pieces_joined_across_views() -> list[Patch]:
     def forget(self: assembler.Assembler) -> None:
         pass
 
-    def resume(self: packer.Packer) -> None:
+    def start_view(self: packer.Packer) -> None:
         piece = self._piece
         original(self)
         self._piece = piece
 
-    original = packer.Packer.resume
-    return [(assembler.Assembler, "forget", forget), (packer.Packer, "resume", resume)]
+    original = packer.Packer.start_view
+    return [(assembler.Assembler, "forget", forget), (packer.Packer, "start_view", start_view)]
 
 
 @bug("Messages that wait for a token are lost when the view changes.")
 def queue_lost_with_the_view() -> list[Patch]:
-    def resume(self: packer.Packer) -> None:
+    def start_view(self: packer.Packer) -> None:
         original(self)
         while self.pull() is not None:
             pass
 
-    original = packer.Packer.resume
-    return [(packer.Packer, "resume", resume)]
+    original = packer.Packer.start_view
+    return [(packer.Packer, "start_view", start_view)]
 
 
 # Engines of the DTP family

@@ -131,7 +131,8 @@ class Bench:
             self.events += count
             core = self.cores[node]
             for _ in range(count):
-                self._perform(node, core.submit(payload))
+                core.accept(payload)
+                self._perform(node, core.flush())
 
     def _expire(self) -> None:
         node, timer = min(self._deadlines, key=self._deadlines.__getitem__)

@@ -4,9 +4,12 @@ protocol, run by a stack).
 Theory of operation
 ===================
 
-A core is a deterministic state machine. Time enters as `expire`, chance never does, and what it
-wants done it returns. Two drivers run cores, the simulator and the node, and the difference
-cannot be seen from inside: what is simulated is what runs.
+A core is a deterministic state machine. Time enters as `expire`, chance never does, and each
+input returns the effects that the driver is to perform. Two drivers run cores: the simulator's
+host and the node of a real process. Both use the same inputs, those of `Core`, and no others, so
+that what is simulated is what runs. `accept` and `flush` are two inputs because a real node takes
+in many messages before it lets the core send; `receive_many` is one because a real node reads many
+frames of one sender at a time.
 
 Duties of the driver
 --------------------
@@ -17,7 +20,9 @@ Duties of the driver
   own frames, looped back by the network, do not reach it, except on a channel that shows each
   sender its own frames in their place. Frames under its name of an earlier life, or of a namesake,
   never do.
-- Waiting frames are handed over before an expired timer is.
+- Waiting frames are handed over before an expired timer is. Frames that wait together and have the
+  same origin may be handed over as one burst, in their order.
+- Every `accept` that returned a number is followed by a `flush`, soon, unless the driver stops.
 - Rows of the trace are written before what they tell of becomes visible: a `deliver` row before
   the application sees the message.
 
@@ -73,10 +78,10 @@ tells it again in a later view what still waits: `start` looks for itself.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from roundelay.core.effects import Deliver, Effect, Receipt, Record
-from roundelay.core.ids import NodeId, Packet, Service, View, ViewId
+from roundelay.core.ids import NodeId, Packet, Service, Terms, View, ViewId
 from roundelay.core.value import value
 
 M = TypeVar("M")
@@ -136,23 +141,89 @@ class Core(Protocol[M]):
     @property
     def codec(self) -> Codec[M]: ...
 
+    @property
+    def status(self) -> "CoreStatus": ...
+
     def start(self) -> list[Effect[M]]: ...
 
-    def submit(
+    def accept(
         self,
         payload: bytes,
         service: Service = Service.AGREED,
         destinations: tuple[NodeId, ...] | None = None,
-    ) -> list[Effect[M]]:
-        """Accept a message of the application, or raise `QueueFullError` and change nothing."""
+    ) -> int:
+        """Queue a message of the application and return its number, counted from 0; nothing is
+        sent before `flush`. `QueueFullError` if there is no room, ValueError or TypeError for a
+        message that can never be sent; then nothing has changed."""
+        ...
+
+    def flush(self) -> list[Effect[M]]:
+        """Record the messages accepted since the last flush, and let the engine send them."""
         ...
 
     def receive(self, origin: Origin, message: M) -> list[Effect[M]]: ...
+
+    def receive_many(self, origin: Origin, messages: Sequence[M]) -> list[Effect[M]]:
+        """As `receive` for each message in turn; for the frames of one burst, which have one
+        origin. Effects that nobody can tell apart may come in another order."""
+        ...
 
     def expire(self, timer: str) -> list[Effect[M]]: ...
 
     def leave(self) -> list[Effect[M]]:
         """Say goodbye; the driver stops the core afterwards."""
+        ...
+
+
+def submit(
+    core: Core[M],
+    payload: bytes,
+    service: Service = Service.AGREED,
+    destinations: tuple[NodeId, ...] | None = None,
+) -> list[Effect[M]]:
+    """Accept one message and flush at once; raises what `accept` raises."""
+    core.accept(payload, service, destinations)
+    return core.flush()
+
+
+class CoreStatus(Protocol):
+    """What a driver, and whoever asks it for its status, may know of a core. Reading it changes
+    nothing."""
+
+    @property
+    def accepted(self) -> int:
+        """Messages accepted so far: the number that the next one gets."""
+        ...
+
+    @property
+    def waiting_packets(self) -> int:
+        """Packets that the engine has yet to pull."""
+        ...
+
+    @property
+    def incomplete_bytes(self) -> int:
+        """Pieces of large messages that wait for the rest of their message."""
+        ...
+
+    @property
+    def lives(self) -> Mapping[NodeId, int]:
+        """The members of the present view and their incarnations; empty in a static group, which
+        knows no incarnations."""
+        ...
+
+    @property
+    def phase(self) -> str:
+        """What membership does now: "operational", "gather", "commit" or "recovery"."""
+        ...
+
+    @property
+    def gather(self) -> str:
+        """Why membership last began to gather, for people; empty if it never did."""
+        ...
+
+    @property
+    def terms(self) -> Terms:
+        """The settings that this node tells its peers."""
         ...
 
 
@@ -263,13 +334,19 @@ class Engine(Protocol[M]):
         ...
 
 
-class RunEngine(Engine[M], Protocol[M]):
-    """An engine that may be given many frames at once, where they came together."""
+class BurstEngine(Engine[M], Protocol[M]):
+    """An engine that handles the frames of a burst together, because that is faster. Other engines
+    are given them one by one."""
 
-    def receive_run(self, origin: Origin, messages: Sequence[M]) -> list[Effect[M]]:
-        """As `receive` for each of them, one after the other; only while the view lasts. What it
-        wants done may come in another order, where nobody can tell the difference."""
+    def receive_many(self, origin: Origin, messages: Sequence[M]) -> list[Effect[M]]:
+        """As `receive` for each of them, one after the other; only while the view lasts. Effects
+        that nobody can tell apart may come in another order."""
         ...
+
+
+def burst_engine(engine: Engine[M]) -> BurstEngine[M] | None:
+    """The engine itself, if it handles bursts."""
+    return cast("BurstEngine[M]", engine) if hasattr(engine, "receive_many") else None
 
 
 class EngineFactory(Protocol):

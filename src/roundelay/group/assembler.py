@@ -7,17 +7,17 @@ from roundelay.wire.primitives import WireError
 
 
 class Assembler:
-    """Sees delivered packets in order. One large message per sender can be under way, since a
-    sender's pieces follow each other."""
+    """Is given the delivered packets in order. A sender has at most one incomplete large message,
+    since its pieces follow each other."""
 
     def __init__(self, message_bytes_max: int) -> None:
         self.bytes = 0
-        """Of the pieces that wait for others."""
+        """Size of all pieces that wait for the rest of their message."""
         self._limit = message_bytes_max
         self._parts: dict[NodeId, tuple[Span, list[bytes]]] = {}
         """By sender: which of its messages it is, and the pieces so far."""
 
-    def take(self, packet: Packet) -> tuple[bytes, ...]:
+    def messages_of(self, packet: Packet) -> tuple[bytes, ...]:
         """The messages that this packet completes; none if it is a piece, or makes no sense."""
         try:
             content = unpack(packet.body, packet.span.count)
@@ -26,7 +26,7 @@ class Assembler:
         return self._join(packet, content) if isinstance(content, Piece) else content
 
     def forget(self) -> None:
-        """A new view: pieces of the old one complete nothing, here as at everybody else."""
+        """Drop the pieces of the old view, as every other member does; they are sent again."""
         self._parts.clear()
         self.bytes = 0
 
@@ -51,5 +51,5 @@ class Assembler:
 
 
 def _size(parts: list[bytes]) -> int:
-    """Of pieces, all of one size: to add them up each time would take long."""
+    """Size of pieces, which all have the size of the first; adding them up would take long."""
     return len(parts) * len(parts[0]) if parts else 0

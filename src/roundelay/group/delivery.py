@@ -1,14 +1,14 @@
-"""What both stacks do with the effects of the layers below: give applications messages.
+"""The upper half of both stacks: turns the packets of the layers below into messages.
 
-Packets become messages at their index in the view's order, own ones become receipts, and what a
-view did not deliver goes back into the queue.
+A delivered packet is unpacked, and its messages get their index in the view. Own messages get a
+receipt as well. Own packets that a view did not deliver go back into the queue.
 """
 
 from typing import Any
 
 from roundelay.core.contract import Boot, Engine
 from roundelay.core.effects import Deliver, Effect, Install, Kind, Receipt, Record
-from roundelay.core.ids import NodeId, Packet, Service, Span, View, ViewId
+from roundelay.core.ids import Packet, Span, View, ViewId
 from roundelay.group.assembler import Assembler
 from roundelay.group.packer import GroupConfig, Packer
 
@@ -28,69 +28,50 @@ class Delivery:
         self._node = boot.node
         self._incarnation = boot.incarnation
         self.assembler = Assembler(config.message_bytes_max)
-        self._told = 0
-        """Messages accepted before this number were recorded."""
 
     def serve(self, engine: Engine[Any]) -> None:
         """Say which engine orders what is submitted here."""
         self.packer.selective = engine.selective
 
-    def submit(
-        self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
-    ) -> list[Effect[Any]]:
-        """Queue a message, or raise; the record says under which number."""
-        number = self.packer.put(payload, service, destinations)
-        span = Span(self._node, self._incarnation, number)
-        record = Record(Kind.SUBMIT, Packet(span, service, payload, destinations))
-        if number == self._told:
-            self._told += 1
-            return [record]
-        return self.accepted()  # Others came before it: one record tells of all.
-
     def accepted(self) -> list[Effect[Any]]:
-        """The record of messages accepted since the last one; none if there are none, or nobody
-        reads it."""
-        first, self._told = self._told, self.packer.next
-        count = self._told - first
-        if not count or not self.packer.traced:
-            return []
-        return [Record(Kind.SUBMIT, Span(self._node, self._incarnation, first, count))]
+        """Records of the messages accepted since the last call; none if nobody reads records."""
+        return [Record(Kind.SUBMIT, stretch) for stretch in self.packer.unrecorded()]
 
-    def finish(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
-        """Effects of the layers below as the driver gets them."""
-        finished: list[Effect[Any]] = []
+    def to_driver(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
+        """The effects that the driver gets, made from those of the layers below."""
+        made: list[Effect[Any]] = []
         for effect in effects:
             if type(effect) is Deliver:
                 packet = effect.packet
                 span = packet.span
                 own = span.node == self._node and self._own(span)
-                payloads = (own and self.packer.delivered(span)) or self.assembler.take(packet)
-                finished.append(Deliver(packet, effect.view, effect.key, self.index, payloads))
+                payloads = (own and self.packer.release(span)) or self.assembler.messages_of(packet)
+                made.append(Deliver(packet, effect.view, effect.key, self.index, payloads))
                 if own:
-                    finished.append(Receipt(span, self._view or effect.view, self.index))
+                    made.append(Receipt(span, self._view or effect.view, self.index))
                 self.index += span.count
                 continue
-            finished.append(effect)
+            made.append(effect)
             if type(effect) is Install:
                 self._enter(effect.view)
             elif type(effect) is Record and effect.kind is _WITHDRAW:
                 assert isinstance(effect.subject, Packet)
                 self.packer.put_back(effect.subject)
             elif type(effect) is Receipt:  # Of an own packet that is for others.
-                self.packer.delivered(effect.span)
-                finished[-1] = Receipt(effect.span, self._view or effect.view, self.index)
-        return finished
+                self.packer.release(effect.span)
+                made[-1] = Receipt(effect.span, self._view or effect.view, self.index)
+        return made
 
     def _enter(self, view: View) -> None:
         self._view = view.id
         self.index = 0
         if not view.transitional:
             self.assembler.forget()
-            self.packer.resume()
+            self.packer.start_view()
 
     def _own(self, span: Span) -> bool:
-        """Whether it has messages of this life of the node. They are at hand; only those that went
-        in pieces are put together. What was never submitted is nobody's: a forged packet."""
+        """Whether this life of the node submitted these messages. If it did not, a packet under its
+        name is forged."""
         return (
             span.incarnation == self._incarnation
             and span.count > 0

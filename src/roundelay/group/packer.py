@@ -19,16 +19,19 @@ class GroupConfig:
     """Sizes and limits of the group layer."""
 
     packet_bytes: int = 1200
-    """Largest body of a packet. With headers, and wrapped up once more during recovery, it must
-    fit a datagram: 1200 suits Ethernet, 60,000 loopback."""
+    """Largest body of a packet. The packet, its headers and the wrapper that recovery adds must fit
+    one datagram: 1200 bytes suit Ethernet, 60,000 the loopback interface. Too large, and the
+    network fragments or drops datagrams; too small, and the cost per packet dominates."""
     packet_messages: int = 0xFFFF
-    """Most messages in a packet; 1 switches packing off."""
+    """Most messages in one packet; 1 switches packing off."""
     message_bytes_max: int = 64 * 1024 * 1024
-    """Largest message; it is cut into pieces."""
+    """Largest message that is accepted. A message that does not fit a packet is sent in pieces."""
     queue_bytes: int = 128 * 1024 * 1024
-    """What may wait before `submit` refuses. Too small: a burst is refused that the next visit of
-    a token would carry; too large: a slow group hides in memory."""
+    """Bytes of messages that may wait before `accept` raises QueueFullError. Too small, and a burst
+    is refused that the next visit of the token would carry; too large, and a group that is too slow
+    for its load fills the memory before anybody notices."""
     queue_messages: int = 1_000_000
+    """Messages that may wait, likewise: it bounds the memory that many small messages take."""
 
 
 @value
@@ -60,42 +63,47 @@ class Packer:
             )
         self._piece_bytes = self._config.packet_bytes - PIECE_OVERHEAD_BYTES
         self.traced = True
-        """What engines are told of it."""
+        """Whether anybody reads records: see `Outlet.traced`."""
         self.selective = False
         """Whether messages may have destinations."""
         self.next = 0
         """The number of the next message."""
+        self._recorded = 0
+        """Messages below this number are in a record already: see `unrecorded`."""
+        self._changes: list[tuple[int, Service, tuple[NodeId, ...] | None]] = []
+        """From which message on another service or other destinations are asked for."""
         self._queue: deque[Packet | _Large] = deque()
         self._open: list[bytes] = []
-        """The packet being filled, its service and its destinations."""
+        """The messages of the open packet, which is being filled."""
         self._service: Service | None = None
         self._destinations: tuple[NodeId, ...] | None = None
         self._room = -1
-        """The largest message that still fits it; none if it is closed."""
+        """Bytes of the largest message that the open packet still has room for; -1 if none is
+        open."""
         self._slots = 0
-        """How many messages it may hold."""
+        """How many messages the open packet may hold."""
         self._whole_bytes = self._config.packet_bytes - 1 - MESSAGE_OVERHEAD_BYTES
         """The largest message that goes in one packet."""
         self._contents: dict[int, tuple[bytes, ...]] = {}
         """The messages of packets that were not delivered yet, by the number of the first."""
         self._piece = 0
         """Pieces already pulled of the large message at the head of the queue."""
-        self._flying: dict[int, _Large] = {}
+        self._sent_large: dict[int, _Large] = {}
         """Large messages all of whose pieces were pulled and that were not delivered yet."""
-        self._back: list[Packet] = []
+        self._withdrawn: list[Packet] = []
         self._packets = 0
-        """That the queue will give, pieces counted one by one."""
+        """How many packets the queue holds; each piece of a large message counts as one."""
         self._bytes = 0
         self._messages = 0
-        """In the queue; those in the open packet come on top."""
+        """Messages in the queue, without those of the open packet."""
 
-    def put(
+    def accept(
         self,
         payload: bytes,
         service: Service = Service.AGREED,
         destinations: tuple[NodeId, ...] | None = None,
     ) -> int:
-        """Accept a message; returns its number."""
+        """Queue a message and return its number; raises as `Core.accept` says."""
         number, content = self.next, self._open
         if (
             type(payload) is bytes
@@ -107,11 +115,11 @@ class Packer:
             content.append(payload)
             self._room = room - MESSAGE_OVERHEAD_BYTES
         else:
-            self._put_apart(payload, service, destinations)
+            self._accept_apart(payload, service, destinations)
         self.next = number + 1
         return number
 
-    def _put_apart(
+    def _accept_apart(
         self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
     ) -> None:
         """Begin a packet with a message, or cut it into pieces; the limits are tested here."""
@@ -128,6 +136,8 @@ class Packer:
         if messages >= config.queue_messages or (waits and waits + size > config.queue_bytes):
             raise QueueFullError(f"{messages} messages, {waits} bytes wait to be sent")
         self._close()
+        if self.traced:
+            self._note_change(service, destinations)
         if size <= self._whole_bytes:
             self._open = [payload]
             self._service, self._destinations = service, destinations
@@ -140,6 +150,27 @@ class Packer:
         self._packets += self._pieces(large)
         self._messages += 1
         self._bytes += size
+
+    def _note_change(self, service: Service, destinations: tuple[NodeId, ...] | None) -> None:
+        """Remember where messages of another kind begin, for their record."""
+        if not self._changes or self._changes[-1][1:] != (service, destinations):
+            self._changes.append((self.next, service, destinations))
+
+    def unrecorded(self) -> list[Packet]:
+        """The messages accepted since the last call, in order: one packet without a body for each
+        stretch of them with the same service and destinations."""
+        stretches: list[Packet] = []
+        if not self._changes:
+            return stretches
+        ends = [*(first for first, _, _ in self._changes[1:]), self.next]
+        for (first, service, destinations), end in zip(self._changes, ends, strict=True):
+            first = max(first, self._recorded)
+            if first < end:
+                span = Span(self._node, self._incarnation, first, end - first)
+                stretches.append(Packet(span, service, b"", destinations))
+        self._recorded = self.next
+        del self._changes[:-1]  # The last one holds for the messages to come.
+        return stretches
 
     @property
     def _open_bytes(self) -> int:
@@ -165,31 +196,32 @@ class Packer:
         self._bytes -= len(head.body)
         return head
 
-    def delivered(self, span: Span) -> tuple[bytes, ...] | None:
-        """Own messages were delivered here: what was kept of them is given up. Returns them,
-        unless they went in pieces."""
-        self._flying.pop(span.first, None)
+    def release(self, span: Span) -> tuple[bytes, ...] | None:
+        """Forget own messages, which were delivered, and return them. None for a message that was
+        sent in pieces: the pieces have to be put together."""
+        self._sent_large.pop(span.first, None)
         return self._contents.pop(span.first, None)
 
     def put_back(self, packet: Packet) -> None:
-        """The old view did not deliver an own packet; `resume` sends it again."""
-        large = packet.span.count == 0 or packet.span.first in self._flying
-        if not large:  # Of a large message all pieces go again: see `resume`.
-            self._back.append(packet)
+        """Take back an own packet that the old view did not deliver, for `start_view`."""
+        large = packet.span.count == 0 or packet.span.first in self._sent_large
+        if not large:  # Of a large message all pieces go again: see `start_view`.
+            self._withdrawn.append(packet)
 
-    def resume(self) -> None:
-        """A new view: what the old one did not deliver goes first, in order. A large message that
-        was under way begins again: its pieces would find no others of theirs."""
+    def start_view(self) -> None:
+        """Queue again, first and in their order, the messages that the old view did not deliver. A
+        large message that was under way is sent again from its first piece, since receivers forget
+        the pieces of the old view."""
         self._piece = 0
-        again: list[Packet | _Large] = [*self._back, *self._flying.values()]
+        again: list[Packet | _Large] = [*self._withdrawn, *self._sent_large.values()]
         again.sort(key=lambda entry: entry.span.first)
         for entry in again:
             self._packets += self._pieces(entry) if isinstance(entry, _Large) else 1
             self._messages += entry.span.count
             self._bytes += len(entry.payload if isinstance(entry, _Large) else entry.body)
         self._queue.extendleft(reversed(again))
-        self._back = []
-        self._flying = {}
+        self._withdrawn = []
+        self._sent_large = {}
 
     def _close(self) -> None:
         """Encode the open packet; its first message is as many back as it holds."""
@@ -221,7 +253,7 @@ class Packer:
             self._piece = 0
             self._messages -= 1
             self._bytes -= len(large.payload)
-            self._flying[large.span.first] = large
+            self._sent_large[large.span.first] = large
         else:
             self._piece += 1
         span = Span(self._node, self._incarnation, large.span.first, int(last))

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from roundelay.core.contract import Boot, Codec, EngineFactory, Origin
+from roundelay.core.contract import Boot, Codec, CoreStatus, EngineFactory, Origin
 from roundelay.core.effects import Effect
-from roundelay.core.ids import NodeId, Service, Terms
+from roundelay.core.ids import NodeId, Terms
 from roundelay.group.delivery import Delivery
 from roundelay.group.packer import GroupConfig
 from roundelay.membership.config import MembershipConfig
@@ -33,6 +33,43 @@ class StackCodec:
         return self._decode_engine(tag, data, start)
 
 
+class StackStatus:
+    """The status of a Stack, read from the parts that know it."""
+
+    def __init__(self, delivery: Delivery, membership: Membership) -> None:
+        self._packer = delivery.packer
+        self._assembler = delivery.assembler
+        self._membership = membership
+
+    @property
+    def accepted(self) -> int:
+        return self._packer.next
+
+    @property
+    def waiting_packets(self) -> int:
+        return self._packer.waiting
+
+    @property
+    def incomplete_bytes(self) -> int:
+        return self._assembler.bytes
+
+    @property
+    def lives(self) -> Mapping[NodeId, int]:
+        return self._membership.lives
+
+    @property
+    def phase(self) -> str:
+        return str(self._membership.phase)
+
+    @property
+    def gather(self) -> str:
+        return ""
+
+    @property
+    def terms(self) -> Terms:
+        return self._membership.terms
+
+
 class Stack:
     """A Core for a node of a group that anybody may join, leave and find again."""
 
@@ -51,53 +88,45 @@ class Stack:
         self.delivery.serve(self.engine)
         self.membership = Membership(boot, founders, self.engine, config, terms)
         self._codec = StackCodec(self.engine.codec)
-        self.accept = self.delivery.packer.put
-        """The first half of `submit`, for drivers that take in many messages at a time: queues a
-        message and returns its number, or raises. Nothing happens until `flush`."""
+        self._status = StackStatus(self.delivery, self.membership)
+        self.accept = self.delivery.packer.accept  # Bound here: every message passes it.
 
     @property
     def codec(self) -> Codec[Any]:
         return self._codec
 
-    def start(self) -> list[Effect[Any]]:
-        return self._finish(self.membership.start())
+    @property
+    def status(self) -> CoreStatus:
+        return self._status
 
-    def submit(
-        self,
-        payload: bytes,
-        service: Service = Service.AGREED,
-        destinations: tuple[NodeId, ...] | None = None,
-    ) -> list[Effect[Any]]:
-        accepted = self.delivery.submit(payload, service, destinations)
-        return [*accepted, *self._finish(self.membership.submit())]
+    def start(self) -> list[Effect[Any]]:
+        return self._to_driver(self.membership.start())
 
     def flush(self) -> list[Effect[Any]]:
-        """The second half: let go of what was accepted."""
-        return [*self.delivery.accepted(), *self._finish(self.membership.submit())]
+        return [*self.delivery.accepted(), *self._to_driver(self.membership.submit())]
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
         effects = self.membership.receive(origin, message)
         if self.membership.waiting:
-            return self._finish(effects)
-        return self.delivery.finish(effects)
+            return self._to_driver(effects)
+        return self.delivery.to_driver(effects)
 
-    def receive_run(self, origin: Origin, messages: Sequence[Any]) -> list[Effect[Any]]:
-        """As `receive` for each of these in turn, for drivers that get many at a time."""
-        effects = self.membership.receive_run(origin, messages)
+    def receive_many(self, origin: Origin, messages: Sequence[Any]) -> list[Effect[Any]]:
+        effects = self.membership.receive_many(origin, messages)
         if effects is None:
             return [effect for message in messages for effect in self.receive(origin, message)]
-        return self._finish(effects)
+        return self._to_driver(effects)
 
     def expire(self, timer: str) -> list[Effect[Any]]:
-        return self._finish(self.membership.expire(timer))
+        return self._to_driver(self.membership.expire(timer))
 
     def leave(self) -> list[Effect[Any]]:
-        return self._finish(self.membership.leave())
+        return self._to_driver(self.membership.leave())
 
-    def _finish(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
+    def _to_driver(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
         """Effects for the driver. A new view's engine starts once the queue knows what the old
         view left to be sent again."""
-        finished = self.delivery.finish(effects)
+        made = self.delivery.to_driver(effects)
         while self.membership.waiting:
-            finished += self.delivery.finish(self.membership.begin())
-        return finished
+            made += self.delivery.to_driver(self.membership.begin())
+        return made

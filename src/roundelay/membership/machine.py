@@ -165,18 +165,18 @@ class Membership:
             self._on_other_view(origin, message)
         return self._drain()
 
-    def receive_run(self, origin: Origin, messages: Sequence[Any]) -> list[Effect[Any]] | None:
+    def receive_many(self, origin: Origin, messages: Sequence[Any]) -> list[Effect[Any]] | None:
         """As `receive` for each of them, where all go to an engine that takes them at once; None,
         and nothing done, where they have to be given one by one."""
         view, tenant = self.view, self.tenant
         if (
-            tenant.runs is not None
+            tenant.burst_engine is not None
             and tenant.hold is LIVE
             and origin.view == view.id
             and self.lives.get(origin.node) == origin.incarnation
             and MESSAGES.isdisjoint(map(type, messages))
         ):
-            return self._pass_on(tenant.runs.receive_run(origin, messages))
+            return self._pass_on(tenant.burst_engine.receive_many(origin, messages))
         return None
 
     def expire(self, timer: str) -> list[Effect[Any]]:

@@ -1,9 +1,9 @@
 """The engine under membership: what it may still do, and which timers are its own."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
-from roundelay.core.contract import Conclusion, Engine, Item, RunEngine
+from roundelay.core.contract import Conclusion, Engine, Item, burst_engine
 from roundelay.core.effects import CancelTimer, Effect, Record, Refuse, Send, SetTimer, Suspect
 from roundelay.core.ids import NodeId, View
 from roundelay.membership.phase import FROZEN, LIVE, SEALED
@@ -18,8 +18,8 @@ class Tenant:
 
     def __init__(self, engine: Engine[Any]) -> None:
         self.engine = engine
-        self.runs = cast("RunEngine[Any]", engine) if hasattr(engine, "receive_run") else None
-        """The engine, if it takes many frames at once."""
+        self.burst_engine = burst_engine(engine)
+        """The engine, if it handles bursts."""
         self.hold = SEALED
         self.timers: set[str] = set()
         self.spoke = False

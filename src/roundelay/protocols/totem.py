@@ -196,7 +196,7 @@ class TotemEngine:
             self._answer(message)
         return self._drain()
 
-    def receive_run(self, origin: Origin, messages: Sequence[Message]) -> list[Effect[Message]]:
+    def receive_many(self, origin: Origin, messages: Sequence[Message]) -> list[Effect[Message]]:
         for message in messages:
             if type(message) is Data:
                 self._take(message.seq, message.packet)

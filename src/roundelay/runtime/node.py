@@ -341,7 +341,7 @@ class Node:
         except Exception as e:
             self._fail(e)
 
-    def receive_run(self, run: Sequence[bytes]) -> None:
+    def receive_many(self, run: Sequence[bytes]) -> None:
         """As `receive` for each; but what comes from one node goes through the core at once."""
         if self.unread_bytes + len(run) * len(run[0]) > self._refuse_bytes:
             for data in run:  # There may be no room for all of them.
@@ -377,7 +377,7 @@ class Node:
         self.meter.frames_received += len(messages)
         self.meter.packets_received += sum([hasattr(message, "packet") for message in messages])
         try:
-            effects = self.stack.receive_run(origin, messages)
+            effects = self.stack.receive_many(origin, messages)
             if self._tape is not None:
                 self._tape.write(Input.RUN, join_run([data for _, data in taken]), effects)
             self._run(effects)

@@ -70,7 +70,7 @@ class Occupant(Protocol):
         """A datagram; a `stale` one may have waited here while the process was stopped."""
         ...
 
-    def receive_run(self, run: Sequence[bytes]) -> None:
+    def receive_many(self, run: Sequence[bytes]) -> None:
         """Datagrams that came together, in order."""
         ...
 
@@ -261,7 +261,7 @@ class Port:
                 count += len(datagrams)
                 self._bytes += sum(map(len, datagrams))
                 if len(datagrams) > 1 and self._only is not None and not stale:
-                    self._only.receive_run(datagrams)
+                    self._only.receive_many(datagrams)
                     continue
                 for data in datagrams:
                     node = self._only or self._awake(data)

@@ -92,7 +92,7 @@ def _apply(stack: Stack, entry: Entry, origins: dict[bytes, Origin]) -> list[Eff
             return stack.receive(frame.origin, frame.message)
         case Input.RUN:
             run = [_frame(data, stack, origins) for data in split_run(entry.data)]
-            return stack.receive_run(run[0].origin, [frame.message for frame in run])
+            return stack.receive_many(run[0].origin, [frame.message for frame in run])
         case Input.EXPIRE:
             return stack.expire(entry.data.decode())
         case Input.LEAVE:

@@ -90,12 +90,12 @@ class Tracing:
         origin = frame.origin
         self.recorder.lamport = endpoint.lamport
         tag = endpoint.codec.tags[frame.tag]
-        self.recorder.arrive(origin.node, origin.incarnation, frame.packet, tag, frame.size)
+        self.recorder.arrive(origin.node, origin.incarnation, frame.number, tag, frame.size)
 
     def send(self, to: NodeId | None, tag: int, size: int, endpoint: Endpoint[Any]) -> None:
         """A frame was encoded and is about to leave."""
         self.recorder.lamport = endpoint.lamport
-        self.recorder.send(to, endpoint.packet, endpoint.codec.tags[tag], size)
+        self.recorder.send(to, endpoint.frame_number, endpoint.codec.tags[tag], size)
         self.settle()
 
     def settle(self) -> None:

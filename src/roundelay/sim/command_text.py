@@ -6,8 +6,8 @@ from roundelay.sim.units import duration_ns, show_ns
 LOOKING = ("check", "held", "log", "show", "state", "stats", "timers")
 """Verbs of commands that change nothing in the run."""
 
-SETTING_UP = ("engine", "membership", "group", "network", "costs")
-"""Verbs of commands that come before `nodes` and have options."""
+SETTING_UP = ("engine", "membership", "group", "network", "costs", "turn")
+"""Verbs of commands that come before `nodes` and may be left out, as may their options."""
 
 Commands = tuple[str, ...]
 

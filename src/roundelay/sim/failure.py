@@ -164,7 +164,7 @@ class _Observer:
     def __call__(self, world: World, node: NodeId, verb: str, what: Any) -> None:
         if verb == "sends":
             frame: Transmission = what
-            name = copy_name(frame.sender, frame.incarnation, frame.packet, "").rstrip(">")
+            name = copy_name(frame.sender, frame.incarnation, frame.number, "").rstrip(">")
             self.sent[name] = Sent(world.loop.now, node, frame.tag, frame.to, self.at_once)
         elif verb == "restarts":
             host = world.hosts[node]

@@ -1,8 +1,16 @@
 """A simulated machine: it drives one core, with a clock, a processor, a disk and a socket.
 
-A host without costs handles each input the moment it comes. One with costs, or a slow or paused
-one, queues them: frames wait in the socket's buffer, and are handed over before expired timers, as
-a node drains its socket before it looks at the clock.
+It uses the inputs of a core exactly as a real node does. A host handles its inputs in one of three
+ways:
+
+- at once, each input the moment it comes: the default;
+- in turns, if the world has a turn length: what comes within one turn of the event loop is handled
+  at its end. Frames of one origin that follow each other go to the core as one burst, then timers
+  that ran out expire, and one flush sends all messages that were accepted;
+- one by one from a queue, if inputs cost processor time, or the host is slow or paused.
+
+In the last two ways frames wait in the socket's buffer, which has a limit, and are handed over
+before expired timers, as a node drains its socket before it looks at the clock.
 """
 
 from collections import deque
@@ -25,7 +33,7 @@ from roundelay.core.effects import (
     Suspect,
 )
 from roundelay.core.ids import NodeId, Service
-from roundelay.trace.schema import packet_key
+from roundelay.trace.schema import frame_key
 from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.frame import Frame, decode
 from roundelay.wire.primitives import Reason
@@ -72,7 +80,7 @@ class Transmission:
         "_origins",
         "data",
         "incarnation",
-        "packet",
+        "number",
         "sender",
         "tag",
         "to",
@@ -90,7 +98,7 @@ class Transmission:
         self.tag = endpoint.codec.tags[tag]
         self.sender = sender
         self.incarnation = incarnation
-        self.packet = endpoint.packet
+        self.number = endpoint.frame_number
         self.to = effect.to
         self._codec = endpoint.codec
         self._origins = origins
@@ -137,6 +145,10 @@ class Host:
         self._inbox: deque[Arrival] = deque()
         self._submits: deque[tuple[bytes, Service, tuple[NodeId, ...] | None]] = deque()
         self._due: deque[str] = deque()
+        self._turn_due = False
+        """The end of the present turn is on the world's loop."""
+        self._flush_due = False
+        """Messages were accepted and wait for the end of the turn."""
         self._working = False
         self._receiving = False
         """The input in hand is a frame, whose cost is being paid."""
@@ -159,6 +171,8 @@ class Host:
         self._inbox.clear()
         self._submits.clear()
         self._due.clear()
+        self._turn_due = False
+        self._flush_due = False
         self._working = False
         self._busy_until = world.loop.now
         self._perform(self.core.start())
@@ -191,8 +205,12 @@ class Host:
         if self._queues():
             self._submits.append((payload, service, destinations))
             self._work()
-        else:
-            self._submit(payload, service, destinations)
+        elif self._accept(payload, service, destinations):
+            if self._world.turn_ns:
+                self._flush_due = True
+                self._await_turn()
+            else:
+                self._flush()
 
     def arrive(self, arrival: Arrival) -> None:
         if not self.alive:
@@ -203,6 +221,12 @@ class Host:
                 return
             self._inbox.append(arrival)
             self._work()
+        elif self._world.turn_ns:
+            if len(self._inbox) >= self._world.buffer_frames:
+                self._world.drop("overrun", arrival[0], self.name)
+                return
+            self._inbox.append(arrival)
+            self._await_turn()
         else:
             self._receive(arrival)
 
@@ -218,18 +242,37 @@ class Host:
         """Armed timers and when they run out."""
         return dict(self._deadlines)
 
-    def _submit(
+    def _accept(
         self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
-    ) -> None:
-        self.recorder.begin()
+    ) -> bool:
+        """Whether the core had room for the message."""
         try:
-            effects = self.core.submit(payload, service, destinations)
+            self.core.accept(payload, service, destinations)
         except QueueFullError:
             self.refused += 1
-            return
-        self._perform(effects)
+            return False
+        return True
+
+    def _flush(self) -> None:
+        self._flush_due = False
+        self.recorder.begin()
+        self._perform(self.core.flush())
 
     def _receive(self, arrival: Arrival) -> None:
+        frame = self._admit(arrival)
+        if frame is not None:
+            self._perform(self.core.receive(frame.origin, frame.message))
+
+    def _receive_burst(self, frames: list[Frame[Any]]) -> None:
+        """Frames of one origin that were read together."""
+        if len(frames) == 1:
+            self._perform(self.core.receive(frames[0].origin, frames[0].message))
+        elif frames:
+            messages = [frame.message for frame in frames]
+            self._perform(self.core.receive_many(frames[0].origin, messages))
+
+    def _admit(self, arrival: Arrival) -> Frame[Any] | None:
+        """The frame of an arrival, with its row written; None if it is refused."""
         transmission, damaged = arrival
         endpoint = self.endpoint
         if damaged is None:
@@ -243,15 +286,15 @@ class Host:
             refusal = refusal or endpoint.refuse(Reason.OWN)  # Of an earlier life, or a namesake.
         if refusal is not None:
             number = self._world.numbers[transmission.sender]
-            pkt = packet_key(number, transmission.incarnation, transmission.packet)
+            pkt = frame_key(number, transmission.incarnation, transmission.number)
             self.recorder.drop(refusal, pkt, transmission.sender)
-            return
+            return None
         self.recorder.lamport = endpoint.lamport
         origin = frame.origin
         self.recorder.arrive(
-            origin.node, origin.incarnation, frame.packet, transmission.tag, frame.size
+            origin.node, origin.incarnation, frame.number, transmission.tag, frame.size
         )
-        self._perform(self.core.receive(origin, frame.message))
+        return frame
 
     def _alarm(self, alarm: tuple[int, str]) -> None:
         """The loop calls for a timer, which may have been cancelled or put off meanwhile."""
@@ -268,8 +311,53 @@ class Host:
         elif self._queues():
             self._due.append(timer)
             self._work()
+        elif self._world.turn_ns:
+            self._due.append(timer)
+            self._await_turn()
         else:
             self.expire(timer)
+
+    # Turns, for hosts that handle together what came together
+
+    def _await_turn(self) -> None:
+        if not self._turn_due:
+            self._turn_due = True
+            loop = self._world.loop
+            loop.at(loop.now + self._world.turn_ns, self._end_turn, self.incarnation)
+
+    def _end_turn(self, incarnation: int) -> None:
+        """Handle what came in this turn: frames, then timers, then messages to send."""
+        if incarnation != self.incarnation or not self.alive:
+            return
+        self._turn_due = False
+        if self._queues():
+            self._work()  # Slow or paused since: its queue takes over.
+            return
+        self._read_bursts()
+        due, self._due = self._due, deque()
+        for timer in due:
+            if self.alive and self._deadlines.get(timer, self._world.loop.now + 1) <= (
+                self._world.loop.now
+            ):
+                self.expire(timer)
+        if self._flush_due and self.alive:
+            self._flush()
+
+    def _read_bursts(self) -> None:
+        """Hand over the frames that wait; those of one origin that follow each other together."""
+        inbox, self._inbox = self._inbox, deque()
+        burst: list[Frame[Any]] = []
+        for arrival in inbox:
+            frame = self._admit(arrival)
+            if frame is None:
+                continue
+            if burst and burst[0].origin is not frame.origin:
+                self._receive_burst(burst)
+                burst = []
+                if not self.alive:
+                    return
+            burst.append(frame)
+        self._receive_burst(burst)
 
     # The processor, for hosts on which time passes
 
@@ -286,7 +374,7 @@ class Host:
             transmission, damaged = self._inbox[0]
             size = len(transmission.data if damaged is None else damaged)
             cost += self._world.costs.receiving(transmission.tag, size)
-        elif not self._due and not self._submits:
+        elif not self._due and not self._submits and not self._flush_due:
             return
         self._working = True
         self._receiving = bool(self._inbox)
@@ -309,7 +397,10 @@ class Host:
             if self._deadlines.get(timer, self._busy_until + 1) <= self._busy_until:
                 self.expire(timer)  # Unless it was cancelled or put off while it waited.
         elif self._submits:
-            self._submit(*self._submits.popleft())
+            if self._accept(*self._submits.popleft()):
+                self._flush()
+        elif self._flush_due:
+            self._flush()
         self._work()
 
     # Effects
@@ -384,7 +475,7 @@ class Host:
         )
         size = len(transmission.data)
         self.recorder.lamport = self.endpoint.lamport
-        self.recorder.send(effect.to, transmission.packet, transmission.tag, size)
+        self.recorder.send(effect.to, transmission.number, transmission.tag, size)
         if world.observer is not None:
             world.observer(self.name, "sends", transmission)
         if not world.costly:

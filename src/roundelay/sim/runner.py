@@ -51,6 +51,9 @@ class Setup:
     group: GroupConfig = field(default_factory=GroupConfig)
     network: Network = field(default_factory=Manual)
     costs: Costs = field(default_factory=Costs)
+    turn_ns: int = 0
+    """The length of the turns in which nodes handle their inputs; 0 if they handle each one at
+    once."""
 
 
 class ScenarioRunner:
@@ -159,6 +162,7 @@ class ScenarioRunner:
             self._append_row,
             choices=self.choices,
             costs=setup.costs,
+            turn_ns=setup.turn_ns,
             observer=self._observe,
         )
 

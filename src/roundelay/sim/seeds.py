@@ -72,12 +72,15 @@ def scenario(seed: int, protocol: str, *, static: bool = False, rules: str = "sa
     nodes = [chr(ord("a") + i) for i in range(random.randint(1 if not static else 2, 6))]
     length_ms = random.randint(300, 2500)
     network, latency_ns = _network(random)
+    turn_us = Random(f"roundelay/{seed}/turn").choice(TURNS_US)
+    latency_ns += turn_us * 1000
     family = protocol in DTP_FAMILY
     lines = [
         f"seed {seed}",
         " ".join(["engine", protocol, *_options(random, protocol, len(nodes), static, rules)]),
         f"group packet_bytes={random.choice((400 if family else 100, 400, 1200, 1200))}",
         network,
+        *([f"turn {turn_us}us"] if turn_us else []),
         f"nodes {' '.join(nodes)}",
         *_rates(random),
         *_load(random, len(nodes), length_ms, 60 if family else 150),
@@ -164,6 +167,10 @@ def _load(random: Random, nodes: int, length_ms: int, most: int) -> list[str]:
         lines.append(f"load messages={large} rate={random.randint(1, 10)}/s size=9000")
     return lines
 
+
+TURNS_US = (0, 0, 50, 500, 2000)
+"""Lengths of a turn of a node's event loop, in microseconds; 0 is a node that handles every input
+at once. In longer turns more frames come together, and more messages leave together."""
 
 SAFE = (0, 20, 50, 100)
 """Shares of safe messages, in percent."""

@@ -11,7 +11,7 @@ from roundelay.sim.host import Arrival, Costs, Host, Transmission
 from roundelay.sim.loop import Loop
 from roundelay.sim.network import Manual, Network
 from roundelay.trace.recorder import Append, Recorder
-from roundelay.trace.schema import WORLD, packet_key
+from roundelay.trace.schema import WORLD, frame_key
 
 Factory = Callable[[Boot], Core[Any]]
 """Makes the core of a node: a static group's, or a whole stack."""
@@ -39,13 +39,15 @@ class World:
         choices: Choices | None = None,
         costs: Costs | None = None,
         buffer_frames: int = 4096,
+        turn_ns: int = 0,
         group: str = "sim",
         net_rows: bool = True,
         observer: Observer | None = None,
     ) -> None:
         """`append` takes the rows of the trace; `net_rows` includes those of single frames.
         `buffer_frames` is the size of each host's socket buffer, which matters once a host is
-        paused, slow or has costs."""
+        paused, slow or has costs, or handles its inputs in turns. `turn_ns` is the length of such a
+        turn; 0 means that each input is handled the moment it comes."""
         self.nodes = tuple(sorted(nodes))
         self.numbers = {node: number for number, node in enumerate(self.nodes)}
         self.group = group
@@ -55,6 +57,7 @@ class World:
         self.costs = costs or Costs()
         self.costly = bool(self.costs)
         self.buffer_frames = buffer_frames
+        self.turn_ns = turn_ns
         self.loop = Loop()
         self.rates = Rates()
         self.cuts: set[tuple[NodeId, NodeId]] = set()
@@ -267,7 +270,7 @@ class World:
                 network.jitter_ns,
                 sender,
                 transmission.incarnation,
-                transmission.packet,
+                transmission.number,
                 receiver,
                 transmission.tag,
             )
@@ -298,7 +301,7 @@ class World:
     def drop(self, reason: str, transmission: Transmission, receiver: NodeId) -> None:
         """Record that a copy of a frame never got anywhere."""
         number = self.numbers[transmission.sender]
-        pkt = packet_key(number, transmission.incarnation, transmission.packet)
+        pkt = frame_key(number, transmission.incarnation, transmission.number)
         self._recorder.drop(reason, pkt, receiver)
 
     # For hosts

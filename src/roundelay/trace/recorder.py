@@ -17,7 +17,7 @@ from typing import Protocol
 from roundelay.core.checksum import crc32
 from roundelay.core.effects import Deliver, Kind, Record
 from roundelay.core.ids import Key, NodeId, Packet, Span, View, ViewId
-from roundelay.trace.schema import INT64_MAX, REGULAR, TRANSITIONAL, WORLD, Row, packet_key
+from roundelay.trace.schema import INT64_MAX, REGULAR, TRANSITIONAL, WORLD, Row, frame_key
 
 
 class Clock(Protocol):
@@ -89,11 +89,11 @@ class Recorder:
         """An input without a row of its own begins: what follows has no recorded cause."""
         self._cause = None
 
-    def arrive(self, sender: NodeId, incarnation: int, packet: int, tag: str, size: int) -> None:
+    def arrive(self, sender: NodeId, incarnation: int, number: int, tag: str, size: int) -> None:
         """A frame arrived; the rows that follow are its doing."""
         self._cause = None
         peer = self._numbers.get(sender)
-        pkt = None if peer is None else packet_key(peer, incarnation, packet)
+        pkt = None if peer is None else frame_key(peer, incarnation, number)
         self._arrived = (pkt, peer)
         if self.net:
             self._cause = self._frame(_ARRIVE, tag, size, pkt, peer)
@@ -104,10 +104,10 @@ class Recorder:
         if self.net:
             self._cause = self._frame(Kind.EXPIRE, timer, None, None, None)
 
-    def send(self, to: NodeId | None, packet: int, tag: str, size: int) -> None:
+    def send(self, to: NodeId | None, number: int, tag: str, size: int) -> None:
         if self.net:
             peer = None if to is None else self._numbers.get(to)
-            self._frame(_SEND, tag, size, packet_key(self._proc, self._inc, packet), peer)
+            self._frame(_SEND, tag, size, frame_key(self._proc, self._inc, number), peer)
 
     def drop(self, reason: str, pkt: int | None = None, peer: NodeId | None = None) -> None:
         """A datagram was refused."""
@@ -190,7 +190,7 @@ class Recorder:
             node, incarnation, first, count = subject.span
             service: int | None = int(subject.service)
             dst = subject.destinations
-            size: int | None = len(subject.body)
+            size: int | None = len(subject.body) or None
             digest = crc32(subject.body) if kind in _DIGESTED else None
         else:
             node, incarnation, first, count = subject  # type: ignore[misc]  # A Span.

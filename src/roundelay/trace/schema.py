@@ -100,7 +100,7 @@ class Row(NamedTuple):
     count: int = 1  # type: ignore[assignment]  # A column; tuple.count has no use here.
     """Messages covered by the row."""
     pkt: int | None = None
-    """Names one transmission, wherever its copies arrive: see `packet_key`."""
+    """Names one transmission, wherever its copies arrive: see `frame_key`."""
     peer: int | None = None
     cause: int | None = None
     """lseq of the event whose handler emitted this one."""
@@ -157,7 +157,7 @@ NULLABLE = frozenset(name for name in COLUMNS if Row._field_defaults.get(name, "
 """Columns that may be null. The others must be there, or take the default that `Row` gives."""
 
 
-def packet_key(node: int, inc: int, number: int) -> int:
+def frame_key(node: int, inc: int, number: int) -> int:
     """The `pkt` of a node's `number`-th transmission, in 63 bits.
 
     Of the incarnation it has the 19 low bits, which are random in real nodes: two lives of one of

@@ -11,7 +11,7 @@ M = TypeVar("M")
 
 
 class Endpoint(Generic[M]):
-    """Holds the node's Lamport clock and packet counter. One per node and incarnation.
+    """Holds the Lamport clock and the frame counter of a node. One per node and incarnation.
 
     With `reflect` the node's own frames are admitted too: on a channel, their place among those of
     others is news to their sender.
@@ -21,8 +21,8 @@ class Endpoint(Generic[M]):
         self.codec = codec
         self.lamport = 0
         """Counts this node's frames and is pushed on by those it accepts."""
-        self.packet = 0
-        """Id of the last frame encoded."""
+        self.frame_number = 0
+        """The number of the last frame encoded; the first is 1."""
         self.drops: dict[Reason, int] = {}
         """Datagrams refused, by reason."""
         self._boot = boot
@@ -34,7 +34,7 @@ class Endpoint(Generic[M]):
         """Of the last frame that was meant for this node: the next is likely from the same."""
 
     def encode(self, message: M, view: ViewId | None) -> tuple[int, bytes]:
-        """The message's tag and the datagram that carries it, with a packet id of its own."""
+        """The message's tag and the datagram that carries it, with a frame number of its own."""
         if view != self._view:
             boot = self._boot
             self._origin = encode_origin(Origin(boot.group, boot.node, boot.incarnation, view))
@@ -42,8 +42,8 @@ class Endpoint(Generic[M]):
         tag, body = self.codec.encode(message)
         if self.lamport < I64_MAX:  # A forged clock must not wrap ours.
             self.lamport += 1
-        self.packet += 1
-        return tag, encode(self._origin, tag, self.lamport, self.packet, body)
+        self.frame_number += 1
+        return tag, encode(self._origin, tag, self.lamport, self.frame_number, body)
 
     def receive(self, data: bytes) -> Frame[M] | Reason:
         """The frame in a datagram, or why it is refused: then it was counted, and nothing else

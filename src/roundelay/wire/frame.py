@@ -6,7 +6,7 @@
      7   1  tag: the message type, numbered by the core's codec; 255 is not for the core
      8   4  size of the whole frame
     12   8  Lamport clock of the sender
-    20   8  packet id: the sender's transmissions counted from 1, per incarnation
+    20   8  frame number: the sender's transmissions counted from 1, per incarnation
     28   2  length of the origin
     30   .  origin: group, node, incarnation, view
      .   .  body, by the core's codec
@@ -46,18 +46,19 @@ class Frame(Generic[M]):
 
     origin: Origin
     lamport: int
-    packet: int
+    number: int
+    """Counts the frames of one life of their sender, from 1."""
     tag: int
     message: M
     size: int
 
 
-def encode(origin: bytes, tag: int, lamport: int, packet: int, body: bytes) -> bytes:
+def encode(origin: bytes, tag: int, lamport: int, number: int, body: bytes) -> bytes:
     """The datagram; `origin` comes from `encode_origin`."""
     size = _HEADER.size + len(origin) + len(body)
     if size > FRAME_BYTES_MAX:
         raise ValueError(f"a frame of {size} bytes; the limit is {FRAME_BYTES_MAX}")
-    checked = _CHECKED.pack(VERSION, tag, size, lamport, packet, len(origin))
+    checked = _CHECKED.pack(VERSION, tag, size, lamport, number, len(origin))
     crc = crc32(body, crc32(origin, crc32(checked)))
     return b"".join((MAGIC, crc.to_bytes(4), checked, origin, body))
 
@@ -68,7 +69,7 @@ def decode(data: bytes, codec: Codec[M], origins: dict[bytes, Origin]) -> Frame[
         # Too short to tell versions apart; only the magic decides whose it is.
         short = data[:2] == MAGIC[: len(data)] and data
         raise WireError(Reason.TRUNCATED if short else Reason.FOREIGN)
-    magic, crc, version, tag, size, lamport, packet, origin_size = _HEADER.unpack_from(data)
+    magic, crc, version, tag, size, lamport, number, origin_size = _HEADER.unpack_from(data)
     if magic != MAGIC:
         raise WireError(Reason.FOREIGN)
     if version != VERSION:
@@ -84,7 +85,7 @@ def decode(data: bytes, codec: Codec[M], origins: dict[bytes, Origin]) -> Frame[
     body_at = _HEADER.size + origin_size
     if body_at > size:
         raise WireError(Reason.MALFORMED, "the origin is longer than the frame")
-    if lamport > I64_MAX or packet > I64_MAX:
+    if lamport > I64_MAX or number > I64_MAX:
         raise WireError(Reason.MALFORMED, "a counter past 63 bits")
     raw_origin = data[_HEADER.size : body_at]
     origin = origins.get(raw_origin)
@@ -93,7 +94,7 @@ def decode(data: bytes, codec: Codec[M], origins: dict[bytes, Origin]) -> Frame[
         if len(origins) >= _ORIGINS_MAX:
             origins.clear()  # Bounded: strangers may send any number of origins.
         origins[raw_origin] = origin
-    return Frame(origin, lamport, packet, tag, codec.decode(tag, data, body_at), size)
+    return Frame(origin, lamport, number, tag, codec.decode(tag, data, body_at), size)
 
 
 def encode_origin(origin: Origin) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from roundelay.core.effects import Kind
 from roundelay.trace import mini
 from roundelay.trace.manifest import Manifest
-from roundelay.trace.schema import REGULAR, TRANSITIONAL, WORLD, Row, packet_key
+from roundelay.trace.schema import REGULAR, TRANSITIONAL, WORLD, Row, frame_key
 
 TOTEM = """
 p+V1{p,q,r} q+V1{p,q,r} r+V1{p,q,r} p!a/s q?a r?a p.a=1 q.a=1 r.a=1 q!b q.b=2 r?b r.b=2 p?b p.b=2
@@ -54,7 +54,7 @@ class Scribe:
         return self.row(Kind.INSTALL, proc, **view, **more)
 
     def send(self, proc: int, tag: str, peer: int | None = None) -> int:
-        pkt = packet_key(proc, self.inc[proc], next(self._packets))
+        pkt = frame_key(proc, self.inc[proc], next(self._packets))
         self.row(Kind.SEND, proc, tag=tag, pkt=pkt, peer=peer, size=120)
         return pkt
 

@@ -60,7 +60,7 @@ def test_a_run_is_its_frames_one_by_one(
     singly = [effect for message in messages for effect in one.receive(PEER, message)]
     together: list[Effect[Message]] = []
     for start, end in pairwise(accumulate(sizes, initial=0)):
-        together += many.receive_run(PEER, messages[start:end])
+        together += many.receive_many(PEER, messages[start:end])
     assert split(together) == split(singly)
     assert vars(many.ring) == vars(one.ring)
     ours = {name: v for name, v in vars(many).items() if name not in ("ring", "_outlet")}
@@ -70,7 +70,7 @@ def test_a_run_is_its_frames_one_by_one(
 
 def test_packets_of_a_run_that_came_before_the_token_are_delivered_before_it_goes_on() -> None:
     member = engine(1)
-    effects = member.receive_run(
+    effects = member.receive_many(
         PEER, [Data(1, packet("b", 0)), TokenPass(Token(2, 1, 1)), Data(3, packet("b", 1))]
     )
     seen = [type(effect).__name__ for effect in split(effects)[0]]
@@ -79,4 +79,4 @@ def test_packets_of_a_run_that_came_before_the_token_are_delivered_before_it_goe
 
 def test_a_copy_of_an_engine_takes_runs_too() -> None:
     member = copy.deepcopy(engine(0))
-    assert len(split(member.receive_run(PEER, [Data(1, packet("b", 0))]))[0]) == 1
+    assert len(split(member.receive_many(PEER, [Data(1, packet("b", 0))]))[0]) == 1

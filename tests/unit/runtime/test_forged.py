@@ -26,7 +26,7 @@ def test_a_refused_frame_is_counted_whether_it_comes_alone_or_in_a_run():
         b = net.nodes["b"]
         b.receive(forged(net, 1, "ghost"))
         assert b.endpoint.drops[Reason.IMPLAUSIBLE] == 1
-        b.receive_run([forged(net, 1, "ghost"), forged(net, 1, "b")])
+        b.receive_many([forged(net, 1, "ghost"), forged(net, 1, "b")])
         assert b.endpoint.drops[Reason.IMPLAUSIBLE] == 3
         assert b.error is None
         net.nodes["a"].accept(b"real")

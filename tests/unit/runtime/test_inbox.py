@@ -78,18 +78,18 @@ def test_what_was_lent_counts_until_more_is_asked_for():
 
 def test_pieces_that_wait_for_others_are_counted_until_the_message_is_whole():
     packer = Packer("a", 0, GroupConfig(packet_bytes=1000))
-    packer.put(bytes(3500))
+    packer.accept(bytes(3500))
     assembler = Assembler(1 << 20)
     held = []
     while (packet := packer.pull()) is not None:
-        whole = assembler.take(packet)
+        whole = assembler.messages_of(packet)
         held.append(assembler.bytes)
     assert whole == (bytes(3500),)
     assert held[0] > 900
     assert held == [held[0], 2 * held[0], 3 * held[0], 0]
-    packer.put(bytes(3500))
+    packer.accept(bytes(3500))
     first = packer.pull()
     assert first is not None
-    assembler.take(first)
+    assembler.messages_of(first)
     assembler.forget()
     assert assembler.bytes == 0

@@ -35,7 +35,7 @@ class Occupant:
     def receive(self, data: bytes, *, stale: bool = False) -> None:
         (self.stale if stale else self.got).append(data)
 
-    def receive_run(self, run: Sequence[bytes]) -> None:
+    def receive_many(self, run: Sequence[bytes]) -> None:
         self.got += run
         self.runs += 1
 

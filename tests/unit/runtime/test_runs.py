@@ -79,7 +79,7 @@ class Net:
         while self.under_way and steps:
             address, data = self.under_way.popleft()
             node = self.nodes[address]
-            node.receive(data) if isinstance(data, bytes) else node.receive_run(data)
+            node.receive(data) if isinstance(data, bytes) else node.receive_many(data)
             steps -= 1
 
     async def until(self, fits: Callable[[], bool]) -> None:
@@ -151,15 +151,15 @@ def test_a_run_goes_through_the_core_at_once() -> None:
         datagrams = await next_run(net)
         assert len(datagrams) > 5
         node, calls = net.nodes["b"], []
-        plain = node.stack.receive_run
+        plain = node.stack.receive_many
 
         def counted(origin: Any, messages: Any) -> Any:
             calls.append(len(messages))
             return plain(origin, messages)
 
-        node.stack.receive_run = counted  # type: ignore[method-assign]
+        node.stack.receive_many = counted  # type: ignore[method-assign]
         before = node.meter.packets_received
-        node.receive_run(datagrams)
+        node.receive_many(datagrams)
         assert calls == [len(datagrams)]
         assert node.meter.packets_received - before == len(datagrams)
         assert net.payloads("b") == MESSAGES[: len(datagrams)]
@@ -172,7 +172,7 @@ def test_what_is_damaged_in_a_run_is_counted_and_asked_for_again() -> None:
         datagrams = await next_run(net)
         node = net.nodes["b"]
         damaged = bytes([*datagrams[2][:-1], datagrams[2][-1] ^ 1])
-        node.receive_run([*datagrams[:2], damaged, b"rubbish", *datagrams[3:]])
+        node.receive_many([*datagrams[:2], damaged, b"rubbish", *datagrams[3:]])
         assert node.endpoint.drops == {Reason.CHECKSUM: 1, Reason.FOREIGN: 1}
         assert net.payloads("b") == MESSAGES[:2]
         await net.until(lambda: len(net.payloads("b")) == len(MESSAGES))
@@ -184,8 +184,8 @@ def test_what_is_damaged_in_a_run_is_counted_and_asked_for_again() -> None:
 def test_a_run_that_comes_twice_is_delivered_once() -> None:
     async def story(net: Net) -> None:
         datagrams = await next_run(net)
-        net.nodes["b"].receive_run(datagrams)
-        net.nodes["b"].receive_run(datagrams[::-1])
+        net.nodes["b"].receive_many(datagrams)
+        net.nodes["b"].receive_many(datagrams[::-1])
         await net.until(lambda: len(net.payloads("b")) >= len(MESSAGES))
         assert net.payloads("b") == MESSAGES
 
@@ -198,7 +198,7 @@ def test_where_the_application_left_no_room_a_run_is_refused_as_its_frames_are()
         node = net.nodes["b"]
         waits = node.inbox.bytes
         node.inbox.bytes = BACKLOG + 1  # As if so much waited to be read.
-        node.receive_run(datagrams)
+        node.receive_many(datagrams)
         assert node.refused == len(datagrams)
         assert net.payloads("b") == []
         node.inbox.bytes = waits
@@ -216,15 +216,15 @@ def test_a_run_that_ends_the_node_is_not_read_to_its_end() -> None:
         def broken(origin: Any, messages: Any) -> Any:
             raise AssertionError("a bug")
 
-        node.stack.receive_run = broken  # type: ignore[method-assign]
+        node.stack.receive_many = broken  # type: ignore[method-assign]
         stranger: Endpoint[Any] = Endpoint(Boot("g", "a", 7), node.stack.codec)
         other = stranger.encode(HoldCancel(), None)[1]
         before = node.meter.frames_received
-        node.receive_run([*datagrams[:3], other, *datagrams[3:]])
+        node.receive_many([*datagrams[:3], other, *datagrams[3:]])
         assert isinstance(node.error, FailedError)
         assert node.meter.frames_received == before + 3
         node.inbox.bytes = BACKLOG  # The other way: one by one.
-        node.receive_run(datagrams)
+        node.receive_many(datagrams)
         assert node.meter.frames_received == before + 3
 
     run(story)
@@ -235,8 +235,8 @@ def test_a_run_that_ends_the_view_leaves_the_next_one_running() -> None:
         datagrams = await next_run(net)
         node = net.nodes["b"]
         engine: Any = node.stack.engine
-        engine.receive_run = lambda origin, messages: [Suspect(("a",), "it fails to receive")]
-        node.receive_run(datagrams)
+        engine.receive_many = lambda origin, messages: [Suspect(("a",), "it fails to receive")]
+        node.receive_many(datagrams)
         assert node.view is not None
         assert node.view.members == ("b",)
         assert not node.stack.membership.waiting, "the new view's engine was not started"

@@ -5,12 +5,12 @@ answers each frame, and runs a timer. What the driver owes a core is tested on i
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from roundelay.core.contract import Boot, Origin, QueueFullError
+from roundelay.core.contract import Boot, CoreStatus, Origin, QueueFullError
 from roundelay.core.effects import (
     CancelTimer,
     Deliver,
@@ -54,6 +54,7 @@ class Echo:
         self.boot = boot
         self.log: list[str] = []
         self.number = 0
+        self.accepted: list[tuple[bytes, Service, tuple[NodeId, ...] | None]] = []
 
     def start(self) -> list[Effect[bytes]]:
         lives = int(self.boot.stored or b"0") + 1
@@ -61,14 +62,28 @@ class Echo:
         recover = [Record(Kind.RECOVER, stable_seq=lives - 1)] if self.boot.incarnation else []
         return [*recover, Persist(b"%d" % lives), Install(view), SetTimer("tick", 0.010)]
 
-    def submit(
+    @property
+    def status(self) -> CoreStatus:
+        raise NotImplementedError
+
+    def accept(
         self,
         payload: bytes,
         service: Service = Service.AGREED,
         destinations: tuple[NodeId, ...] | None = None,
-    ) -> list[Effect[bytes]]:
+    ) -> int:
         if payload == b"full":
             raise QueueFullError
+        self.accepted.append((payload, service, destinations))
+        return self.number
+
+    def flush(self) -> list[Effect[bytes]]:
+        accepted, self.accepted = self.accepted, []
+        return [effect for message in accepted for effect in self._send(*message)]
+
+    def _send(
+        self, payload: bytes, service: Service, destinations: tuple[NodeId, ...] | None
+    ) -> list[Effect[bytes]]:
         if payload == b"cancel":
             return [CancelTimer("tick")]
         if payload == b"later":
@@ -88,6 +103,10 @@ class Echo:
 
     def receive(self, origin: Origin, message: bytes) -> list[Effect[bytes]]:
         self.log.append(f"{origin.node} {message.decode()}")
+        return [SetTimer("tick", 0.030)] if message == b"wait" else []
+
+    def receive_many(self, origin: Origin, messages: Sequence[bytes]) -> list[Effect[bytes]]:
+        self.log.append(f"{origin.node} {b'+'.join(messages).decode()}")
         return []
 
     def leave(self) -> list[Effect[bytes]]:
@@ -264,6 +283,55 @@ def test_a_node_that_leaves_says_so_and_is_gone():
     assert log(made, "a") == ["b bye"]
     assert not made.hosts["b"].alive
     assert [row.proc for row in kinds(rows, "crash")] == [1]
+
+
+def test_in_turns_frames_of_one_sender_come_as_bursts_and_messages_leave_together():
+    made, rows = world(turn_ns=MS)
+    for payload in (b"1", b"2", b"full", b"3"):
+        made.submit("a", payload)
+    made.submit("b", b"4")
+    assert not kinds(rows, "submit")
+    made.run(3 * MS)
+    assert len(kinds(rows, "submit")) == 4
+    assert log(made, "c") == ["a 1+2+3", "b 4"]
+    assert made.hosts["a"].refused == 1
+
+
+def test_in_turns_frames_come_before_timers():
+    made, _ = world(turn_ns=MS)
+    made.run(9500 * US)
+    made.submit("a", b"1")  # Leaves at 10.5 ms; the timer of b runs out at 10 ms, its turn at 11.
+    made.run(2600 * US)
+    assert core(made, "b").log == ["a 1", "tick"]
+
+
+def test_in_turns_a_timer_that_was_put_off_waits():
+    made, _ = world(turn_ns=MS)
+    made.run(9500 * US)
+    made.submit("a", b"wait")  # Comes within the turn in which the timer of b runs out.
+    made.run(20 * MS)
+    assert core(made, "b").log == ["a wait"]
+
+
+def test_a_turn_that_a_pause_interrupts_is_made_up_for_later():
+    made, rows = world(turn_ns=MS)
+    made.submit("a", b"1")
+    made.pause("a")
+    made.run(5 * MS)
+    assert not kinds(rows, "submit")
+    made.resume("a")
+    made.run(5 * MS)
+    assert [row.proc for row in kinds(rows, "submit")] == [0]
+    assert log(made, "b") == ["a 1"]
+
+
+def test_a_crash_forgets_the_inputs_of_its_turn():
+    made, rows = world(turn_ns=MS)
+    made.submit("a", b"1")
+    made.crash("a")
+    made.restart("a")
+    made.run(5 * MS)
+    assert not kinds(rows, "submit")
 
 
 def test_torn_storage_is_a_part_of_what_was_written():

@@ -1,6 +1,6 @@
 """The schema: rows over several messages, and the table of columns."""
 
-from roundelay.trace.schema import COLUMNS, NULLABLE, Row, expand, packet_key
+from roundelay.trace.schema import COLUMNS, NULLABLE, Row, expand, frame_key
 
 
 def test_expand_makes_one_row_per_message() -> None:
@@ -36,7 +36,7 @@ def test_the_table_of_columns_is_the_row() -> None:
 
 
 def test_packet_keys_fit_and_differ() -> None:
-    keys = {packet_key(n, i, k) for n in (0, 1023) for i in (0, 1) for k in (0, 1 << 33)}
+    keys = {frame_key(n, i, k) for n in (0, 1023) for i in (0, 1) for k in (0, 1 << 33)}
     assert len(keys) == 8
     assert all(0 <= key < 1 << 63 for key in keys)
 
@@ -44,6 +44,6 @@ def test_packet_keys_fit_and_differ() -> None:
 def test_packet_keys_of_lives_with_random_incarnations_differ() -> None:
     """Whose numbers agree in the upper bits, which are the time of the start."""
     lives = [1_731_000_000_000 << 21 | chance for chance in (5, 6, 1 << 18)]
-    keys = {packet_key(3, inc, number) for inc in lives for number in (0, 1, (1 << 34) - 1)}
+    keys = {frame_key(3, inc, number) for inc in lives for number in (0, 1, (1 << 34) - 1)}
     assert len(keys) == 9
     assert all(0 <= key < 1 << 63 for key in keys)

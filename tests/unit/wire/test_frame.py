@@ -44,7 +44,7 @@ def test_a_frame_comes_out_as_it_went_in(packet, view, name, incarnation):
     frame = decode(raw, CODEC, {})
     assert frame.message == Data(1, packet)
     assert frame.origin == Origin("g", name, incarnation, view)
-    assert (frame.packet, frame.lamport, frame.size) == (1, 1, len(raw))
+    assert (frame.number, frame.lamport, frame.size) == (1, 1, len(raw))
 
 
 def test_an_endpoint_numbers_its_frames_and_follows_the_clock_of_others():
@@ -53,9 +53,9 @@ def test_an_endpoint_numbers_its_frames_and_follows_the_clock_of_others():
         _, raw = a.encode(data(), None)
     frame = b.receive(raw)
     assert isinstance(frame, Frame)
-    assert (frame.packet, b.lamport, b.packet) == (5, 5, 0)
+    assert (frame.number, b.lamport, b.frame_number) == (5, 5, 0)
     b.encode(data(), None)
-    assert (b.lamport, b.packet) == (6, 1)
+    assert (b.lamport, b.frame_number) == (6, 1)
 
 
 def test_the_view_of_each_frame_is_the_one_it_was_sent_in():

@@ -12,11 +12,12 @@ takes long, and once the forging has stopped the group comes together and delive
 import struct
 import time
 from collections import Counter, deque
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 from roundelay.bench.fuzz.mutations import STRANGER, Mutator
-from roundelay.core.contract import Boot, Codec, Core, Origin
+from roundelay.core.contract import Boot, Codec, Core, CoreStatus, Origin
 from roundelay.core.effects import Deliver, Effect
 from roundelay.core.ids import NodeId, Service, ViewId
 from roundelay.group.engines import engine_factory
@@ -60,16 +61,23 @@ class TimedCore:
     def codec(self) -> Codec[Any]:
         return self.core.codec
 
+    @property
+    def status(self) -> CoreStatus:
+        return self.core.status
+
     def start(self) -> list[Effect[Any]]:
         return self.core.start()
 
-    def submit(
+    def accept(
         self,
         payload: bytes,
         service: Service = Service.AGREED,
         destinations: tuple[NodeId, ...] | None = None,
-    ) -> list[Effect[Any]]:
-        return self.core.submit(payload, service, destinations)
+    ) -> int:
+        return self.core.accept(payload, service, destinations)
+
+    def flush(self) -> list[Effect[Any]]:
+        return self.core.flush()
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
         begin = time.thread_time()
@@ -77,6 +85,14 @@ class TimedCore:
         spent = time.thread_time() - begin
         if spent > self._clock.slowest_s:
             self._clock.slowest_s, self._clock.slowest = spent, f"{origin} {message}"[:300]
+        return effects
+
+    def receive_many(self, origin: Origin, messages: Sequence[Any]) -> list[Effect[Any]]:
+        begin = time.thread_time()
+        effects = self.core.receive_many(origin, messages)
+        spent = (time.thread_time() - begin) / len(messages)
+        if spent > self._clock.slowest_s:
+            self._clock.slowest_s, self._clock.slowest = spent, f"{origin} {messages}"[:300]
         return effects
 
     def expire(self, timer: str) -> list[Effect[Any]]:

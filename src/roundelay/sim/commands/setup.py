@@ -6,6 +6,7 @@ from roundelay.group.engines import STATIC_ONLY, configure, engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.membership.config import MembershipConfig
 from roundelay.sim.arguments import exactly, read_costs, read_network, split
+from roundelay.sim.units import duration_ns
 
 if TYPE_CHECKING:
     from roundelay.sim.runner import ScenarioRunner
@@ -55,6 +56,12 @@ def set_costs(runner: "ScenarioRunner", arguments: list[str]) -> None:
     runner.setup.costs = read_costs(options)
 
 
+def set_turn(runner: "ScenarioRunner", arguments: list[str]) -> None:
+    _before_nodes(runner)
+    (text,) = exactly(1, arguments, "a time, like: turn 500us")
+    runner.setup.turn_ns = duration_ns(text)
+
+
 def create_nodes(runner: "ScenarioRunner", arguments: list[str]) -> None:
     _before_nodes(runner)
     names = [word for word in arguments if word != "down"]
@@ -86,6 +93,7 @@ COMMANDS = {
     "seed": set_seed,
     "network": set_network,
     "costs": set_costs,
+    "turn": set_turn,
     "nodes": create_nodes,
     "start": start_nodes,
 }

@@ -15,7 +15,7 @@ from roundelay.core.ids import NodeId, Packet, Span, View, ViewId
 from roundelay.group.stack import Stack
 from roundelay.sim.host import Transmission
 from roundelay.sim.world import World
-from roundelay.trace.schema import REGULAR, TRANSITIONAL, Row, packet_key
+from roundelay.trace.schema import REGULAR, TRANSITIONAL, Row, frame_key
 
 Life = tuple[int, int]
 """A node in one incarnation: `proc` and `inc` of its rows."""
@@ -93,7 +93,7 @@ class Evidence:
             config = getattr(core.engine, "config", None)
             self.window = getattr(config, "window_packets", 0)
             self.resilience = getattr(config, "resilience", 0)
-        self.frames[packet_key(*life, frame.packet)] = Sent(frame, core.delivery.packer.waiting)
+        self.frames[frame_key(*life, frame.number)] = Sent(frame, core.delivery.packer.waiting)
         if frame.tag == "JOIN" and isinstance(core, Stack):
             old = frame.frame.origin.view
             assert old is not None

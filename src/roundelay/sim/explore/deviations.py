@@ -68,7 +68,7 @@ def restart(time: int, node: NodeId, storage: Storage) -> Deviation:
 
 def name(transmission: Transmission, receiver: NodeId) -> str:
     """What a scenario calls the copy of a frame on its way to one receiver."""
-    return copy_name(transmission.sender, transmission.incarnation, transmission.packet, receiver)
+    return copy_name(transmission.sender, transmission.incarnation, transmission.number, receiver)
 
 
 def _decide(
