@@ -1,4 +1,4 @@
-"""The arrows of a picture: who sent what to whom, and what became of it."""
+"""Finds the arrows of a diagram: who sent which frame to whom, and whether it arrived."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -10,37 +10,37 @@ from roundelay.trace.schema import WORLD, Row
 
 
 class ArrowKind(StrEnum):
-    """What became of a frame, or of a message where frames were not recorded."""
+    """What became of a frame, or of a message if the trace has no rows of frames."""
 
     ARRIVED = "arrived"
     COPY = "copy"
-    """Arrived once more."""
+    """A further copy arrived."""
     LOST = "lost"
-    """The network dropped it on its way."""
+    """The network lost it."""
     REFUSED = "refused"
-    """It reached the node, which dropped it."""
+    """The receiver dropped it."""
     IMPLIED = "implied"
-    """Delivered without a recorded receipt."""
+    """It was delivered, but the trace has no row of its arrival."""
     OPEN = "open"
-    """One end is not in the picture."""
+    """One end is not in the diagram."""
 
 
 @value
 class Flight:
-    """One arrow. Ends are indices into the rows; None when that end is not shown."""
+    """One arrow. `source` and `target` are indices of rows; None if that end is not shown."""
 
     kind: ArrowKind
     source: int | None
     target: int | None
     sender: int | None
     receiver: int | None
-    """Nodes; None when the trace does not tell."""
+    """The numbers of the nodes; None if the trace does not tell."""
     transmission: int
-    """Arrows of one transmission share it."""
+    """The same number for all arrows of one frame."""
 
 
 def flights(rows: Sequence[Row], shown: Sequence[int]) -> list[Flight]:
-    """All arrows that end or begin in a shown row."""
+    """All arrows that begin or end in a shown row."""
     if any(rows[i].kind in (Kind.SEND, Kind.ARRIVE) for i in shown):
         found = _frames(rows, shown)
     else:
@@ -91,7 +91,7 @@ def _frames(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
 
 
 def _messages(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
-    """Messages stand in for the frames that carried them."""
+    """Arrows of messages, for a trace without rows of frames."""
     visible = set(shown)
     origins = _Origins(rows)
     obtained: set[tuple[int, int]] = set()
@@ -115,7 +115,7 @@ def _messages(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
 
 
 class _Origins:
-    """The originate rows by the messages they cover; one row may cover very many."""
+    """Finds the originate row of a message; one row may cover very many messages."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._spans: dict[tuple[int | None, int | None], list[tuple[int, int, int]]] = {}

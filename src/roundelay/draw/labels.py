@@ -1,4 +1,4 @@
-"""Puts words beside marks so that no two overlap; what finds no room stays in the tooltip."""
+"""Places labels beside marks so that no two overlap. A label without room becomes a tooltip."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,12 +10,16 @@ from roundelay.draw.scene import Arrow, Box, Label
 from roundelay.draw.text import fit, width
 
 SIZE = 11.0
+"""The font size of labels, in pixels."""
 HEIGHT = 12.0
+"""The height that a label takes, in pixels; a smaller number lets labels touch."""
 RAISE = 7.0
-"""A label may sit so much above or below its mark, where an arrow leaves or comes in."""
+"""How far above or below its mark a label may be, in pixels, if an arrow is in its way."""
 REACH = 12.0
-"""From the middle of a lifeline to where words may start: beyond the marks and the view."""
+"""The distance from a lifeline to its labels, in pixels; a smaller one lets labels cover marks and
+the bands of views."""
 _BUCKET = 20.0
+"""The height in pixels of the strips by which taken places are found. It affects only the speed."""
 
 _RANK: dict[str, int] = {
     kind.value: rank
@@ -43,24 +47,24 @@ _RANK: dict[str, int] = {
 
 @value
 class LabelRequest:
-    """A label that looks for a place beside (x, y)."""
+    """A label that needs a place beside (x, y)."""
 
     texts: tuple[str, ...]
-    """Best first."""
+    """The texts to choose from, the best one first."""
     kind: str
     x: float
     y: float
     left: float
     right: float
-    """How far the room beside the lifeline reaches on either side."""
+    """The limits of the room beside the lifeline, to the left and to the right."""
     row: int
     lit: bool
     urgent: bool = False
-    """Placed before others: part of a witness."""
+    """Whether it is placed before others, as part of a witness."""
 
 
 class Board:
-    """What is taken already."""
+    """The places that are taken."""
 
     def __init__(self, arrows: Iterable[Arrow]) -> None:
         self._boxes: defaultdict[int, list[Box]] = defaultdict(list)
@@ -83,7 +87,7 @@ class Board:
         )
 
     def crossings(self, box: Box) -> int:
-        """How many arrows run through the box."""
+        """How many arrows cross the box."""
         found: dict[int, Arrow] = {}
         for bucket in _buckets(box.y0, box.y1):
             found.update(self._arrows[bucket])
@@ -91,7 +95,8 @@ class Board:
 
 
 def place(requests: Sequence[LabelRequest], board: Board) -> list[Label]:
-    """The labels that found room, in order of their rows; the board knows them afterwards."""
+    """Place labels, and return those that found room in the order of their rows. The board holds
+    them afterwards."""
     ranked = sorted(requests, key=lambda w: (not w.urgent, _RANK.get(w.kind, len(_RANK)), w.y, w.x))
     placed: list[Label] = []
     for request in ranked:
@@ -115,7 +120,7 @@ def _best(request: LabelRequest, board: Board) -> Label | None:
 
 
 def _beside(request: LabelRequest, text: str, board: Board) -> Label | None:
-    """The place for `text` that the fewest arrows run through."""
+    """The place for `text` that the fewest arrows cross; None if there is none."""
     wide = width(text, SIZE, bold=True)
     best: tuple[int, int, Label] | None = None
     for preference, (side, shift) in enumerate(

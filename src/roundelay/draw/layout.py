@@ -1,12 +1,13 @@
-"""Composes a picture: rows of a trace in, positions out. Pure; `render` writes them down.
+"""Computes the positions of everything in a diagram from the rows of a trace.
 
 Theory of operation
 ===================
 
-`order` puts all rows in one sequence and `window` chooses some. `flights` finds the arrows between
-them, and `lines` gives each a line on the time axis such that no arrow runs backwards unless the
-trace does. Here lines become heights and nodes become columns, wide enough for what most labels
-say; then `labels` looks for room beside the marks.
+`order` puts all rows in one sequence and `window` chooses some of them. `flights` finds the arrows
+between them, and `lines` gives each row a line on the time axis, such that no arrow runs backwards
+unless the trace does. This module turns lines into heights and nodes into columns that are wide
+enough for most labels; then `labels` finds room for labels beside the marks. `render` writes the
+result as SVG.
 """
 
 import dataclasses
@@ -41,22 +42,29 @@ from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import WORLD, Row
 
 LINE = 20.0
-"""From one line to the next: a label and a little air."""
+"""The height of a line, in pixels: a label and some space. With less, labels of neighbouring lines
+touch."""
 NAMES = 12.0
-"""Where the node names stand, from the top of the body."""
+"""The distance of the node names from the top of the body, in pixels."""
 WIDTH_AIM = 1240.0
-"""Columns are made no wider for their labels' sake than fits into this."""
+"""The width of a diagram in pixels beyond which columns do not grow for the sake of their labels;
+longer labels are cut."""
 WIDTH_MIN = 560.0
+"""The smallest width of a diagram, in pixels: headings need it."""
 MARK = 7.0
-"""Half the side of the square that belongs to a mark."""
+"""Half the side of the square that a mark takes, in pixels."""
 LOST_BEFORE = 22.0
-"""A lost frame ends so far from the lifeline it was meant for."""
+"""The distance at which the arrow of a lost frame ends before the lifeline of its receiver, in
+pixels."""
 CLEAR = 6.0
-"""An arrow that comes closer than this to a foreign mark seems to end or begin there."""
+"""An arrow that comes closer to the mark of another event, in pixels, seems to end there and is
+bent."""
 BEND = 12.0
+"""How far the middle of a bent arrow is moved up or down, in pixels."""
 STUB = 30.0
-"""Length of an arrow of which one end is not shown."""
+"""The length of an arrow with one end that is not shown, in pixels."""
 SIDE = 12.0
+"""The margin to the right of the last column, in pixels."""
 
 
 def layout(
@@ -68,7 +76,7 @@ def layout(
     title: str = "",
     window: Window | None = None,
 ) -> Scene:
-    """The picture of a trace, as positions."""
+    """The positions of everything in the diagram of a trace."""
     sequence = ordered(rows)
     clock = clock_of(sequence)
     wording = Wording(manifest, sequence, clock)
@@ -136,7 +144,7 @@ class _Body:
         return self.first_y + LINE * line
 
     def height(self, i: int) -> float:
-        """Where row `i` is, or would be: just above the next one shown."""
+        """The height of row `i`; if it is not shown, a height just above the next row that is."""
         if i in self.grid.line:
             return self.y(self.grid.line[i])
         place = bisect_left(self.shown, i)
@@ -231,7 +239,7 @@ class _Body:
             yield arrow
 
     def _arrow(self, flight: Flight) -> Arrow | None:
-        """Where an arrow runs; None when neither end is shown."""
+        """The position of an arrow; None if neither end is shown."""
         source, target = flight.source, flight.target
         if source is None and target is None:
             return None
@@ -263,7 +271,7 @@ class _Body:
             self.wording.facts(self.rows[i]) for i in (source, target) if i is not None
         )
         loop = source is not None and target is not None and x0 == x1
-        lit = not self.witness or (self._told(source) and self._told(target))
+        lit = not self.witness or (self._in_witness(source) and self._in_witness(target))
         transmission = flight.transmission
         straight = Arrow(
             flight.kind, x0, y0, x1, y1, 0.0, loop, source, target, transmission, facts, lit
@@ -272,7 +280,7 @@ class _Body:
         return min(bent, key=self._touched)
 
     def _touched(self, arrow: Arrow) -> int:
-        """How many marks of nodes in between the arrow comes too close to."""
+        """How many marks of other nodes the arrow comes too close to."""
         if arrow.loop or arrow.x0 == arrow.x1:
             return 0
         touched = 0
@@ -285,11 +293,11 @@ class _Body:
             touched += abs(self.y(line) - y) < CLEAR and (proc, line) in self.places
         return touched
 
-    def _told(self, i: int | None) -> bool:
-        """Is the row one of the witness, or at the same place as one?"""
-        return i is not None and any(j in self.witness for j in self._together(i))
+    def _in_witness(self, i: int | None) -> bool:
+        """Whether the row is one of the witness, or is at the same place as one."""
+        return i is not None and any(j in self.witness for j in self._rows_at_place(i))
 
-    def _together(self, i: int) -> list[int]:
+    def _rows_at_place(self, i: int) -> list[int]:
         """The rows at the place of row `i`, itself included."""
         return self.places[self.rows[i].proc, self.grid.line[i]]
 
@@ -323,7 +331,8 @@ class _Body:
         found: tuple[int, ...] = (),
         facts: str = "",
     ) -> Rule:
-        """A line with its words in the middle, or between lifelines where fewest arrows pass."""
+        """A line with its text in the middle, or between the lifelines where the fewest arrows
+        cross it."""
         left, right = self.axis_x + 8, self.width - SIDE
         text = fit(text, right - left - 24, labels.SIZE, bold=True)
         half = width(text, labels.SIZE, bold=True) / 2 + 5
@@ -389,8 +398,8 @@ class _Body:
         return labels.LabelRequest(texts, row.kind, x, y, left, right, i, lit, urgent)
 
     def _accompanied(self, i: int) -> bool:
-        """Does the frame leave together with an event that has words of its own?"""
-        kinds = {j: self.rows[j].kind for j in self._together(i)}
+        """Whether the frame is sent at the place of an event that has a label of its own."""
+        kinds = {j: self.rows[j].kind for j in self._rows_at_place(i)}
         return Kind.ORIGINATE in kinds.values() or any(
             j < i and kind == Kind.SEND for j, kind in kinds.items()
         )

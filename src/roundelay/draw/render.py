@@ -1,4 +1,4 @@
-"""Writes a picture down as SVG: self-contained, without scripts, the same bytes every time."""
+"""Writes a diagram as SVG: self-contained, without scripts, the same bytes every time."""
 
 import math
 from collections.abc import Iterator
@@ -22,10 +22,11 @@ from roundelay.draw.scene import (
 )
 
 BAND = 9.0
-"""Half the width of a view's band."""
+"""Half the width of a view's band, in pixels."""
 HOLD = 3.5
+"""Half the width of the box that shows a held token, in pixels."""
 HEAD = 8.0
-"""Length of an arrowhead."""
+"""The length of an arrowhead, in pixels."""
 
 
 def render(scene: Scene) -> str:
@@ -111,7 +112,7 @@ def _band(band: Band) -> str:
             f'<rect class="e{colour}" x="{_n(at)}" y="{y}" width="2.4" height="{high}"/>'
             for at in (band.x - BAND, band.x + BAND - 2.4)
         )
-    # A view stays legible beside a witness: it is where things happened.
+    # Views are not faded beside a witness: they show where its events happened.
     return f'<g class="band">{_tip(band.facts)}{body}</g>'
 
 
@@ -139,7 +140,7 @@ def _rule(rule: Rule, scene: Scene) -> str:
 
 
 def _rule_words(rule: Rule) -> str:
-    """Above the arrows, of which the line itself lies below."""
+    """The text of a rule, which is drawn above the arrows while its line is below them."""
     middle = (rule.box.x0 + rule.box.x1) / 2
     return (
         f'<g class="rule {rule.kind}{_faded(rule.lit)}">{_tip(rule.facts)}'
@@ -254,13 +255,13 @@ def _tip(facts: str) -> str:
 
 
 def _n(number: float) -> str:
-    """A length with one decimal, and none where it is zero."""
+    """A length with at most one decimal."""
     text = f"{number:.1f}"
     return "0" if text in ("0.0", "-0.0") else text.removesuffix(".0")
 
 
 def _text(text: str) -> str:
-    """Escaped; characters that XML cannot hold become the replacement character."""
+    """The text with XML's characters escaped; characters that XML cannot hold are replaced."""
     return escape("".join(char if _allowed(ord(char)) else "\ufffd" for char in text))
 
 

@@ -12,23 +12,24 @@ from roundelay.draw.wording import Wording
 from roundelay.trace.schema import WORLD, Row
 
 EVENTS_MAX = 400
-"""Shown unless asked otherwise: more make a picture nobody reads, and a slow one."""
+"""How many events a diagram shows by default. With more it is slow and hard to read."""
 
 
 @value
 class Window:
-    """What to show of a trace."""
+    """The part of a trace to show."""
 
     start_ns: int | None = None
-    """Times as the picture writes them: real nodes' are counted from the first event."""
+    """The first time to show, as the diagram writes it: in traces of real nodes it is counted from
+    the first event."""
     end_ns: int | None = None
     nodes: tuple[NodeId, ...] | None = None
     around: int | None = None
     """Only this many events before and after each row of the witness."""
     limit: int | None = EVENTS_MAX
-    """At most so many events: the first, or those nearest to the witness."""
+    """The most events that are shown: the first ones, or those nearest to the witness."""
     hide: tuple[str, ...] = ()
-    """Kinds that are not shown."""
+    """Kinds of events that are not shown."""
 
 
 @value
@@ -36,7 +37,7 @@ class Selection:
     """A trace and the part of it that is shown."""
 
     rows: tuple[Row, ...]
-    """All of it, in order."""
+    """All rows of the trace, in order."""
     shown: tuple[int, ...]
     """Indices into `rows`, ascending."""
     procs: tuple[int, ...]
@@ -44,16 +45,15 @@ class Selection:
     witness: frozenset[int]
     """Indices into `rows`."""
     cuts: dict[int, int]
-    """How many events were left out just before a shown row, though others of their time and node
-    are there."""
+    """By shown row: how many events were left out between it and the shown row before it."""
     note: str
-    """Says what was left out; empty when nothing was."""
+    """A sentence about what was left out; empty if nothing was."""
 
 
 def select(
     rows: Sequence[Row], witness: Sequence[Row], wording: Wording, clock: Clock, window: Window
 ) -> Selection:
-    """Cut `rows`, which are in order, to the window."""
+    """Choose the rows of the window; `rows` are in order."""
     marked = {_identity(row) for row in witness}
     witness_rows = [i for i, row in enumerate(rows) if _identity(row) in marked]
     procs = _procs(rows, wording, window.nodes)
@@ -108,7 +108,7 @@ def _cuts(eligible: Sequence[int], shown: Sequence[int]) -> dict[int, int]:
 
 
 def _identity(row: Row) -> tuple[str, int, int, int]:
-    """Survives `expand`, which makes several rows of one."""
+    """Identifies a row, also after `expand`, which makes several rows of one."""
     return row.kind, row.proc, row.inc, row.lseq
 
 
@@ -126,7 +126,7 @@ def _concerns(row: Row, procs: tuple[int, ...]) -> bool:
 
 
 def _distances(shown: Sequence[int], witness_rows: Sequence[int]) -> dict[int, int]:
-    """How many shown events lie between each one and the nearest row of the witness."""
+    """For each shown event, how many events lie between it and the nearest row of the witness."""
     places = sorted(bisect_left(shown, i) for i in witness_rows)
     distance: dict[int, int] = {}
     for place, i in enumerate(shown):

@@ -1,4 +1,4 @@
-"""What the picture says of an event: a short label beside its mark, all its facts in a tooltip."""
+"""The texts of a diagram: a label beside the mark of an event, and its facts as a tooltip."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,11 +30,11 @@ _VERBS: Mapping[str, str] = {
 }
 
 _PLAIN_LOSSES = ("loss", "lost", "cut", "down")
-"""Reasons that the picture shows anyway: a cross, a partition, a node that is down."""
+"""Reasons of a loss that the diagram shows anyway: a cross, a partition, a node that is down."""
 
 
 class Wording:
-    """The names of one trace."""
+    """Words the events of one trace, with the names of its nodes and messages."""
 
     def __init__(self, manifest: Manifest, rows: Iterable[Row], clock: Clock) -> None:
         self._nodes = tuple(str(name) for name in manifest.nodes)
@@ -88,7 +88,7 @@ class Wording:
         return f"R{row.k0}{rep}"
 
     def labels(self, row: Row) -> tuple[str, ...]:
-        """Texts to put beside the mark, best first; none when the mark says it all."""
+        """The texts to choose a label from, the best one first; none if the mark says it all."""
         message = self.message(row)
         match row.kind:
             case Kind.SUBMIT | Kind.RECEIVE | Kind.WITHDRAW:
@@ -129,13 +129,13 @@ class Wording:
         return tuple(dict.fromkeys(text for text in texts if text))
 
     def headline(self, row: Row) -> str:
-        """A fault or the end of the run, as a line across all nodes says it."""
+        """The text of a line across all nodes: a fault or the end of the run."""
         if row.kind == Kind.END:
             return f"end {self.group(row.members)}"
         return f"{row.tag or 'fault'} {_arguments(row.x)}".strip()
 
     def facts(self, row: Row) -> str:
-        """Everything known of the event, one thing per line."""
+        """Everything that is known of the event, one fact per line."""
         lines = [self._sentence(row), f"at {self._clock.exact(row.t_ns)}"]
         if row.gseq is not None:
             lines[-1] += f", event {row.gseq} of the run"
@@ -198,7 +198,7 @@ def _service(svc: int | None) -> str | None:
 
 
 def _arguments(x: str | None) -> str:
-    """The JSON of a fault in words; text that is none, as it is."""
+    """The arguments of a fault as words; a text that is no JSON stays as it is."""
     if not x:
         return ""
     try:
