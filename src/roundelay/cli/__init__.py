@@ -39,7 +39,7 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; every expected failure ends in a sentence, never in a traceback."""
+    """Run one command. Every expected failure prints a sentence and no traceback."""
     argv = sys.argv[1:] if argv is None else argv
     command = next((word for word in argv if not word.startswith("-")), None)
     for stream in (sys.stdout, sys.stderr):
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"roundelay {command}: {e}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # The reader went away (`| head`). Keep the interpreter from complaining as it exits.
+        # The reader went away (`| head`). Keep the interpreter from printing an error as it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:

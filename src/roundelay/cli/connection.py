@@ -1,4 +1,4 @@
-"""What the commands that ask a running node have in common."""
+"""How `send`, `tail` and `status` connect to a running node."""
 
 import argparse
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from roundelay.runtime.client import Client, ClientError, find_control
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which node."""
+    """Declare the arguments that name the node."""
     parser.add_argument("--group", metavar="NAME", help="of the node, if several run here")
     parser.add_argument("--node", metavar="NAME", help="its name, if several run here")
     parser.add_argument("--control", type=Path, metavar="PATH", help="its control socket instead")
@@ -18,7 +18,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def connected(args: argparse.Namespace) -> Iterator[Client]:
-    """The node that the arguments name. Whatever it answers wrongly ends in a sentence."""
+    """A connection to the node that the arguments name. An answer that makes no sense becomes a
+    UserError."""
     if args.control is not None and (args.group or args.node) is not None:
         raise UserError("give --control, or --group and --node")
     try:
@@ -32,7 +33,7 @@ def connected(args: argparse.Namespace) -> Iterator[Client]:
 
 
 def printable(text: str) -> str:
-    """A text of others on one line of a terminal, and harmless: control characters as escapes."""
+    """A text from elsewhere, made safe for a terminal: control characters become escapes."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

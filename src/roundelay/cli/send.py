@@ -1,4 +1,4 @@
-"""`roundelay send`: messages to the group of a running node."""
+"""`roundelay send`: sends messages to the group of a running node."""
 
 import argparse
 import base64

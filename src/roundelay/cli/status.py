@@ -1,4 +1,4 @@
-"""`roundelay status`: how a running node is."""
+"""`roundelay status`: shows the state of a running node."""
 
 import argparse
 import json
@@ -11,7 +11,9 @@ from roundelay.runtime.client import Client
 from roundelay.runtime.metrics import prometheus
 
 WATCH_S = 1.0
+"""How many seconds pass between two updates with --watch."""
 BAR_CHARACTERS = 40
+"""The length of the longest bar of a histogram, in characters."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _watch(client: Client) -> None:
-    """Show the status again and again; Ctrl-C ends it."""
+    """Show the status again and again until Ctrl-C."""
     terminal = sys.stdout.isatty()
     while True:
         shown = text(client.ask(do="status"))
@@ -46,7 +48,7 @@ def _watch(client: Client) -> None:
 
 
 def text(document: dict[str, Any]) -> str:
-    """The status for people."""
+    """The status as text."""
     view, rates, queues = document["view"], document["rates"], document["queues"]
     counters = document["counters"]
     away = [peer for peer in document["peers"] if peer not in view["members"]]

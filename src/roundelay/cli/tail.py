@@ -1,4 +1,4 @@
-"""`roundelay tail`: what a running node's group delivers, as it comes."""
+"""`roundelay tail`: shows what a running node delivers, as it is delivered."""
 
 import argparse
 import base64
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _line(document: dict[str, Any]) -> str:
-    """For people; what others wrote may hold anything, also ends of lines."""
+    """An event as text. Its payload may hold anything, line breaks too."""
     if "view" in document:
         kind = "transitional view" if document["transitional"] else "view"
         primary = ", primary" if document["primary"] else ""

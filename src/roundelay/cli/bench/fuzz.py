@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from roundelay.bench.fuzz.run import Tally
 
 GUIDED_S = 300.0
+"""How many seconds a guided run takes by default."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""`roundelay bench ring`: real nodes on this machine, next to peers in the same run."""
+"""`roundelay bench ring`: measures real nodes on this machine, next to peers."""
 
 import argparse
 import dataclasses
@@ -26,10 +26,11 @@ T = TypeVar("T")
 
 PARTS = ("throughput", "latency", "idle", "recovery")
 ENGINES = tuple(name for name in IN_VIEWS if name != "fifo")
-"""Those that put all messages into one order: it is verified in every run."""
+"""The engines that put all messages into one order, which is verified in every run."""
 PACE_PER_S = 100.0
+"""Messages per second while latencies are measured."""
 TIMEOUT_S = 0.1
-"""The short token timeout that recovery is measured with too."""
+"""A short token timeout in seconds, with which recovery is measured too."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def guarded(measure: Callable[[], int]) -> int:
-    """Runs that come to nothing, or to no good, end in a sentence."""
+    """Measure; a run that fails or orders wrongly ends the command with a sentence."""
     from roundelay.bench.ring.cluster import RunError, SplitError
     from roundelay.bench.ring.runs import OrderError
 
@@ -157,7 +158,7 @@ def _shown(
     measure: "Callable[[Callable[[int, int], None]], list[T]]",
     show: "Callable[[list[T]], None]",
 ) -> list[dict[str, Any]]:
-    """Measure with progress, print, and return what goes into the document."""
+    """Measure with a progress bar, print the table, and return it for the JSON document."""
     progress = Progress(label)
     found = measure(progress.update)
     progress.close()
@@ -166,7 +167,7 @@ def _shown(
 
 
 def _headline(document: dict[str, Any], peers: "Sequence[System]") -> dict[str, Any]:
-    """The first cell's figures, and those of the first peer."""
+    """The figures of the first cell and of the first peer."""
     head: dict[str, Any] = {}
     cells = document.get("throughput", [])
     times = {entry["system"]: entry for entry in reversed(document.get("latency", []))}
@@ -222,7 +223,7 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
 
 
 def _peers(args: argparse.Namespace) -> "list[System]":
-    """Those asked for, or those that are here."""
+    """The peers that the user asked for, or by default those that are installed."""
     from roundelay.bench.ring.systems import PEERS
 
     for name in args.peer or ():

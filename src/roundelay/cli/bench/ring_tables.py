@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class Printer:
-    """Tables for people; nothing where a document is wanted."""
+    """Prints tables, or nothing if `quiet`, when a JSON document is wanted."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet

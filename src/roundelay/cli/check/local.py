@@ -52,7 +52,7 @@ def _read(args: argparse.Namespace) -> reader.Trace:
 
 
 def _profile(args: argparse.Namespace, trace: reader.Trace) -> Profile | Sequence[str]:
-    """What the trace is held to, as the arguments or else the manifest say."""
+    """The promises that the trace is checked against, as the arguments or else the manifest say."""
     held = profile_for(args, trace.manifest)
     if held is not None:
         return held

@@ -20,7 +20,8 @@ NAMES_SHOWN = 12
 def profile_for(
     args: argparse.Namespace, manifest: Manifest | None
 ) -> Profile | Sequence[str] | None:
-    """What a run is held to; None if that depends on its rows, for want of a manifest."""
+    """The promises that a run is checked against; None if they depend on its rows, because it has
+    no manifest."""
     if args.profile is not None and args.properties is not None:
         raise UserError("give --profile or --properties, one of the two")
     if args.properties is not None:
@@ -40,7 +41,7 @@ def profile_for(
 
 
 def undecided(report: Report) -> list[str]:
-    """Promises that neither hold nor are broken, as far as the trace tells."""
+    """The promises of which the trace does not show whether they hold."""
     open_ = (Validity.INCONCLUSIVE, Validity.OUTSIDE)
     return [
         verdict.property
@@ -50,8 +51,8 @@ def undecided(report: Report) -> list[str]:
 
 
 def exit_code(reports: Sequence[Report], args: argparse.Namespace) -> int:
-    """1 if a promise is broken, or with --strict if anything is undecided; the last line of what
-    is printed tells people of the latter."""
+    """1 if a promise is broken or, with --strict, if one is undecided; else 0. Undecided promises
+    are printed as the last line."""
     violated = any(report.worst is Validity.VIOLATED for report in reports)
     names = list(dict.fromkeys(name for report in reports for name in undecided(report)))
     if names and not violated and not args.json:
@@ -62,7 +63,7 @@ def exit_code(reports: Sequence[Report], args: argparse.Namespace) -> int:
 
 
 def document(run_: str, report: Report, problems: Sequence[str]) -> dict[str, object]:
-    """A report as JSON has it."""
+    """A report as a JSON document."""
     return {
         "run": run_,
         "profile": report.profile.name,

@@ -1,4 +1,4 @@
-"""`roundelay check DIR --master URL`: every run of a table, on Spark."""
+"""`roundelay check DIR --master URL`: checks every run of a table, on Spark."""
 
 import argparse
 import json
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from roundelay.pipeline.table import Table
 
 RUNS_SHOWN = 3
-"""Runs that are not fine whose verdicts are printed in full."""
+"""The number of runs with violations whose verdicts are printed in full."""
 
 DRAWN = 60
-"""Events around a witness that its picture shows."""
+"""The number of events drawn before and after each row of a witness."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """The same arguments as the local check, but for a trace as a text."""
+    """Check with the same arguments as the local check, except a trace as a text."""
     from roundelay.pipeline.errors import PipelineError
 
     if args.path is None:
@@ -59,7 +59,7 @@ def _check(args: argparse.Namespace, scratch: Path) -> int:
 
     table = Table.load(args.path if Path(args.path).is_dir() else scratch)
     if not table.parts:
-        find([args.path])  # Before Spark starts, which takes a while: whether there is anything.
+        find([args.path])  # Fails early if there is nothing: Spark takes seconds to start.
     progress = Progress("checking")
     with open_session(args.master) as spark:
         if table.parts:
@@ -113,7 +113,7 @@ def _print(reports: "Sequence[RunReport]", args: argparse.Namespace, picture: Pa
 def _draw(
     spark: "SparkSession", table: "Table", reports: "Sequence[RunReport]", home: Path
 ) -> Path | None:
-    """The first violation, with what happened around it."""
+    """Draw the first violation and the events around it; None if there is no violation."""
     from roundelay.pipeline.around import around
 
     found = next(((one, v) for one in reports for v in one.report.violated if v.witness), None)

@@ -1,6 +1,6 @@
-"""`roundelay demo`: a real group of five on this machine through faults, and its trial.
+"""`roundelay demo`: runs a real group of five nodes on this machine through faults, and checks it.
 
-With `--simulated` two groups in the simulator instead, one of which does it wrong.
+With `--simulated` it runs two groups in the simulator instead, one of which orders nothing.
 """
 
 import argparse
@@ -16,9 +16,9 @@ from roundelay.trace.extras import needs
 
 NODES = ("a", "b", "c", "d", "e")
 PAUSE_S = 0.02
-"""Between two messages of one node."""
-ASIDE_S = 1.0
-"""How long a fault is left alone once it is noticed."""
+"""How many seconds pass between two messages of one node."""
+AFTER_FAULT_S = 1.0
+"""How many seconds the group runs on after each fault is noticed."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,14 +45,14 @@ def run(args: argparse.Namespace) -> int:
             "roundelay demo --simulated"
         )
     start = time.monotonic()
-    trace = _play(args.output, args.engine)
+    trace = _run_nodes(args.output, args.engine)
     code = _judge(trace, args.output, args.master)
     print(f"\nAll of it took {time.monotonic() - start:.0f} s.")
     return code
 
 
-def _play(output: Path, engine: str) -> Path:
-    """Five processes, what is done to them, and the trace that is left."""
+def _run_nodes(output: Path, engine: str) -> Path:
+    """Run five processes through faults; returns the directory of their trace."""
     from roundelay.cli.demo.processes import Nodes
 
     print(f"1. Five {engine} nodes, each a process of its own, over UDP on this machine.\n")
@@ -63,37 +63,37 @@ def _play(output: Path, engine: str) -> Path:
             print(f"   {time.monotonic() - began:5.1f} s  {text}", flush=True)
 
         nodes.start(*NODES)
-        say(f"a b c d e found each other after {nodes.together(*NODES):.1f} s")
+        say(f"a b c d e found each other after {nodes.wait_for_view(*NODES):.1f} s")
         nodes.send_from(*NODES, pause_s=PAUSE_S)
         say("all of them send from now on; every fourth message is safe")
-        time.sleep(ASIDE_S)
+        time.sleep(AFTER_FAULT_S)
         nodes.kill("b")
-        say(f"kill -9 of b; the others go on after {nodes.together('a', 'c', 'd', 'e'):.2f} s")
-        time.sleep(ASIDE_S)
+        say(f"kill -9 of b; the others go on after {nodes.wait_for_view('a', 'c', 'd', 'e'):.2f} s")
+        time.sleep(AFTER_FAULT_S)
         nodes.pause("d")
-        say(f"d is stopped (SIGSTOP); a c e go on after {nodes.together('a', 'c', 'e'):.2f} s")
-        time.sleep(ASIDE_S)
+        say(f"d is stopped (SIGSTOP); a c e go on after {nodes.wait_for_view('a', 'c', 'e'):.2f} s")
+        time.sleep(AFTER_FAULT_S)
         nodes.resume("d")
-        say(f"d goes on; together again after {nodes.together('a', 'c', 'd', 'e'):.2f} s")
-        time.sleep(ASIDE_S)
+        say(f"d goes on; together again after {nodes.wait_for_view('a', 'c', 'd', 'e'):.2f} s")
+        time.sleep(AFTER_FAULT_S)
         nodes.network("partition a,c d,e")
-        apart = max(nodes.together("a", "c"), nodes.together("d", "e"))
+        apart = max(nodes.wait_for_view("a", "c"), nodes.wait_for_view("d", "e"))
         say(f"the network parts; a c and d e go on by themselves after {apart:.2f} s")
-        time.sleep(ASIDE_S)
+        time.sleep(AFTER_FAULT_S)
         nodes.network("heal")
-        say(f"the network is whole; merged after {nodes.together('a', 'c', 'd', 'e'):.2f} s")
-        time.sleep(ASIDE_S)
+        say(f"the network is whole; merged after {nodes.wait_for_view('a', 'c', 'd', 'e'):.2f} s")
+        time.sleep(AFTER_FAULT_S)
         nodes.start("b")
-        say(f"b starts again; all five after {nodes.together(*NODES):.2f} s")
-        time.sleep(ASIDE_S)
-        nodes.quiet()
+        say(f"b starts again; all five after {nodes.wait_for_view(*NODES):.2f} s")
+        time.sleep(AFTER_FAULT_S)
+        nodes.wait_until_quiet()
         receipts = sum(load.delivered for load in nodes.loads.values())
         say(f"quiet; {receipts} messages were delivered to those who sent them")
         return nodes.collect()
 
 
 def _judge(trace: Path, output: Path, master: str) -> int:
-    """Ingest, check and measure on Spark, and write the report."""
+    """Ingest, check and measure the trace on Spark, and write the report; returns the exit code."""
     from roundelay.check.text import table
     from roundelay.cli.measure import described
     from roundelay.pipeline.errors import PipelineError

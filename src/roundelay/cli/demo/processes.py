@@ -1,6 +1,6 @@
-"""Real nodes as processes on this machine, a relay between them, and a load on each.
+"""Real nodes as processes on this machine, with a relay between them and a load on each.
 
-They are started, asked and stopped as anybody would do it: by `roundelay node`, `roundelay chaos`
+They are started, queried and stopped as a user would do it: by `roundelay node`, `roundelay chaos`
 and the control sockets.
 """
 
@@ -28,19 +28,22 @@ from roundelay.transport.address import free_addresses
 
 GROUP = "demo"
 WAIT_S = 30.0
-"""For anything that must happen."""
+"""How many seconds to wait for something that must happen; then the demo fails."""
 POLL_S = 0.02
+"""How many seconds pass between two questions whether it has happened."""
 QUIET_S = 1.0
-"""So long nothing may be delivered before a run counts as quiet."""
+"""For how many seconds nothing may be delivered before the run counts as quiet."""
 SAFE_EVERY = 4
+"""Every so many-th message is a safe one."""
 
 
 class Load:
-    """Sends messages through one node, each once the one before is delivered, until stopped."""
+    """Sends messages through one node until it is stopped, each after the one before is
+    delivered."""
 
     def __init__(self, node: NodeId, control: Path, pause_s: float) -> None:
         self.delivered = 0
-        """Messages with a receipt."""
+        """The number of messages with a receipt."""
         self._node = node
         self._control = control
         self._pause_s = pause_s
@@ -56,7 +59,7 @@ class Load:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            # A node that was killed answers nothing: wait until there is one again.
+            # A node that was killed does not answer: wait until it runs again.
             with contextlib.suppress(ClientError), Client(self._control) as client:
                 self._talk(client)
             self._stopped.wait(0.1)
@@ -105,7 +108,7 @@ class Nodes:
         self._relay.close()
         shutil.rmtree(self._sockets, ignore_errors=True)
 
-    # What is done to them
+    # Acting on the nodes
 
     def start(self, *names: NodeId) -> None:
         for node in names:
@@ -126,7 +129,7 @@ class Nodes:
                 )
 
     def send_from(self, *names: NodeId, pause_s: float) -> None:
-        """Let messages be sent through these nodes, from now on."""
+        """Send messages through these nodes from now on."""
         for node in names:
             self.loads[node] = Load(node, self._sockets / node, pause_s)
 
@@ -152,7 +155,7 @@ class Nodes:
         self._world.fault(number.name.lower(), {"node": node})
         self._processes[node].send_signal(number)
 
-    # What can be seen of them
+    # Watching the nodes
 
     def status(self, node: NodeId) -> dict[str, Any] | None:
         try:
@@ -161,15 +164,15 @@ class Nodes:
         except ClientError:
             return None
 
-    def together(self, *names: NodeId) -> float:
+    def wait_for_view(self, *names: NodeId) -> float:
         """Wait until these nodes are in a view of their own; returns the seconds that took."""
 
-        def so() -> bool:
+        def condition() -> bool:
             return all(self._members(node) == names for node in names)
 
-        return self._until(so, f"{', '.join(names)} did not come together")
+        return self._until(condition, f"{', '.join(names)} did not come together")
 
-    def quiet(self) -> None:
+    def wait_until_quiet(self) -> None:
         """Stop the load and wait until nothing is under way; then the run is over."""
         self._world.fault("heal")
         for load in self.loads.values():
@@ -177,14 +180,14 @@ class Nodes:
         since = time.monotonic()
         seen: list[int] = []
 
-        def so() -> bool:
+        def condition() -> bool:
             nonlocal since, seen
             counts = [self._delivered(node) for node in self.names]
             if counts != seen:
                 since, seen = time.monotonic(), counts
             return time.monotonic() - since >= QUIET_S
 
-        self._until(so, "the nodes did not come to rest")
+        self._until(condition, "the nodes did not come to rest")
         for load in self.loads.values():
             load.join()
         self._world.end(self.names)
@@ -201,7 +204,7 @@ class Nodes:
 
     @property
     def traces(self) -> Path:
-        """What each life of each node wrote."""
+        """The directory of the traces that the nodes write."""
         return self._directory / "traces"
 
     def _members(self, node: NodeId) -> tuple[NodeId, ...]:
@@ -214,16 +217,16 @@ class Nodes:
         found = self.status(node)
         return -1 if found is None else int(found["counters"]["messages_delivered"])
 
-    def _until(self, so: Callable[[], bool], what: str) -> float:
+    def _until(self, condition: Callable[[], bool], what: str) -> float:
         start = time.monotonic()
-        while not so():
-            self._look_for_the_dead()
+        while not condition():
+            self._raise_if_one_ended()
             if time.monotonic() - start > WAIT_S:
                 raise UserError(f"{what} within {WAIT_S:g} s; their logs are in {self._directory}")
             time.sleep(POLL_S)
         return time.monotonic() - start
 
-    def _look_for_the_dead(self) -> None:
+    def _raise_if_one_ended(self) -> None:
         for node, process in self._processes.items():
             if process.poll() not in (None, -signal.SIGKILL):
                 lines = self._log(node).read_text().splitlines() or ["it left no word"]

@@ -1,4 +1,4 @@
-"""Two groups in a faulty simulation, their trials, and pictures of them."""
+"""Runs two groups in the simulator through faults, checks their traces and draws them."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -15,20 +15,21 @@ from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.writer import Writer
 
 DRAWN = "O5"
-"""The violation that makes the best picture: two nodes, two messages, two orders."""
+"""The property whose violation is drawn: two nodes deliver two messages in two orders."""
 
 SHOWN = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.FAULT, Kind.SUSPECT, Kind.END)
-"""What the picture of a long run shows: thousands of messages would hide the views."""
+"""The kinds of events in the diagram of the long run: thousands of messages would hide the
+views."""
 
 
 def show(output: Path) -> None:
-    """Convict the template, acquit Totem."""
+    """Show that the checker finds violations of the template engine, and none of Totem."""
     print("1. An engine that orders nothing: the template, on a lossy network.\n")
-    runner, report, manifest = _trial("template", output)
-    convicted = [v for v in report.verdicts if v.validity is Validity.VIOLATED]
-    if not convicted:
+    runner, report, manifest = _run_and_check("template", output)
+    violated = [v for v in report.verdicts if v.validity is Validity.VIOLATED]
+    if not violated:
         raise UserError("the checker convicted nobody, which it must here; please report this")
-    drawn = next((v for v in convicted if v.property == DRAWN), convicted[0])
+    drawn = next((v for v in violated if v.property == DRAWN), violated[0])
     _draw(
         output / "template.svg",
         svg(
@@ -42,7 +43,7 @@ def show(output: Path) -> None:
         f"what {drawn.property} looks like",
     )
     print("\n2. Totem: a crash, a partition, a merge and a restart, and nothing stops.\n")
-    runner, report, manifest = _trial("totem", output)
+    runner, report, manifest = _run_and_check("totem", output)
     _draw(
         output / "totem.svg",
         svg(
@@ -57,8 +58,8 @@ def show(output: Path) -> None:
         raise UserError("Totem broke a promise, which it must not; please report this")
 
 
-def _trial(name: str, output: Path) -> tuple[ScenarioRunner, Report, Manifest]:
-    """Run a scenario of the package, keep its trace, judge it and print the verdicts."""
+def _run_and_check(name: str, output: Path) -> tuple[ScenarioRunner, Report, Manifest]:
+    """Run a scenario of the package, write its trace, check it and print the verdicts."""
     scenario = (files("roundelay.sim") / "scenarios" / f"{name}.txt").read_text()
     progress = Progress("simulating")
     runner = ScenarioRunner(progress=progress.update)

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """A sentence for whatever cannot be explored."""
+    """Raise UserError if the arguments make no sense."""
     if args.protocol not in PROTOCOLS:
         known = ", ".join(PROTOCOLS)
         raise UserError(f"{args.protocol!r} cannot be explored; choose a protocol of: {known}")

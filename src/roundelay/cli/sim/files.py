@@ -1,4 +1,4 @@
-"""Files that the simulator's commands read and write."""
+"""The files that the `roundelay sim` commands read and write."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ from roundelay.trace.writer import Writer
 
 
 def read(path: Path) -> str:
-    """The text of a file, or a sentence."""
+    """The text of a file; UserError if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e:
@@ -20,7 +20,7 @@ def read(path: Path) -> str:
 
 
 def scenario_path(name: str) -> Path:
-    """The scenario that is meant: a file, or one that comes with Roundelay."""
+    """The path of a scenario: a file, or one that comes with Roundelay."""
     path = Path(name)
     if path.exists() or not name:
         return path
@@ -28,12 +28,12 @@ def scenario_path(name: str) -> Path:
         return find(name)
     except NoScenarioError as e:
         if path.is_absolute() or path.suffix:
-            return path  # Meant as a file, which there is not.
+            return path  # The user means a file, which does not exist.
         raise UserError(str(e)) from None
 
 
 def write_trace(runner: ScenarioRunner, scenario: str, directory: Path) -> None:
-    """Write a run's trace, and say where it is."""
+    """Write the trace of a run, and print where it is."""
     try:
         with Writer(directory, runner.manifest(scenario)) as writer:
             for row in runner.rows:

@@ -1,4 +1,4 @@
-"""`roundelay sim run FILE`: run a scenario and compare what happens."""
+"""`roundelay sim run SCENARIO`: runs a scenario and compares its output with the file."""
 
 import argparse
 import difflib
@@ -53,7 +53,7 @@ def _run(args: argparse.Namespace) -> int:
                 outputs[block.line] = runner.play(block)
             except ScenarioError:
                 raise
-            except Exception as e:  # A core that raises anything at all is broken.
+            except Exception as e:  # Whatever a core raises, it is broken.
                 where = f"{args.scenario}: line {block.line}"
                 what = str(e) if isinstance(e, AssertionError) else f"{type(e).__name__}: {e}"
                 raise UserError(f"{where}: an invariant broke: {what}\nreplay: {replay}") from e

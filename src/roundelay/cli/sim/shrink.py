@@ -1,4 +1,4 @@
-"""`roundelay sim shrink`: of a run that fails, a small scenario that fails alike."""
+"""`roundelay sim shrink`: makes a small scenario of a run that fails."""
 
 import argparse
 import json
@@ -17,7 +17,8 @@ from roundelay.sim.seeds import scenario
 from roundelay.sim.shrink import BUDGET, NoFailureError, Shrunk, shrink
 
 AROUND = 60
-"""Events drawn before and after each row of a witness, if there are too many to draw them all."""
+"""The number of events drawn before and after each row of a witness, if there are too many to draw
+all of them."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _Given:
     """The run to be shrunk."""
 
     scenario: str
@@ -98,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _given(args: argparse.Namespace) -> _Run:
+def _given(args: argparse.Namespace) -> _Given:
     if (args.file is None) == (args.protocol is None):
         raise UserError("name a FILE, or a seed of the swarm: --protocol totem --seed 7")
     if args.protocol is not None:
@@ -109,11 +110,11 @@ def _given(args: argparse.Namespace) -> _Run:
         how += f" --rules {args.rules}" * (args.rules != "safe")
         text = scenario(args.seed, args.protocol, static=static, rules=args.rules)
         again = f"roundelay sim swarm {how} --first {args.seed} --seeds 1"
-        return _Run(text, None, None, again)
+        return _Given(text, None, None, again)
     text = read(args.file)
     if not text.lstrip().startswith("{"):
         seed = "" if args.seed is None else f" --seed {args.seed}"
-        return _Run(text, args.seed, None, f"roundelay sim run {args.file}{seed}")
+        return _Given(text, args.seed, None, f"roundelay sim run {args.file}{seed}")
     if args.seed is not None:
         raise UserError("a recording has its seed; leave out --seed")
     try:
@@ -121,7 +122,7 @@ def _given(args: argparse.Namespace) -> _Run:
     except RecordingError as e:
         raise UserError(f"{args.file}: {e}") from None
     again = f"roundelay sim replay {args.file}"
-    return _Run(recording.scenario, recording.seed, recording.choices, again)
+    return _Given(recording.scenario, recording.seed, recording.choices, again)
 
 
 def _drawing(shrunk: Shrunk, title: str) -> str:
