@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse, rewrite
-from roundelay.sim.story import Story
 from roundelay.sim.watch import Watch
 
 from .planted import BUGS, planted
@@ -76,7 +76,7 @@ OF_PRIMARY_VIEWS = (
 
 
 def play(text: str) -> str:
-    return rewrite(text, Story(watch=Watch()).play)
+    return rewrite(text, ScenarioRunner(watch=Watch()).play)
 
 
 @pytest.mark.parametrize("name", BUGS)

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from roundelay.cli.running import printable
 
 from roundelay import Group, join
 from roundelay.cli import main
-from roundelay.cli.running import printable
 from roundelay.runtime import client, control
 from roundelay.runtime.client import Client, ClientError, control_path, find_control
 from roundelay.transport.address import free_addresses

@@ -9,14 +9,9 @@ import pytest
 
 import roundelay
 from roundelay.core.contract import Boot
-<<<<<<< HEAD
-from roundelay.membership.messages import MembershipCodec, Merge, Message
-from roundelay.runtime import known_peers
-=======
 from roundelay.membership.codec import MembershipCodec
 from roundelay.membership.messages import Merge, Message
-from roundelay.runtime import neighbours
->>>>>>> refs/heads/membership
+from roundelay.runtime import known_peers
 from roundelay.transport.address import Address, free_addresses, parse_address, resolve
 from roundelay.transport.udp import UdpSocket
 from roundelay.wire.endpoint import Endpoint

@@ -8,8 +8,8 @@ from roundelay.experiments import dtp_runs
 from roundelay.pipeline.sweep.plan import Task, read
 from roundelay.pipeline.sweep.store import open_store
 from roundelay.pipeline.sweep.work import Row
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import Row as TraceRow
 from roundelay.trace.writer import Writer
@@ -56,7 +56,7 @@ def _dtp_measures() -> list[str]:
 def made_trace(directory: Path, scenario: str) -> tuple[list[TraceRow], Manifest]:
     """The trace of a scenario of the package."""
     text = (files("roundelay.sim") / "scenarios" / f"{scenario}.txt").read_text()
-    story = Story()
+    story = ScenarioRunner()
     for block in parse(text):
         story.play(block)
     with Writer(directory, story.manifest(text), format="parquet") as writer:

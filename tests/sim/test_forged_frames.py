@@ -14,8 +14,8 @@ from roundelay.membership.plausibility import SEQ_BELIEVED, SEQ_STEP
 from roundelay.membership.ring import Token
 from roundelay.protocols.totem import Data, TokenPass
 from roundelay.sim.host import Transmission
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
 from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.primitives import I64_MAX, Reason
 
@@ -27,7 +27,7 @@ class Group:
     """Three simulated nodes, and somebody who sends them frames in the name of others."""
 
     def __init__(self) -> None:
-        self.story = Story()
+        self.story = ScenarioRunner()
         self.do("engine totem", "network lan latency=100us", "show", "nodes a b c", "run 60ms")
         assert self.views() == {MEMBERS}
 

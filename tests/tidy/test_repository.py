@@ -1,6 +1,7 @@
 """The repository itself: what it promises to hold true of every file."""
 
 import dis
+import importlib
 import re
 import tomllib
 from collections.abc import Iterator
@@ -10,11 +11,12 @@ from types import CodeType
 import pytest
 
 import roundelay
-from roundelay.cli import COMMANDS
-from roundelay.cli.sim import ACTIONS
+from roundelay import cli
+from roundelay.cli import bench, sim
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
+COMMAND_MODULES = {*cli.COMMANDS, *bench.COMMANDS, *sim.COMMANDS}
 SCENARIOS = sorted([*(ROOT / "tests").rglob("*.txt"), *(ROOT / "src").rglob("*.txt")])
 SCENARIOS = [path for path in SCENARIOS if "scenarios" in path.parts]
 
@@ -60,7 +62,7 @@ def test_no_module_is_dead():
     for path in SOURCES:
         relative = path.relative_to(ROOT / "src").with_suffix("")
         name = ".".join(part for part in relative.parts if part != "__init__")
-        command = "cli" in relative.parts and relative.name in {*COMMANDS, *ACTIONS}
+        command = "cli" in relative.parts and relative.name in COMMAND_MODULES
         experiment = relative.parent.name == "experiments" and relative.name.endswith("_runs")
         known = name in imported or command or relative.name in ("__init__", "__main__")
         engine = relative.parts[1] == "protocols" and "DESCRIPTION" in path.read_text()
@@ -83,8 +85,12 @@ def _imports(code: CodeType) -> Iterator[str]:
 
 
 def test_every_command_has_its_module():
-    for command in COMMANDS:
-        assert (ROOT / "src" / "roundelay" / "cli" / f"{command}.py").exists()
+    for package in (cli, bench, sim):
+        for command in package.COMMANDS:
+            module = importlib.import_module(f"{package.__name__}.{command}")
+            if module not in (bench, sim):
+                assert callable(module.configure)
+                assert callable(module.run)
 
 
 def test_links_in_documents_lead_somewhere():

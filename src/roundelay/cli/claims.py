@@ -1,4 +1,4 @@
-"""`roundelay claims P`: the claims of P's paper, next to what the simulator gives."""
+"""`roundelay claims P`: the claims of P's paper, next to what the simulator measures."""
 
 import argparse
 import importlib

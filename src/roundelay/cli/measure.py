@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from roundelay.pipeline.measure import Line
 
 RUNS_SHOWN = 5
-"""Runs whose measures are printed; the files have them all."""
+"""The number of runs whose measures are printed; the files have all of them."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +59,7 @@ def _measure(args: argparse.Namespace) -> int:
 
 
 def described(lines: "Sequence[Line]") -> list[str]:
-    """Measures as text, for the first runs."""
+    """The measures of the first runs as lines of text."""
     runs = list(dict.fromkeys(line.run for line in lines))
     said: list[str] = []
     for run_ in runs[:RUNS_SHOWN]:

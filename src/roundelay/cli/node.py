@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     except OSError as e:
         if not exhausted(e):
             raise
-        raise UserError(str(exhausted_error())) from None  # There is not even an event loop.
+        raise UserError(str(exhausted_error())) from None  # Not even for an event loop.
     return 0
 
 
@@ -82,7 +82,7 @@ async def _serve(told: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with Group(told) as group:
-        group.ignore()  # Whoever wants events asks for them with `tail`.
+        group.ignore()  # `roundelay tail` asks for events; here nobody reads them.
         stopping = asyncio.create_task(stop.wait())
         failing = asyncio.create_task(group.wait_closed())
         await asyncio.wait((stopping, failing), return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""`roundelay status`: how a running node is."""
+"""`roundelay status`: shows the state of a running node."""
 
 import argparse
 import json
@@ -6,12 +6,14 @@ import sys
 import time
 from typing import Any
 
-from roundelay.cli import running
+from roundelay.cli import connection
 from roundelay.runtime.client import Client
 from roundelay.runtime.metrics import prometheus
 
 WATCH_S = 1.0
+"""How many seconds pass between two updates with --watch."""
 BAR_CHARACTERS = 40
+"""The length of the longest bar of a histogram, in characters."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,11 +21,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--json", action="store_true", help="one JSON document, nothing else")
     form.add_argument("--prometheus", action="store_true", help="metrics in Prometheus's format")
     form.add_argument("--watch", action="store_true", help="again every second, until interrupted")
-    running.configure(parser)
+    connection.configure(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    with running.connected(args) as client:
+    with connection.connected(args) as client:
         if args.watch:
             _watch(client)
         document = client.ask(do="status")
@@ -36,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _watch(client: Client) -> None:
-    """Show the status again and again; Ctrl-C ends it."""
+    """Show the status again and again until Ctrl-C."""
     terminal = sys.stdout.isatty()
     while True:
         shown = text(client.ask(do="status"))
@@ -46,7 +48,7 @@ def _watch(client: Client) -> None:
 
 
 def text(document: dict[str, Any]) -> str:
-    """The status for people."""
+    """The status as text."""
     view, rates, queues = document["view"], document["rates"], document["queues"]
     counters = document["counters"]
     away = [peer for peer in document["peers"] if peer not in view["members"]]
@@ -69,7 +71,7 @@ def text(document: dict[str, Any]) -> str:
     lines += [f"warning    {sentence}" for sentence in document.get("warnings", [])]
     for name in ("latency", "rotation"):
         lines += _histogram(name, document[name])
-    return "\n".join(map(running.printable, lines)) + "\n"
+    return "\n".join(map(connection.printable, lines)) + "\n"
 
 
 def _reason(document: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`roundelay sweep PLAN`: many simulated runs on Spark, and a table of what came of them."""
+"""`roundelay sweep PLAN`: runs many simulations on Spark and writes a table of their results."""
 
 import argparse
 import json
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from roundelay.pipeline.sweep.store import Store
 
 ERRORS_SHOWN = 3
+"""The number of errors that are printed; the table has all of them."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +72,7 @@ def _sweep(args: argparse.Namespace) -> int:
 
 
 def _reporter() -> "Report":
-    """Begins to count now, when Spark has started: that is no part of the work."""
+    """Show progress from now on, when Spark has started: its start does not count."""
     progress = Progress("sweeping")
 
     def report(done: float, total: float, cells: int) -> None:
@@ -83,7 +84,7 @@ def _reporter() -> "Report":
 
 
 def _confirmed(plan: "Plan") -> bool:
-    """Ask, where there is somebody to answer."""
+    """Ask the user, if standard input is a terminal."""
     from roundelay.pipeline.sweep.plan import CELLS_ASK
 
     if plan.size <= CELLS_ASK or not sys.stdin.isatty():

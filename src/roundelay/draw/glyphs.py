@@ -35,7 +35,7 @@ SHAPES: Mapping[str, str] = {
 }
 
 VIEW_COLOURS = 6
-"""Views beyond these begin again with the first colour."""
+"""The number of colours of views; the next view has the first colour again."""
 
 _LIGHT = {
     "ground": "#ffffff",
@@ -137,7 +137,8 @@ text{{{_FONT};font-size:11px}}
 
 
 def style() -> str:
-    """The style sheet of a picture. It concerns nothing else on a page that contains one."""
+    """The style sheet of a diagram. Its rules apply to nothing else on a page that contains the
+    diagram."""
     shape = _scoped(_SHAPE.strip().splitlines())
     light = _scoped(_rules(_LIGHT, _LIGHT_VIEWS, opacity=0.42))
     dark = _scoped(_rules(_DARK, _DARK_VIEWS, opacity=0.5))

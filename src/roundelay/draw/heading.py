@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 from roundelay.core.effects import Kind
 from roundelay.draw.clock import Clock
-from roundelay.draw.flights import Fate
-from roundelay.draw.scene import Entry, Heading, Scene
+from roundelay.draw.flights import ArrowKind
+from roundelay.draw.scene import Heading, LegendEntry, Scene
 from roundelay.draw.text import width, wrap
 from roundelay.draw.window import Selection
-from roundelay.draw.words import Words
+from roundelay.draw.wording import Wording
 from roundelay.trace.manifest import Manifest
 
 MARGIN = 14.0
@@ -60,11 +60,11 @@ _MEANINGS = {
 }
 
 
-def crown(
+def add_heading(
     body: Scene,
     manifest: Manifest,
     selection: Selection,
-    words: Words,
+    wording: Wording,
     clock: Clock,
     *,
     title: str,
@@ -87,20 +87,20 @@ def crown(
             y += size * 1.3
             headings.append(Heading(style, part, y - size * 0.3))
         y += 4.0 if text else 0.0
-    legend: list[Entry] = []
+    legend: list[LegendEntry] = []
     x, y = MARGIN, y + 10
     for glyph, text in _legend(body, selection):
         need = GLYPH + width(text, LEGEND_SIZE) + 14
         if x > MARGIN and x + need > body.width - MARGIN:
             x, y = MARGIN, y + _LEGEND_LINE
-        legend.append(Entry(glyph, text, x, y))
+        legend.append(LegendEntry(glyph, text, x, y))
         x += need
     top = y + (_LEGEND_LINE if legend else 0.0) + 2
     return dataclasses.replace(
         body,
         height=body.height + top,
         title=title,
-        description=_description(body, selection, words, reason),
+        description=_description(body, selection, wording, reason),
         headings=tuple(headings),
         legend=tuple(legend),
         body_top=top,
@@ -123,12 +123,12 @@ def _subtitle(manifest: Manifest, selection: Selection, clock: Clock) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _description(body: Scene, selection: Selection, words: Words, reason: str) -> str:
+def _description(body: Scene, selection: Selection, wording: Wording, reason: str) -> str:
     kinds: dict[str, int] = {}
     for i in selection.shown:
         kind = str(selection.rows[i].kind)
         kinds[kind] = kinds.get(kind, 0) + 1
-    names = ", ".join(words.node(proc) for proc in selection.procs[:20])
+    names = ", ".join(wording.node(proc) for proc in selection.procs[:20])
     parts = [
         f"Space-time diagram: one vertical lifeline for each of {_count(len(body.columns), 'node')}"
         f" ({names or 'none'}), time downwards, {_count(len(selection.shown), 'event')}.",
@@ -144,14 +144,14 @@ def _description(body: Scene, selection: Selection, words: Words, reason: str) -
 def _legend(body: Scene, selection: Selection) -> Iterator[tuple[str, str]]:
     """Samples of what occurs, and of nothing else."""
     occurs = {mark.shape for mark in body.marks} | {rule.kind for rule in body.rules}
-    occurs |= {arrow.fate.value for arrow in body.arrows}
+    occurs |= {arrow.kind.value for arrow in body.arrows}
     occurs |= {"transitional" for band in body.bands if band.transitional}
     occurs |= {"primary" for band in body.bands if band.primary}
     occurs |= {"regular" for band in body.bands if not (band.transitional or band.primary)}
     occurs |= {"down" for life in body.lives if not life.up}
     occurs |= {"hold"} if body.holds else set()
-    occurs |= {"witness"} if body.testimony else set()
-    occurs -= {"send"} if occurs & {fate.value for fate in Fate} else set()
+    occurs |= {"witness"} if body.has_witness else set()
+    occurs -= {"send"} if occurs & {kind.value for kind in ArrowKind} else set()
     occurs -= {"token"} if body.holds else set()
     occurs -= {"install"} if body.bands else set()
     occurs -= {"drop"} if "refused" in occurs else set()

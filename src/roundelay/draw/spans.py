@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from roundelay.core.effects import Kind
 from roundelay.draw.scene import Band, Hold, Life
-from roundelay.draw.words import Words
+from roundelay.draw.wording import Wording
 from roundelay.trace.schema import TRANSITIONAL, Row
 
 Height: TypeAlias = Callable[[int], float]
@@ -46,7 +46,7 @@ def bands(
     rows: Events,
     x: float,
     colours: Mapping[ViewRef, int],
-    words: Words,
+    wording: Wording,
     *,
     bottom: float,
     height: Height,
@@ -62,7 +62,7 @@ def bands(
         if entered is not None and height(entered[0]) < y:
             start, view = entered
             transitional, primary = view.c_kind == TRANSITIONAL, bool(view.primary)
-            colour, facts = colours[view_of(view)], words.facts(view)
+            colour, facts = colours[view_of(view)], wording.facts(view)
             band = Band(x, height(start), y, colour, transitional, primary, facts, lit(start))
             found.append((start, band))
         entered = (i, row) if i is not None and row and row.kind == Kind.INSTALL else None
@@ -72,7 +72,7 @@ def bands(
 def holds(
     rows: Events,
     x: float,
-    words: Words,
+    wording: Wording,
     *,
     bottom: float,
     height: Height,
@@ -89,6 +89,6 @@ def holds(
         elif since is not None:
             start, acquired = since
             y = bottom if i is None else height(i)
-            found.append(Hold(x, height(start), y, words.facts(acquired), lit(start)))
+            found.append(Hold(x, height(start), y, wording.facts(acquired), lit(start)))
             since = None
     return [hold for hold in found if hold.y1 > hold.y0]

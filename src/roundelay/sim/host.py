@@ -188,7 +188,7 @@ class Host:
 
     def leave(self) -> None:
         """Say goodbye and stop."""
-        self.recorder.begin()
+        self.recorder.forget_cause()
         self._perform(self.core.leave())
         if self.alive:
             self.crash()
@@ -256,7 +256,7 @@ class Host:
 
     def _flush(self) -> None:
         self._flush_due = False
-        self.recorder.begin()
+        self.recorder.forget_cause()
         self._perform(self.core.flush())
 
     def _receive(self, arrival: Arrival) -> None:

@@ -15,9 +15,9 @@ from roundelay.check import Report, Standing, Validity, check
 from roundelay.core.ids import NodeId
 from roundelay.sim.coverage import Evidence, catalogue, reached
 from roundelay.sim.pool import workers
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
 from roundelay.sim.seeds import scenario
-from roundelay.sim.story import Story
 from roundelay.sim.watch import Watch
 from roundelay.sim.world import World
 
@@ -161,7 +161,7 @@ def judge(seed: int, *, protocol: str, static: bool, rules: str) -> Judgement:
             for verdict, entry in judged
             if entry.standing is not Standing.OPTIONAL
         }
-    return Judgement(seed, outcome.failures, verdicts, outcome.reached, outcome.story.sha256())
+    return Judgement(seed, outcome.failures, verdicts, outcome.reached, outcome.runner.sha256())
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Outcome:
 
     seed: int
     scenario: str
-    story: Story
+    runner: ScenarioRunner
     broken: str
     """The invariant that broke while it ran; then there is no report."""
     report: Report | None
@@ -200,16 +200,16 @@ def run(seed: int, protocol: str, *, static: bool = False, rules: str = "safe") 
         evidence(world, node, verb, what)
         watch(world, node, verb, what)
 
-    story = Story(watch=both)
+    runner = ScenarioRunner(watch=both)
     broken, report = "", None
     try:
         for block in parse(text):
-            story.play(block)
-        report = check(story.rows, story.manifest(text))
+            runner.play(block)
+        report = check(runner.rows, runner.manifest(text))
     except AssertionError as e:
         broken = str(e) or "unnamed"
     except Exception as e:  # A core that raises anything is broken; the campaign goes on.
         broken = f"{type(e).__name__}: {e}"
-    evidence.close(story.rows)
+    evidence.close(runner.rows)
     goals = catalogue(protocol, static=static)
-    return Outcome(seed, text, story, broken, report, reached(evidence, goals))
+    return Outcome(seed, text, runner, broken, report, reached(evidence, goals))

@@ -146,7 +146,7 @@ def test_datagrams_that_came_together_go_to_the_only_node_together(sender):
         sender.send_all(run, (port.socket.address,))
         port.read()
         assert node.got == run
-        assert node.bursts == (1 if port.socket.in_runs else 0)
+        assert node.bursts == (1 if port.socket.segmented else 0)
         other = Listener("other")
         port.attach(other)
         sender.send_all([frame("g"), frame("other")], (port.socket.address,))
