@@ -110,7 +110,8 @@ async def until_settled(groups: list[roundelay.Group], messages: list[int]) -> N
 
     def done(group: roundelay.Group, count: int) -> bool:
         assert group._node is not None
-        engine: Any = group._node.stack.engine
+        core: Any = group._node.core
+        engine = core.engine
         return delivered(group) >= count and bool(engine.claimed == engine.delivered)
 
     while not all(map(done, groups, messages)):  # noqa: ASYNC110  # Nobody tells of it.

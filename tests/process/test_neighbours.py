@@ -10,7 +10,7 @@ import pytest
 import roundelay
 from roundelay.core.contract import Boot
 from roundelay.membership.messages import MembershipCodec, Merge, Message
-from roundelay.runtime import neighbours
+from roundelay.runtime import known_peers
 from roundelay.transport.address import Address, free_addresses, parse_address, resolve
 from roundelay.transport.udp import UdpSocket
 from roundelay.wire.endpoint import Endpoint
@@ -69,7 +69,7 @@ def test_who_is_with_others_stays_and_says_so(caplog):
 
 
 def test_two_peers_of_one_name_are_told_of(caplog, monkeypatch):
-    monkeypatch.setattr(neighbours, "TWINS_S", 0.5)
+    monkeypatch.setattr(known_peers, "TWINS_S", 0.5)
 
     async def story() -> None:
         a, old, new = addresses(3)

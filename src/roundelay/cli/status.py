@@ -56,7 +56,7 @@ def text(document: dict[str, Any]) -> str:
         f"view       {view['id']}: {', '.join(view['members'])}"
         + _standing(view)
         + (f"; away: {', '.join(away)}" if away else ""),
-        f"phase      {document['phase']}, {counters['views']} views, "
+        f"phase      {document['phase']}{_reason(document)}, {counters['views']} views, "
         f"{counters['suspicions']} suspicions, {counters['pauses']} pauses",
         f"delivered  {counters['messages_delivered']:,} messages, "
         f"{counters['bytes_delivered']:,} bytes",
@@ -70,6 +70,11 @@ def text(document: dict[str, Any]) -> str:
     for name in ("latency", "rotation"):
         lines += _histogram(name, document[name])
     return "\n".join(map(running.printable, lines)) + "\n"
+
+
+def _reason(document: dict[str, Any]) -> str:
+    """Why the node gathers, if it does and says so."""
+    return f" ({document['gather']})" if document.get("gather") else ""
 
 
 def _standing(view: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from roundelay.core.ids import NodeId
 from roundelay.group.engines import engine_config
-from roundelay.runtime.plan import Plan
+from roundelay.runtime.core_setup import CoreSetup
 from roundelay.runtime.settings import Settings
 from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.recorder import Recorder
@@ -16,9 +16,11 @@ from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.frame import Frame
 
 BATCH_ROWS = 16_384
+"""Rows that are written to the file at a time. Too small: every write costs time; too large: more
+memory, and a killed node loses more rows."""
 
 UNCLOSED = "as its node was killed, or still runs, before its last rows were written"
-"""Completes "the trace of node b ends early, ..."."""
+"""Why rows may be missing; completes "the trace of node b ends early, ..."."""
 
 
 class MonotonicClock:
@@ -30,33 +32,33 @@ class MonotonicClock:
 
 
 class Tracing:
-    """Writes what one life of a node did. Rows are written in batches, unless every row counts.
+    """Writes the trace of one life of a node. Rows are written in batches, unless every row counts.
 
     Once it is open it raises nothing: a group matters more than its trace. If the disk fails, the
     trace ends there, and `trouble` says so.
     """
 
-    def __init__(self, settings: Settings, plan: Plan, version: str, machine: str) -> None:
+    def __init__(self, settings: Settings, setup: CoreSetup, version: str, machine: str) -> None:
         """Open the file, or raise TraceError."""
         assert settings.trace is not None
         names = tuple(sorted(settings.peers))
         every = settings.trace_every_row
-        name = f"{settings.node}-{plan.boot.incarnation}"
-        writer = f"{names.index(settings.node)}.{plan.boot.incarnation}"
+        name = f"{settings.node}-{setup.boot.incarnation}"
+        writer = f"{names.index(settings.node)}.{setup.boot.incarnation}"
         self._writer = Writer(
             settings.trace,
             Manifest(
                 run=settings.run or settings.group,
                 nodes=names,
-                protocol=plan.engine,
-                rules=plan.options.get("rules", "safe"),
-                resilience=getattr(engine_config(plan.engine, plan.options), "resilience", None),
+                protocol=setup.engine,
+                rules=setup.options.get("rules", "safe"),
+                resilience=getattr(engine_config(setup.engine, setup.options), "resilience", None),
                 mode="views",
                 revision=version,
                 machine=machine,
-                config={"options": plan.options, "timeout_s": plan.timeout_s},
+                config={"options": setup.options, "timeout_s": setup.timeout_s},
             ),
-            # Whoever may be killed writes lines, which can be read up to the last one.
+            # A node that may be killed writes lines: a file of lines can be read up to its end.
             format="jsonl" if every else "auto",
             name=name,
             batch_rows=BATCH_ROWS,
@@ -66,12 +68,12 @@ class Tracing:
             self._append,
             {name: number for number, name in enumerate(names)},
             settings.node,
-            plan.boot.incarnation,
+            setup.boot.incarnation,
             MonotonicClock(),
             net=settings.trace_frames,
         )
         self.trouble: Callable[[str], None] = lambda sentence: None
-        """Told that the trace ends, and why."""
+        """Called with a sentence when the trace ends early."""
         self._every = every
         self._pending = False
         self._ended = False
@@ -86,7 +88,7 @@ class Tracing:
             self._end(e)
 
     def arrive(self, frame: Frame[Any], endpoint: Endpoint[Any]) -> None:
-        """A frame was admitted: the rows that follow are its doing."""
+        """A frame was admitted: the rows that follow are its consequences."""
         origin = frame.origin
         self.recorder.lamport = endpoint.lamport
         tag = endpoint.codec.tags[frame.tag]
@@ -96,10 +98,10 @@ class Tracing:
         """A frame was encoded and is about to leave."""
         self.recorder.lamport = endpoint.lamport
         self.recorder.send(to, endpoint.frame_number, endpoint.codec.tags[tag], size)
-        self.settle()
+        self.write_out()
 
-    def settle(self) -> None:
-        """Something is about to leave this node: where every row counts, they go first."""
+    def write_out(self) -> None:
+        """Called before anything leaves this node: if every row counts, rows are written first."""
         if self._every and self._pending:
             self.flush()
 

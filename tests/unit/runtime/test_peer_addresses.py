@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from roundelay.core.contract import Boot
-from roundelay.runtime import whereabouts
+from roundelay.runtime import peer_addresses
 from roundelay.runtime.machine import Machine
-from roundelay.runtime.narrator import Narrator
+from roundelay.runtime.node_log import NodeLog
+from roundelay.runtime.peer_addresses import PeerAddresses
 from roundelay.runtime.probe import Probe, ProbeKind, decode_probe, encode_probe
-from roundelay.runtime.whereabouts import Whereabouts
 from roundelay.transport.address import Address, AddressError, SocketAddress
 from roundelay.wire.primitives import WireError
 
@@ -36,19 +36,19 @@ class Names:
 
 
 class Place:
-    """The whereabouts of node a's only peer b, and what a sends to find it."""
+    """The peer_addresses of node a's only peer b, and what a sends to find it."""
 
     def __init__(self, address: Address, found: SocketAddress | None) -> None:
         self.names = Names()
         numbers = itertools.count(100)
         machine = Machine(random_bits=lambda bits: next(numbers), resolve=self.names.resolve)
         self.boot = Boot("g", "a", 3)
-        self.where = Whereabouts(
+        self.where = PeerAddresses(
             self.boot,
             {"b": address},
             machine,
             socket.AF_INET,
-            Narrator("g", "a", 0.4),
+            NodeLog("g", "a", 0.4),
             {} if found is None else {"b": found},
         )
         self.sent: list[tuple[SocketAddress, Probe]] = []
@@ -78,8 +78,8 @@ class Place:
 
 
 def play(story: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whereabouts, "LOOKUP_S", 0.02)
-    monkeypatch.setattr(whereabouts, "TRIAL_S", 0.02)
+    monkeypatch.setattr(peer_addresses, "LOOKUP_S", 0.02)
+    monkeypatch.setattr(peer_addresses, "TRIAL_S", 0.02)
 
     async def limited() -> None:
         async with asyncio.timeout(10):
@@ -104,7 +104,7 @@ def test_a_name_is_looked_up_until_it_resolves_and_again_when_it_moves(monkeypat
 
         async def looked(fits: Callable[[], bool]) -> None:
             while not fits():
-                place.where.look(())
+                place.where.search(())
                 await asyncio.sleep(0.001)
 
         await looked(lambda: place.names.asked > 3)
@@ -124,7 +124,7 @@ def test_members_and_numeric_addresses_are_not_looked_up(monkeypatch):
         for address, members in ((NAMED, ("a", "b")), (Address(*OLD), ("a",))):
             place = Place(address, OLD)
             for _ in range(20):
-                place.where.look(members)
+                place.where.search(members)
                 await asyncio.sleep(0.003)
             assert place.names.asked == 0
 
@@ -134,9 +134,9 @@ def test_members_and_numeric_addresses_are_not_looked_up(monkeypatch):
 def test_who_is_not_there_is_told_where_we_are(monkeypatch):
     async def story() -> None:
         place = Place(Address(*OLD), OLD)
-        place.where.look(("a", "b"))
+        place.where.search(("a", "b"))
         assert place.sent == []
-        place.where.look(("a",))
+        place.where.search(("a",))
         assert place.sent == [(OLD, Probe(ProbeKind.HERE, "b"))]
 
     play(story, monkeypatch)
@@ -209,7 +209,7 @@ def test_one_trial_at_a_time_and_none_for_what_is_not_meant_for_us(monkeypatch):
 def test_an_end_that_is_due_does_not_end_the_next_trial(monkeypatch):
     async def story() -> None:
         place = Place(Address(*OLD), OLD)
-        monkeypatch.setattr(whereabouts, "TRIAL_S", 1.0)
+        monkeypatch.setattr(peer_addresses, "TRIAL_S", 1.0)
         nonces = place.ask(NEW)
         place.hear(Probe(ProbeKind.ANSWER, "a", nonces[OLD]), OLD)
         await asyncio.sleep(0.6)
@@ -240,7 +240,7 @@ def test_what_was_proved_stays_while_the_name_stands_for_what_it_stood_for(monke
         nonces = place.ask(NEW)
         place.hear(Probe(ProbeKind.ANSWER, "a", nonces[NEW]), NEW)
         await trial_over(place)
-        place.where.look(())
+        place.where.search(())
         await until(lambda: place.where._lookups["b"] < float("inf"))
         assert place.where.addresses == {"b": NEW}
 

@@ -12,8 +12,8 @@ import roundelay
 from roundelay.check import check
 from roundelay.check.text import table
 from roundelay.runtime.collect import collect, quiet_end
+from roundelay.runtime.input_log import Input, read, records
 from roundelay.runtime.replay import replay
-from roundelay.runtime.tape import Input, read, records
 from roundelay.trace import reader
 from roundelay.transport.address import free_addresses
 
@@ -64,12 +64,13 @@ async def load(directory: Path, engine: str) -> dict[str, list[tuple[str, bytes]
 def settled(group: roundelay.Group) -> bool:
     """Whether this node knows that all have everything."""
     assert group._node is not None
-    engine: Any = group._node.stack.engine
+    core: Any = group._node.core
+    engine = core.engine
     return bool(engine.claimed == engine.delivered)
 
 
 @pytest.mark.parametrize("engine", ["totem", "dtp"])
-def test_runs_are_ordered_traced_and_replayed(tmp_path, engine):
+def test_bursts_are_ordered_traced_and_replayed(tmp_path, engine):
     log = asyncio.run(load(tmp_path, engine))
     assert log["a"] == log["b"] == log["c"]
     kinds: Counter[Input] = Counter()
@@ -80,7 +81,7 @@ def test_runs_are_ordered_traced_and_replayed(tmp_path, engine):
         assert found.differs_at is None, f"{path}: {found}"
         kinds.update(entry.kind for entry in read(path)[1])
     if engine == "totem":  # DTP sends one packet at a time.
-        assert kinds[Input.RUN] > 5
+        assert kinds[Input.BURST] > 5
     world = quiet_end(tmp_path / "traces")
     collect(tmp_path / "traces", tmp_path / "whole", world, format="jsonl")
     whole = reader.read(tmp_path / "whole")

@@ -1,4 +1,4 @@
-"""What happens to a node, as sentences for its log."""
+"""The log of a node: what happens to it, as sentences for people."""
 
 import logging
 import time
@@ -11,23 +11,27 @@ from roundelay.transport.address import Address, SocketAddress
 log = logging.getLogger("roundelay")
 
 REPEAT_S = 10.0
-"""A warning of one kind is not repeated within this time ..."""
+"""Seconds within which a warning of one kind is not repeated. Too small: the log fills with one
+warning; too large: nobody can tell whether it still holds."""
 STANDING_S = 60.0
-"""... and one about names and settings, which stay as they are until somebody acts, not within
-this. For so long after its cause was last seen, `status` shows a warning."""
+"""The same for warnings about names and settings, which hold until somebody acts. For so long after
+its cause was last seen, `status` shows a warning."""
 VIEWS_S = 10.0
-"""Within this time ..."""
+"""Views are counted for so many seconds, and then from 0 again: see `VIEWS_TOLD`."""
 VIEWS_TOLD = 5
-"""... so many views have a line each; those beyond are told of together, at its end."""
+"""Views within `VIEWS_S` that have a line each in the log; all further ones share one line at its
+end. Too small: an ordinary start of a group is not told in full; too large: a group whose views
+change without end fills the log."""
 KINDS_MAX = 200
-"""Kinds of warnings that are remembered: some have a peer's name in them."""
+"""Kinds of warnings that are remembered; then all are forgotten. Some kinds contain a peer's name,
+so forged names could otherwise fill the memory. Too small: warnings are repeated too early."""
 LONG_AGO = 10
-"""Timeouts: who was last heard before that spoke to others only, which tells nothing of when it
-fell silent."""
+"""If a member that is gone was last heard more than so many timeouts ago, the log does not say
+when: it spoke to other members only, so this node cannot know when it fell silent."""
 
 
-class Narrator:
-    """Tells one node's story: what changed, the likely cause, the setting to look at."""
+class NodeLog:
+    """Writes what changed, the likely cause, and the setting to look at."""
 
     def __init__(
         self,
@@ -42,22 +46,22 @@ class Narrator:
         self._members: tuple[NodeId, ...] = ()
         self._suspicion: Suspect | None = None
         self._restarted: set[NodeId] = set()
-        """Since the last view."""
+        """Peers that were heard in a new life since the last view."""
         self._primary = False
         self._last: dict[str, float] = {}
-        """When a warning of each kind was last written ..."""
+        """When a warning of each kind was last written."""
         self._standing: dict[str, tuple[float, str]] = {}
-        """... and when it was last due, with its words."""
+        """When the cause of a warning was last seen, and its words; for `status`."""
         self.silence_s: Callable[[NodeId], float | None] = lambda node: None
         """How long a peer was not heard; None if that is not known."""
         self._clock = clock
         self._views_since = -VIEWS_S
-        """When the present count of views began."""
+        """When the present count of views began, on the clock."""
         self._views = 0
         self._quota = VIEWS_TOLD
-        """Views that have a line of their own."""
+        """How many views of the present count have a line of their own."""
         self._untold = ""
-        """The last view that had none."""
+        """The words for the last view that had no line; empty if there is none."""
 
     def listening(self, address: object, datagram_bytes: int, incarnation: int) -> None:
         log.info(
@@ -86,7 +90,7 @@ class Narrator:
         view = effect.view
         if view.transitional:
             return
-        self.look()
+        self.sum_up_views()
         gone = [member for member in self._members if member not in view.members]
         come = [member for member in view.members if member not in self._members]
         come = [member for member in come if member != self._node]
@@ -114,8 +118,9 @@ class Narrator:
         else:
             log.info("%s: %s", self._name, said)
 
-    def look(self, *, last: bool = False) -> None:
-        """Called now and then, and a `last` time: many views are told of as one line."""
+    def sum_up_views(self, *, last: bool = False) -> None:
+        """Write one line for the views that had none, if their time is over; called every second or
+        so, and once with `last` when the node ends."""
         now = self._clock()
         if now - self._views_since < VIEWS_S and not last:
             return
@@ -128,13 +133,13 @@ class Narrator:
                 span_s,
                 self._untold,
             )
-        self._quota = 1 if self._untold else VIEWS_TOLD  # It is likely to go on.
+        self._quota = 1 if self._untold else VIEWS_TOLD  # There are likely to be more.
         self._views = 0
         self._views_since = now
         self._untold = ""
 
     def _cause(self, gone: Sequence[NodeId]) -> str:
-        """Why a view ended that `gone` were members of."""
+        """Why the last view ended; `gone` were its members and are not in the next one."""
         suspicion = self._suspicion
         if suspicion is not None and suspicion.members:
             return f": {suspicion.reason} ({', '.join(suspicion.members)})"
@@ -148,7 +153,7 @@ class Narrator:
         return f": {noticed}{'; '.join(map(self._silence, gone))}{self._advice()}"
 
     def _silence(self, node: NodeId) -> str:
-        """What is known of a node that is gone."""
+        """What is known of when a node fell silent that is gone."""
         silence_s = self.silence_s(node)
         timeout_s = self._timeout_ms / 1e3
         if silence_s is None or silence_s > LONG_AGO * timeout_s:
@@ -220,8 +225,8 @@ class Narrator:
         )
 
     def never_heard(self, node: NodeId, address: str) -> None:
-        """A peer has said nothing since this node started; called again and again while it is
-        so."""
+        """Nothing was heard of a peer since this node started; called every second while that
+        holds."""
         self._warn(
             f"never {node}",
             f"{node} at {address} was never heard: does it run, and is the port right?",
@@ -240,7 +245,7 @@ class Narrator:
         )
 
     def twins(self, node: NodeId, source: SocketAddress | None = None) -> None:
-        """`source` is where the one that is not let in speaks from."""
+        """Two nodes have one name; `source` is the address of the one that is not let in."""
         where = "" if source is None else f", the newer one{_at(source)}"
         self._warn(
             f"twins {node}",

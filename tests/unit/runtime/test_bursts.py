@@ -10,18 +10,20 @@ import pytest
 
 from roundelay.core.contract import Boot
 from roundelay.core.effects import Suspect
-from roundelay.group.engines import engine_factory
+from roundelay.group.engines import describe, engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.protocols.totem import HoldCancel
 from roundelay.runtime.errors import FailedError
 from roundelay.runtime.events import Batch
+from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.machine import Machine
-from roundelay.runtime.narrator import Narrator
+from roundelay.runtime.meter import Meter
 from roundelay.runtime.node import Node
+from roundelay.runtime.node_log import NodeLog
+from roundelay.runtime.peer_addresses import PeerAddresses
 from roundelay.runtime.port import Port
 from roundelay.runtime.state import NoStorage
-from roundelay.runtime.whereabouts import Whereabouts
 from roundelay.transport.address import Address
 from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.primitives import Reason
@@ -31,7 +33,7 @@ BACKLOG = 100_000
 
 
 class Net:
-    """Two nodes whose datagrams wait until they are handed over; a list is a run."""
+    """Two nodes whose datagrams wait until they are handed over; a list is a burst."""
 
     everybody = ()
     source = None
@@ -46,17 +48,18 @@ class Net:
             boot = Boot("g", name, traced=False)
             stack = Stack(boot, NAMES, factory, None, GroupConfig(packet_bytes=1000))
             others: dict[str, Any] = {other: other for other in NAMES if other != name}
-            narrator = Narrator("g", name, 5.0)
+            node_log = NodeLog("g", name, 5.0)
             peers = dict.fromkeys(others, Address("127.0.0.1", 1))
-            where = Whereabouts(boot, peers, Machine(), AF_INET, narrator, others)
+            where = PeerAddresses(boot, peers, Machine(), AF_INET, node_log, others)
             self.nodes[name] = Node(
                 loop,
                 cast("Port", self),
                 stack,
                 boot,
                 NoStorage(Machine()),
-                narrator,
                 where,
+                Instruments(Meter(), node_log),
+                packets_in=describe(engine).packets_in,
                 timeout_s=5.0,
                 backlog_bytes=BACKLOG,
             )
@@ -72,8 +75,8 @@ class Net:
     def send(self, data: bytes, addresses: Sequence[Any]) -> None:
         self.under_way.extend((address, data) for address in addresses)
 
-    def send_all(self, run: Sequence[bytes], addresses: Sequence[Any]) -> None:
-        self.under_way.extend((address, list(run)) for address in addresses)
+    def send_all(self, burst: Sequence[bytes], addresses: Sequence[Any]) -> None:
+        self.under_way.extend((address, list(burst)) for address in addresses)
 
     def hand_over(self, steps: int = 1000) -> None:
         while self.under_way and steps:
@@ -97,7 +100,7 @@ class Net:
         )
 
     def payloads(self, name: str) -> list[bytes]:
-        waiting = self.nodes[name].inbox.waiting
+        waiting = self.nodes[name].deliveries.inbox.waiting
         return [p for batch in waiting if isinstance(batch, Batch) for p in batch.payloads]
 
 
@@ -116,10 +119,10 @@ MESSAGES = [f"message {i:02}".ljust(700).encode() for i in range(12)]
 """One to a packet."""
 
 
-async def next_run(net: Net) -> list[bytes]:
+async def next_burst(net: Net) -> list[bytes]:
     """Let a send all messages; what leaves for b together is held back and returned."""
     for message in MESSAGES:
-        net.nodes["a"].accept(message)
+        net.nodes["a"].sending.accept(message)
     found: list[list[bytes]] = []
 
     def seen() -> bool:
@@ -136,28 +139,40 @@ async def next_run(net: Net) -> list[bytes]:
 
 
 @pytest.mark.parametrize("engine", ["totem", "dtp", "fifo"])
-def test_all_of_a_run_is_delivered_in_order(engine: str) -> None:
+def test_all_of_a_burst_is_delivered_in_order(engine: str) -> None:
     async def story(net: Net) -> None:
         for message in MESSAGES:
-            net.nodes["a"].accept(message)
+            net.nodes["a"].sending.accept(message)
         await net.until(lambda: len(net.payloads("b")) == len(MESSAGES))
         assert net.payloads("b") == net.payloads("a") == MESSAGES
 
     run(story, engine)
 
 
-def test_a_run_goes_through_the_core_at_once() -> None:
+@pytest.mark.parametrize("engine", ["totem", "dtp", "fifo"])
+def test_packets_are_counted_also_where_frames_of_a_link_carry_them(engine: str) -> None:
     async def story(net: Net) -> None:
-        datagrams = await next_run(net)
+        for message in MESSAGES:
+            net.nodes["a"].sending.accept(message)
+        await net.until(lambda: len(net.payloads("b")) == len(MESSAGES))
+        meter = net.nodes["b"].meter
+        assert meter.packets_received == meter.packets_delivered == len(MESSAGES)
+
+    run(story, engine)
+
+
+def test_a_burst_goes_through_the_core_at_once() -> None:
+    async def story(net: Net) -> None:
+        datagrams = await next_burst(net)
         assert len(datagrams) > 5
         node, calls = net.nodes["b"], []
-        plain = node.stack.receive_many
+        plain = node.core.receive_many
 
         def counted(origin: Any, messages: Any) -> Any:
             calls.append(len(messages))
             return plain(origin, messages)
 
-        node.stack.receive_many = counted  # type: ignore[method-assign]
+        node.core.receive_many = counted  # type: ignore[method-assign]
         before = node.meter.packets_received
         node.receive_many(datagrams)
         assert calls == [len(datagrams)]
@@ -167,9 +182,9 @@ def test_a_run_goes_through_the_core_at_once() -> None:
     run(story)
 
 
-def test_what_is_damaged_in_a_run_is_counted_and_asked_for_again() -> None:
+def test_what_is_damaged_in_a_burst_is_counted_and_asked_for_again() -> None:
     async def story(net: Net) -> None:
-        datagrams = await next_run(net)
+        datagrams = await next_burst(net)
         node = net.nodes["b"]
         damaged = bytes([*datagrams[2][:-1], datagrams[2][-1] ^ 1])
         node.receive_many([*datagrams[:2], damaged, b"rubbish", *datagrams[3:]])
@@ -181,9 +196,9 @@ def test_what_is_damaged_in_a_run_is_counted_and_asked_for_again() -> None:
     run(story)
 
 
-def test_a_run_that_comes_twice_is_delivered_once() -> None:
+def test_a_burst_that_comes_twice_is_delivered_once() -> None:
     async def story(net: Net) -> None:
-        datagrams = await next_run(net)
+        datagrams = await next_burst(net)
         net.nodes["b"].receive_many(datagrams)
         net.nodes["b"].receive_many(datagrams[::-1])
         await net.until(lambda: len(net.payloads("b")) >= len(MESSAGES))
@@ -192,56 +207,57 @@ def test_a_run_that_comes_twice_is_delivered_once() -> None:
     run(story)
 
 
-def test_where_the_application_left_no_room_a_run_is_refused_as_its_frames_are() -> None:
+def test_where_the_application_left_no_room_a_burst_is_refused_as_its_frames_are() -> None:
     async def story(net: Net) -> None:
-        datagrams = await next_run(net)
+        datagrams = await next_burst(net)
         node = net.nodes["b"]
-        waits = node.inbox.bytes
-        node.inbox.bytes = BACKLOG + 1  # As if so much waited to be read.
+        waits = node.deliveries.inbox.bytes
+        node.deliveries.inbox.bytes = BACKLOG + 1  # As if so much waited to be read.
         node.receive_many(datagrams)
-        assert node.refused == len(datagrams)
+        assert node.backlog.refused == len(datagrams)
         assert net.payloads("b") == []
-        node.inbox.bytes = waits
+        node.deliveries.inbox.bytes = waits
         await net.until(lambda: len(net.payloads("b")) == len(MESSAGES))
         assert net.payloads("b") == MESSAGES
 
     run(story)
 
 
-def test_a_run_that_ends_the_node_is_not_read_to_its_end() -> None:
+def test_a_burst_that_ends_the_node_is_not_read_to_its_end() -> None:
     async def story(net: Net) -> None:
-        datagrams = await next_run(net)
+        datagrams = await next_burst(net)
         node = net.nodes["b"]
 
         def broken(origin: Any, messages: Any) -> Any:
             raise AssertionError("a bug")
 
-        node.stack.receive_many = broken  # type: ignore[method-assign]
-        stranger: Endpoint[Any] = Endpoint(Boot("g", "a", 7), node.stack.codec)
+        node.core.receive_many = broken  # type: ignore[method-assign]
+        stranger: Endpoint[Any] = Endpoint(Boot("g", "a", 7), node.core.codec)
         other = stranger.encode(HoldCancel(), None)[1]
         before = node.meter.frames_received
         node.receive_many([*datagrams[:3], other, *datagrams[3:]])
         assert isinstance(node.error, FailedError)
         assert node.meter.frames_received == before + 3
-        node.inbox.bytes = BACKLOG  # The other way: one by one.
+        node.deliveries.inbox.bytes = BACKLOG  # The other way: one by one.
         node.receive_many(datagrams)
         assert node.meter.frames_received == before + 3
 
     run(story)
 
 
-def test_a_run_that_ends_the_view_leaves_the_next_one_running() -> None:
+def test_a_burst_that_ends_the_view_leaves_the_next_one_running() -> None:
     async def story(net: Net) -> None:
-        datagrams = await next_run(net)
+        datagrams = await next_burst(net)
         node = net.nodes["b"]
-        engine: Any = node.stack.engine
+        core: Any = node.core
+        engine = core.engine
         engine.receive_many = lambda origin, messages: [Suspect(("a",), "it fails to receive")]
         node.receive_many(datagrams)
         assert node.view is not None
         assert node.view.members == ("b",)
-        assert not node.stack.membership.waiting, "the new view's engine was not started"
-        node.accept(b"alone")
-        node.flush()
+        assert not core.membership.waiting, "the new view's engine was not started"
+        node.sending.accept(b"alone")
+        node.sending.flush()
         assert net.payloads("b") == [b"alone"]
 
     run(story)

@@ -9,22 +9,22 @@ import pytest
 from roundelay.cli import main
 from roundelay.core.contract import Boot
 from roundelay.core.ids import Service
+from roundelay.runtime.core_setup import CoreSetup
 from roundelay.runtime.group import join
-from roundelay.runtime.plan import Plan
-from roundelay.runtime.replay import replay
-from roundelay.runtime.tape import (
+from roundelay.runtime.input_log import (
     Input,
-    Tape,
-    TapeError,
-    join_run,
+    InputLog,
+    InputLogError,
+    join_burst,
     read,
     record_name,
     records,
-    split_run,
+    split_burst,
 )
+from roundelay.runtime.replay import replay
 from roundelay.transport.address import free_addresses
 
-PLAN = Plan(
+SETUP = CoreSetup(
     Boot("g", "a", 3, b"torn", 99), ("a", "b"), "totem", {"token_loss_s": "0.4"}, 0.4, 900, 2**20
 )
 
@@ -33,21 +33,21 @@ PLAN = Plan(
 def record(tmp_path):
     """A node alone: it starts, sends, waits for others in vain, and goes on by itself."""
     path = tmp_path / "record"
-    stack = PLAN.stack()
-    tape = Tape(path, PLAN.to_json(), stack.codec)
-    tape.write(Input.START, b"", stack.start())
+    core = SETUP.make_core()
+    input_log = InputLog(path, SETUP.to_json(), core.codec)
+    input_log.write(Input.START, b"", core.start())
     for payload in (b"one", b"two"):
-        stack.accept(payload, Service.SAFE)
-        tape.accept(payload, Service.SAFE, None)
-    tape.write(Input.FLUSH, b"", stack.flush())
-    tape.write(Input.EXPIRE, b"consensus", stack.expire("consensus"))
-    tape.write(Input.LEAVE, b"", stack.leave())
-    tape.close()
+        core.accept(payload, Service.SAFE)
+        input_log.accept(payload, Service.SAFE, None)
+    input_log.write(Input.FLUSH, b"", core.flush())
+    input_log.write(Input.EXPIRE, b"consensus", core.expire("consensus"))
+    input_log.write(Input.LEAVE, b"", core.leave())
+    input_log.close()
     return path
 
 
-def test_a_plan_survives_its_journey_through_json():
-    assert Plan.from_json(json.loads(json.dumps(PLAN.to_json()))) == PLAN
+def test_a_setup_survives_json():
+    assert CoreSetup.from_json(json.loads(json.dumps(SETUP.to_json()))) == SETUP
 
 
 def test_a_record_replays_identically(record, capsys):
@@ -86,7 +86,9 @@ def test_what_a_killed_node_left_is_good_up_to_its_last_entry(record):
 @pytest.mark.parametrize("content", [b"", b"{}\n", b"[" * 9000, b"PAR1"])
 def test_what_is_no_record_is_refused(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(TapeError, match="is no record of a node; name a file written by --record"):
+    with pytest.raises(
+        InputLogError, match="is no record of a node; name a file written by --record"
+    ):
         read(tmp_path / "x")
 
 
@@ -101,35 +103,35 @@ def test_a_missing_or_foreign_record_is_told_by_the_command(tmp_path, record, ca
 def test_damage_in_the_middle_is_told(record):
     head, _, rest = record.read_bytes().partition(b"\n")
     record.write_bytes(head + b"\n" + rest[:9] + b"\xff" + rest[10:])
-    with pytest.raises(TapeError, match="damaged in the middle"):
+    with pytest.raises(InputLogError, match="damaged in the middle"):
         replay(record)
 
 
 def test_a_full_disk_ends_the_record_and_says_so(tmp_path):
-    stack = PLAN.stack()
-    tape = Tape(tmp_path / "record", PLAN.to_json(), stack.codec)
+    core = SETUP.make_core()
+    input_log = InputLog(tmp_path / "record", SETUP.to_json(), core.codec)
     told: list[str] = []
-    tape.trouble = told.append
-    tape.write(Input.START, b"", stack.start())
-    tape.flush()
-    tape._file.close()
-    tape._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115  # The tape closes it.
-    tape.write(Input.FLUSH, b"", stack.flush())
-    tape.write(Input.EXPIRE, b"consensus", stack.expire("consensus"))
-    tape.close()
+    input_log.trouble = told.append
+    input_log.write(Input.START, b"", core.start())
+    input_log.flush()
+    input_log._file.close()
+    input_log._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115  # The log closes it.
+    input_log.write(Input.FLUSH, b"", core.flush())
+    input_log.write(Input.EXPIRE, b"consensus", core.expire("consensus"))
+    input_log.close()
     assert told == ["the record ends here: No space left on device; free some space"]
     assert replay(tmp_path / "record").inputs == 1
 
 
 def test_a_run_is_kept_datagram_by_datagram():
     run = [b"", b"x", bytes(70_000)]
-    joined = join_run(run)
-    assert list(split_run(joined)) == run
+    joined = join_burst(run)
+    assert list(split_burst(joined)) == run
     for cut in (1, 5, 100):
-        with pytest.raises(TapeError, match="half a datagram"):
-            list(split_run(joined[:-cut]))
-    with pytest.raises(TapeError, match="half a datagram"):
-        list(split_run(b""))
+        with pytest.raises(InputLogError, match="half a datagram"):
+            list(split_burst(joined[:-cut]))
+    with pytest.raises(InputLogError, match="half a datagram"):
+        list(split_burst(b""))
 
 
 def test_a_record_damaged_anywhere_ends_in_a_sentence(record, capsys):
@@ -139,7 +141,7 @@ def test_a_record_damaged_anywhere_ends_in_a_sentence(record, capsys):
         record.write_bytes(content)
         try:
             found = replay(record)
-        except TapeError:
+        except InputLogError:
             return "damaged"
         return "the same" if found.differs_at is None else "different"
 
@@ -168,7 +170,7 @@ def test_a_header_of_wrong_types_ends_in_a_sentence(record, value, capsys):
 def test_a_directory_is_replayed_file_by_file(record, tmp_path, capsys):
     kept = tmp_path / "kept"
     kept.mkdir()
-    with pytest.raises(TapeError, match="holds no record"):
+    with pytest.raises(InputLogError, match="holds no record"):
         records(kept)
     for incarnation in (3, 12):
         (kept / record_name("a", incarnation)).write_bytes(record.read_bytes())

@@ -1,12 +1,12 @@
 """Whom a node hears, and when two nodes have one name."""
 
 from roundelay.core.contract import Origin
-from roundelay.runtime.narrator import Narrator
-from roundelay.runtime.neighbours import Neighbours
+from roundelay.runtime.known_peers import KnownPeers
+from roundelay.runtime.node_log import NodeLog
 from roundelay.transport.address import SocketAddress
 
 
-class Log(Narrator):
+class Log(NodeLog):
     """Takes note of what it is told of."""
 
     def __init__(self) -> None:
@@ -21,29 +21,29 @@ class Log(Narrator):
 
 
 class Street:
-    """Neighbours, their clock, and what was said about them."""
+    """KnownPeers, their clock, and what was said about them."""
 
     def __init__(self) -> None:
         self.now = 100.0
         self.log = Log()
-        self.neighbours = Neighbours(("b", "c"), self.log, lambda: self.now)
+        self.known_peers = KnownPeers(("b", "c"), self.log, lambda: self.now)
 
     def meet(self, node: str, life: int) -> bool:
-        return self.neighbours.meet(Origin("g", node, life, None))
+        return self.known_peers.admits(Origin("g", node, life, None))
 
 
 def test_a_peer_is_heard_in_every_life():
     """Also after one forged frame with a huge number, and after its clock was set back."""
     street = Street()
     assert all(street.meet("b", life) for life in (7, 7, (1 << 63) - 1, 7, 3))
-    assert street.neighbours.lives == {"b": 3}
+    assert street.known_peers.lives == {"b": 3}
 
 
 def test_strangers_are_not_heard():
     street = Street()
     assert not street.meet("z", 1)
     assert not street.meet("z", 1)
-    assert (street.neighbours.strangers, street.neighbours.lives) == (2, {})
+    assert (street.known_peers.strangers, street.known_peers.lives) == (2, {})
     assert street.log.told == ["stranger z", "stranger z"]
 
 
@@ -70,7 +70,7 @@ def test_two_lives_that_go_on_side_by_side_are_twins():
 
 def test_a_name_is_taken_only_by_who_keeps_using_it():
     street = Street()
-    namesake = street.neighbours.namesake
+    namesake = street.known_peers.namesake_persists
     assert not any(namesake(9) for _ in range(100))  # All at once.
     street.now += 0.6
     assert not any(namesake(9) for _ in range(100))
@@ -87,5 +87,5 @@ def test_a_name_is_taken_only_by_who_keeps_using_it():
 def test_many_forgers_are_no_namesake():
     street = Street()
     for life in range(100):
-        assert not street.neighbours.namesake(life)
+        assert not street.known_peers.namesake_persists(life)
         street.now += 0.05

@@ -1,9 +1,9 @@
-"""What a core is made from: enough to make the very same one again, for a replay."""
+"""How the core of a node is made: a replay makes the very same core from it again."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from roundelay.core.contract import Boot
+from roundelay.core.contract import Boot, Core
 from roundelay.core.ids import Terms
 from roundelay.group.engines import engine_factory
 from roundelay.group.packer import GroupConfig
@@ -12,12 +12,13 @@ from roundelay.membership.messages import NO_TERMS
 from roundelay.runtime.tuning import membership_config
 
 FORMAT = 2
-"""Grows when records of before make no sense any more: since 2, incarnations have 63 bits."""
+"""The format of records. It grows when older records cannot be read any more: since 2, incarnations
+have 63 bits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything that decides what a core does, apart from its inputs."""
+class CoreSetup:
+    """All that decides what a core does, apart from its inputs."""
 
     boot: Boot
     founders: tuple[str, ...]
@@ -27,9 +28,9 @@ class Plan:
     packet_bytes: int
     queue_bytes: int
     terms: Terms = NO_TERMS
-    """What the node tells its peers of its settings."""
+    """The settings that the node tells its peers."""
 
-    def stack(self) -> Stack:
+    def make_core(self) -> Core[Any]:
         """A fresh core; ValueError if the engine does not know an option."""
         return Stack(
             self.boot,
@@ -60,7 +61,7 @@ class Plan:
         }
 
     @classmethod
-    def from_json(cls, header: dict[str, Any]) -> "Plan":
+    def from_json(cls, header: dict[str, Any]) -> "CoreSetup":
         """KeyError, TypeError or ValueError if it is not one of ours."""
         if header["record"] != FORMAT:
             raise ValueError(f"format {header['record']}")

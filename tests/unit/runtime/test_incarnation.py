@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundelay.runtime.life import (
+from roundelay.runtime.incarnation import (
     AHEAD_MS,
-    CHANCE_BITS,
     MS_BITS,
+    RANDOM_BITS,
     YEAR_MS,
     next_incarnation,
     parse_incarnation,
@@ -37,29 +37,29 @@ def test_who_keeps_its_state_counts_on_where_the_clock_does_not():
     last = next_incarnation(machine(NOW_MS))
     for clock in (NOW_MS, NOW_MS - 3_600_000):  # It stands still; it was set back by an hour.
         following = next_incarnation(machine(clock, 0), last)
-        assert following >> CHANCE_BITS == NOW_MS + 1
-    assert next_incarnation(machine(NOW_MS + 9), last) >> CHANCE_BITS == NOW_MS + 9
+        assert following >> RANDOM_BITS == NOW_MS + 1
+    assert next_incarnation(machine(NOW_MS + 9), last) >> RANDOM_BITS == NOW_MS + 9
 
 
 @given(st.integers(0, (1 << 63) - 1), st.integers(-(10**15), 1 << 50))
 def test_rubbish_and_wrong_clocks_leave_room_for_more(last, clock):
     for _ in range(3):
         following = next_incarnation(machine(clock), last)
-        assert 0 <= following < 1 << (CHANCE_BITS + MS_BITS)
+        assert 0 <= following < 1 << (RANDOM_BITS + MS_BITS)
         last = following
-    right = next_incarnation(machine(NOW_MS), last) >> CHANCE_BITS
+    right = next_incarnation(machine(NOW_MS), last) >> RANDOM_BITS
     assert NOW_MS <= right <= NOW_MS + AHEAD_MS
 
 
 def test_what_is_far_ahead_is_ignored():
-    kept = (NOW_MS + 70 * YEAR_MS) << CHANCE_BITS
-    assert next_incarnation(machine(NOW_MS), kept) >> CHANCE_BITS == NOW_MS + 70 * YEAR_MS + 1
-    rubbish = (NOW_MS + 72 * YEAR_MS) << CHANCE_BITS
-    assert next_incarnation(machine(NOW_MS), rubbish) >> CHANCE_BITS == NOW_MS
+    kept = (NOW_MS + 70 * YEAR_MS) << RANDOM_BITS
+    assert next_incarnation(machine(NOW_MS), kept) >> RANDOM_BITS == NOW_MS + 70 * YEAR_MS + 1
+    rubbish = (NOW_MS + 72 * YEAR_MS) << RANDOM_BITS
+    assert next_incarnation(machine(NOW_MS), rubbish) >> RANDOM_BITS == NOW_MS
 
 
 def test_microseconds_grow_with_lives():
-    early, late = NOW_MS << CHANCE_BITS | (1 << CHANCE_BITS) - 1, (NOW_MS + 1) << CHANCE_BITS
+    early, late = NOW_MS << RANDOM_BITS | (1 << RANDOM_BITS) - 1, (NOW_MS + 1) << RANDOM_BITS
     assert NOW_MS * 1000 < wall_us(early) < wall_us(late) == (NOW_MS + 1) * 1000
 
 

@@ -1,8 +1,8 @@
 """A restart is let in at once; of two nodes of one name the second is kept out."""
 
 from roundelay.core.contract import Origin
-from roundelay.runtime.disputes import Disputes, Objections
-from roundelay.runtime.narrator import Narrator
+from roundelay.runtime.name_conflicts import NameConflicts, TakenReports
+from roundelay.runtime.node_log import NodeLog
 from roundelay.transport.address import SocketAddress
 
 MEMBER, OTHER = 10, 20
@@ -10,16 +10,16 @@ THERE: SocketAddress = ("127.0.0.9", 9)
 
 
 class Court:
-    """Disputes about peer b, whose member has life 10."""
+    """Conflicts about peer b, whose member has life 10."""
 
     def __init__(self) -> None:
         self.now = 100.0
         self.asked: list[int] = []
         self.told: list[tuple[str, int, SocketAddress | None]] = []
         self.admitted: list[bytes] = []
-        self.narrator = Narrator("g", "a", 0.4, lambda: self.now)
-        self.disputes = Disputes(
-            self.narrator,
+        self.node_log = NodeLog("g", "a", 0.4, lambda: self.now)
+        self.conflicts = NameConflicts(
+            self.node_log,
             lambda: self.now,
             0.2,
             self._ask,
@@ -33,11 +33,11 @@ class Court:
         return self.asked[-1]
 
     def hear(self, life: int = OTHER, data: bytes = b"join") -> bool:
-        return self.disputes.allows(Origin("g", "b", life, None), MEMBER, data, THERE)
+        return self.conflicts.allows(Origin("g", "b", life, None), MEMBER, data, THERE)
 
     def answer(self, life: int, nonce: int | None = None) -> None:
         number = self.asked[-1] if nonce is None else nonce
-        self.disputes.answered(Origin("g", "b", life, None), number)
+        self.conflicts.on_answer(Origin("g", "b", life, None), number)
 
 
 def test_a_restarted_node_is_let_in_after_one_round_trip():
@@ -67,7 +67,7 @@ def test_a_member_that_is_there_keeps_the_other_out_for_as_long_as_it_takes():
         assert len(court.asked) <= 1 + i * 0.15 / 0.4
     assert set(court.told) == {("b", OTHER, THERE), ("b", MEMBER, None)}
     assert court.admitted == []
-    assert len(court.narrator.warnings()) == 1
+    assert len(court.node_log.warnings()) == 1
     # An hour later another one tries: the member is asked anew.
     court.now += 3600
     asked, told = len(court.asked), len(court.told)
@@ -103,15 +103,15 @@ def test_an_answer_with_a_wrong_nonce_proves_nothing():
 
 def test_a_node_stops_after_it_was_told_for_a_second():
     now = 100.0
-    objections = Objections(lambda: now)
-    assert not any(objections.count() for _ in range(100))  # A burst.
+    reports = TakenReports(lambda: now)
+    assert not any(reports.count() for _ in range(100))  # A burst.
     now += 2.0
-    assert not any(objections.count() for _ in range(100))
+    assert not any(reports.count() for _ in range(100))
     now += 60.0
     seen = []
     for _ in range(12):
-        seen.append(objections.count())
+        seen.append(reports.count())
         now += 0.15
     assert seen == [False] * 7 + [True] * 5
-    objections.forget()
-    assert not objections.count()
+    reports.reset()
+    assert not reports.count()
