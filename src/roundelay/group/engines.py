@@ -75,8 +75,7 @@ def engines_in_views() -> tuple[str, ...]:
     return tuple(names)
 
 
-@cache
-def description_of(engine: Any) -> Description | None:
+def description_of(engine: type) -> Description | None:
     """The description in the module that declares this class of engines, or one that it inherits
     from; None if there is none."""
     for kind in engine.__mro__:
