@@ -13,7 +13,9 @@ from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import ConfigError, ListenError, StartError
 from roundelay.runtime.incarnation import wall_us
 from roundelay.runtime.input_log import InputLog, record_name
+from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.machine import Machine
+from roundelay.runtime.meter import Meter
 from roundelay.runtime.node import Node
 from roundelay.runtime.node_log import NodeLog
 from roundelay.runtime.peer_addresses import PeerAddresses, look_up
@@ -148,13 +150,11 @@ def _build(
         core,
         setup.boot,
         storage,
-        node_log,
         peer_addresses,
+        Instruments(Meter(), node_log, tracing, input_log),
         packets_in=describe(setup.engine).packets_in,
         timeout_s=settings.timeout_s,
         backlog_bytes=settings.backlog_bytes,
-        tracing=tracing,
-        input_log=input_log,
     )
 
 

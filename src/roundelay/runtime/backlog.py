@@ -50,11 +50,11 @@ class Backlog:
         packets_in: PacketsIn,
         node_log: NodeLog,
     ) -> None:
+        self.inbox = inbox
         self.refused = 0
         """Frames that were refused because the application left no room for them."""
         self.checked_above_bytes = int(backlog_bytes * (1 - RESERVED_SHARE))
         """Every frame is admitted while no more bytes than these are unread."""
-        self._inbox = inbox
         self._status = status
         self._sending = sending
         self._most_bytes = backlog_bytes
@@ -65,12 +65,12 @@ class Backlog:
     @property
     def unread_bytes(self) -> int:
         """Bytes that wait to be read, and pieces of large messages that are not complete."""
-        return self._inbox.bytes + self._status.incomplete_bytes
+        return self.inbox.bytes + self._status.incomplete_bytes
 
     def backlogged(self) -> bool:
         """Whether the group has to slow down for this application. It never does while a task of
         the application waits for the group: that task may be the one that reads."""
-        packets = len(self._inbox.waiting)
+        packets = len(self.inbox.waiting)
         many = packets > SLOW_PACKETS or (packets and self.unread_bytes > self._slow_bytes)
         return bool(many) and not self._sending.awaited
 
@@ -80,7 +80,7 @@ class Backlog:
         small = frame.size <= SMALL_FRAME_BYTES
         if frame.tag >= FIRST_TAG or (small and not self._packets_in(frame.message)):
             return False  # It is of membership, or keeps the engine going.
-        if not self._inbox.waiting:
+        if not self.inbox.waiting:
             return False  # Only incomplete messages take room, and the frame may complete one.
         if (small or not self.backlogged()) and self.unread_bytes <= self._most_bytes:
             return False

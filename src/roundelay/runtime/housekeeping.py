@@ -3,12 +3,9 @@
 import asyncio
 
 from roundelay.runtime.deliveries import Deliveries
-from roundelay.runtime.input_log import InputLog
+from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.known_peers import KnownPeers
-from roundelay.runtime.meter import Meter
-from roundelay.runtime.node_log import NodeLog
 from roundelay.runtime.peer_addresses import PeerAddresses
-from roundelay.runtime.tracing import Tracing
 
 EVERY_S = 1.0
 """Seconds between two rounds. Too small: the event loop is woken for nothing; too large: a peer
@@ -33,19 +30,15 @@ class Housekeeping:
         deliveries: Deliveries,
         known_peers: KnownPeers,
         peer_addresses: PeerAddresses,
-        meter: Meter,
-        node_log: NodeLog,
-        tracing: Tracing | None,
-        input_log: InputLog | None,
+        instruments: Instruments,
     ) -> None:
         self._loop = loop
         self._deliveries = deliveries
         self._known_peers = known_peers
         self._peer_addresses = peer_addresses
-        self._meter = meter
-        self._node_log = node_log
-        self._tracing = tracing
-        self._input_log = input_log
+        self._instruments = instruments
+        self._meter = instruments.meter
+        self._node_log = instruments.node_log
         self._started = loop.time()
         self._next: asyncio.TimerHandle | None = None
         self._counted = (0, 0)
@@ -64,10 +57,7 @@ class Housekeeping:
         self._node_log.sum_up_views()
         self._warn_of_never_heard()
         self._warn_of_repeats()
-        if self._input_log is not None:
-            self._input_log.flush()
-        if self._tracing is not None:
-            self._tracing.flush()
+        self._instruments.flush()
 
     def _warn_of_never_heard(self) -> None:
         if self._loop.time() - self._started >= NEVER_HEARD_S:

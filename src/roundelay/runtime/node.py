@@ -23,9 +23,9 @@ from roundelay.runtime.backlog import Backlog, PacketsIn
 from roundelay.runtime.deliveries import Deliveries
 from roundelay.runtime.errors import ClosedError, FailedError, StateError
 from roundelay.runtime.housekeeping import Housekeeping
-from roundelay.runtime.input_log import Input, InputLog
-from roundelay.runtime.meter import Meter
-from roundelay.runtime.node_log import NodeLog, log
+from roundelay.runtime.input_log import Input
+from roundelay.runtime.instruments import Instruments
+from roundelay.runtime.node_log import log
 from roundelay.runtime.peer_addresses import PeerAddresses
 from roundelay.runtime.performing import Performer
 from roundelay.runtime.port import Port
@@ -33,7 +33,6 @@ from roundelay.runtime.receiving import Receiving
 from roundelay.runtime.sending import Sending
 from roundelay.runtime.state import Storage
 from roundelay.runtime.timers import Timers
-from roundelay.runtime.tracing import Tracing
 from roundelay.wire.endpoint import Endpoint
 
 READ_TURNS = 8
@@ -56,14 +55,12 @@ class Node:
         core: Core[Any],
         boot: Boot,
         storage: Storage,
-        node_log: NodeLog,
         peer_addresses: PeerAddresses,
+        instruments: Instruments,
         *,
         packets_in: PacketsIn,
         timeout_s: float,
         backlog_bytes: int,
-        tracing: Tracing | None = None,
-        input_log: InputLog | None = None,
     ) -> None:
         """`peer_addresses` are those of all other nodes of the group."""
         self.group = boot.group
@@ -78,19 +75,18 @@ class Node:
         self.on_close: Callable[[ClosedError], None] = lambda error: None
         self.on_abandon: list[Callable[[], None]] = []
         """Called to release more resources if the event loop is closed under this node."""
-        self.meter = meter = Meter()
-        self.node_log = node_log
+        self.instruments = instruments
+        self.meter = meter = instruments.meter
+        self.node_log = node_log = instruments.node_log
         self.endpoint: Endpoint[Any] = Endpoint(boot, core.codec)
         self.peer_addresses = peer_addresses
         self.deliveries = deliveries = Deliveries(boot.node, meter)
-        self.sending = sending = Sending(loop, core, meter, input_log, self._flush_core)
+        self.sending = sending = Sending(loop, core, instruments, self._flush_core)
         self.backlog = Backlog(
             deliveries.inbox, core.status, sending, backlog_bytes, packets_in, node_log
         )
         self._port = port
         self._storage = storage
-        self._tracing = tracing
-        self._input_log = input_log
         self._timers = Timers(loop, self._on_alarm)
         performer = Performer(
             self.endpoint,
@@ -100,9 +96,7 @@ class Node:
             sending,
             deliveries,
             peer_addresses,
-            meter,
-            node_log,
-            tracing,
+            instruments,
             core.status.terms,
         )
         self._perform = performer.perform
@@ -123,13 +117,9 @@ class Node:
             self.endpoint,
             port,
             self.admission,
-            deliveries.inbox,
             self.backlog,
             peer_addresses,
-            meter,
-            node_log,
-            tracing,
-            input_log,
+            instruments,
             packets_in,
             clock=loop.time,
             perform=self._perform,
@@ -144,17 +134,11 @@ class Node:
             deliveries,
             self.admission.known_peers,
             peer_addresses,
-            meter,
-            node_log,
-            tracing,
-            input_log,
+            instruments,
         )
         peer_addresses.serve(
             lambda data, address: port.socket.send(data, (address,)), performer.update_addresses
         )
-        for file in (tracing, input_log):
-            if file is not None:
-                file.trouble = node_log.trouble
 
     @property
     def view(self) -> View | None:
@@ -204,10 +188,7 @@ class Node:
 
     def _close_files(self) -> None:
         self._storage.close()
-        if self._input_log is not None:
-            self._input_log.close()
-        if self._tracing is not None:
-            self._tracing.close()
+        self.instruments.close()
 
     # Inputs of the core; those with frames are in `receiving`.
 
@@ -215,8 +196,8 @@ class Node:
         """Give the core one input and perform its effects; `data` is the input in the record."""
         try:
             effects = call()
-            if self._input_log is not None:
-                self._input_log.write(kind, data, effects)
+            if self.instruments.input_log is not None:
+                self.instruments.input_log.write(kind, data, effects)
             self._perform(effects)
         except Exception as e:
             self._fail(e)
@@ -226,8 +207,8 @@ class Node:
 
     def expire_timers(self) -> None:
         for timer in self._timers.pop_expired():
-            if self._tracing is not None:
-                self._tracing.recorder.expire(timer)
+            if self.instruments.tracing is not None:
+                self.instruments.tracing.recorder.expire(timer)
             self._step(Input.EXPIRE, timer.encode(), partial(self.core.expire, timer))
 
     def _fail(self, error: Exception) -> None:

@@ -24,15 +24,13 @@ from roundelay.core.effects import (
 )
 from roundelay.core.ids import NodeId, Span, Terms
 from roundelay.runtime.deliveries import Deliveries
-from roundelay.runtime.meter import Meter
-from roundelay.runtime.node_log import NodeLog
+from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.peer_addresses import PeerAddresses
 from roundelay.runtime.port import Port
 from roundelay.runtime.sending import Sending
 from roundelay.runtime.state import Storage
 from roundelay.runtime.terms import peers_differ, settings_differ
 from roundelay.runtime.timers import Timers
-from roundelay.runtime.tracing import Tracing
 from roundelay.transport.address import SocketAddress
 from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.primitives import Reason
@@ -56,9 +54,7 @@ class Performer:
         sending: Sending,
         deliveries: Deliveries,
         peer_addresses: PeerAddresses,
-        meter: Meter,
-        node_log: NodeLog,
-        tracing: Tracing | None,
+        instruments: Instruments,
         terms: Terms,
     ) -> None:
         """`terms` are this node's own settings, as its core compares them with those of others."""
@@ -71,9 +67,9 @@ class Performer:
         self._deliveries = deliveries
         self._deliver = deliveries.deliver
         self._peer_addresses = peer_addresses
-        self._meter = meter
-        self._node_log = node_log
-        self._tracing = tracing
+        self._meter = instruments.meter
+        self._node_log = instruments.node_log
+        self._tracing = instruments.tracing
         self._terms = terms
         self._addresses: dict[NodeId, tuple[SocketAddress]] = {}
         """Where a frame for one node goes."""

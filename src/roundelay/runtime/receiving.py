@@ -12,13 +12,10 @@ from roundelay.core.effects import Effect
 from roundelay.membership.messages import FIRST_TAG, Join
 from roundelay.runtime.admission import Admission
 from roundelay.runtime.backlog import Backlog, PacketsIn
-from roundelay.runtime.inbox import Inbox
-from roundelay.runtime.input_log import Input, InputLog, join_burst
-from roundelay.runtime.meter import Meter
-from roundelay.runtime.node_log import NodeLog
+from roundelay.runtime.input_log import Input, join_burst
+from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.peer_addresses import PeerAddresses
 from roundelay.runtime.port import Port
-from roundelay.runtime.tracing import Tracing
 from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.frame import VERSION, Frame, version_of
 from roundelay.wire.primitives import Reason
@@ -33,13 +30,9 @@ class Receiving:
         endpoint: Endpoint[Any],
         port: Port,
         admission: Admission,
-        inbox: Inbox,
         backlog: Backlog,
         peer_addresses: PeerAddresses,
-        meter: Meter,
-        node_log: NodeLog,
-        tracing: Tracing | None,
-        input_log: InputLog | None,
+        instruments: Instruments,
         packets_in: PacketsIn,
         *,
         clock: Callable[[], float],
@@ -55,15 +48,15 @@ class Receiving:
         self._admission = admission
         self._lives = admission.known_peers.lives
         self._heard = admission.known_peers.heard
-        self._inbox = inbox
+        self._inbox = backlog.inbox
         self._status = core.status
         self._backlog = backlog
         self._checked_above_bytes = backlog.checked_above_bytes
         self._peer_addresses = peer_addresses
-        self._meter = meter
-        self._node_log = node_log
-        self._tracing = tracing
-        self._input_log = input_log
+        self._meter = instruments.meter
+        self._node_log = instruments.node_log
+        self._tracing = instruments.tracing
+        self._input_log = instruments.input_log
         self._packets_in = packets_in
         self._clock = clock
         self._perform = perform

@@ -16,8 +16,7 @@ from roundelay.core.effects import Receipt
 from roundelay.core.ids import NodeId, Service, View
 from roundelay.runtime.errors import ClosedError, QueueFullError, SendError
 from roundelay.runtime.events import Payload, Position
-from roundelay.runtime.input_log import InputLog
-from roundelay.runtime.meter import Meter
+from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.receipts import Receipts
 
 
@@ -39,13 +38,12 @@ class Sending:
         self,
         loop: asyncio.AbstractEventLoop,
         core: Core[Any],
-        meter: Meter,
-        input_log: InputLog | None,
+        instruments: Instruments,
         flush_core: Callable[[], None],
     ) -> None:
         """`flush_core` lets the core send what it accepted, and performs the effects."""
         self.receipts = Receipts()
-        self.put: Put = core.accept if input_log is None else self._put_logged
+        self.put: Put = core.accept if instruments.input_log is None else self._put_logged
         """The core's `accept`. Callers flush afterwards, or know that a flush is due."""
         self.flush_due = False
         """Whether messages were accepted that leave in the next turn of the event loop."""
@@ -53,8 +51,8 @@ class Sending:
         """Why nothing can be sent any more; None while the node runs."""
         self._loop = loop
         self._core = core
-        self._meter = meter
-        self._input_log = input_log
+        self._meter = instruments.meter
+        self._input_log = instruments.input_log
         self._flush_core = flush_core
         self._flush_from = 0
         """The number of the first message that was accepted since the last flush."""

@@ -16,7 +16,9 @@ from roundelay.group.stack import Stack
 from roundelay.protocols.totem import HoldCancel
 from roundelay.runtime.errors import FailedError
 from roundelay.runtime.events import Batch
+from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.machine import Machine
+from roundelay.runtime.meter import Meter
 from roundelay.runtime.node import Node
 from roundelay.runtime.node_log import NodeLog
 from roundelay.runtime.peer_addresses import PeerAddresses
@@ -55,8 +57,8 @@ class Net:
                 stack,
                 boot,
                 NoStorage(Machine()),
-                node_log,
                 where,
+                Instruments(Meter(), node_log),
                 packets_in=describe(engine).packets_in,
                 timeout_s=5.0,
                 backlog_bytes=BACKLOG,
