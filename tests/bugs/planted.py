@@ -119,7 +119,7 @@ def discarded_too_early() -> list[Patch]:
     def settle(self: TotemEngine) -> None:
         self.ring.discard(self.delivered)
 
-    return [(TotemEngine, "_settle", settle)]
+    return [(TotemEngine, "_claim_stable", settle)]
 
 
 @bug("An agreed message overtakes a safe one that waits.")

@@ -11,7 +11,7 @@ from tests.pipeline.swarm_traces import Verdicts, clean, simulate, verdicts
 from tests.unit.check.trial import corpus
 
 from roundelay.check import PROPERTIES, check
-from roundelay.group.engines import MODULES, STATIC_ONLY
+from roundelay.group.engines import describe, engine_names
 from roundelay.pipeline import plan
 from roundelay.pipeline.check import check as check_on_spark
 from roundelay.pipeline.ingest import ingest
@@ -95,9 +95,9 @@ def wrong(reports, expected: dict[str, Verdicts]) -> list[str]:
 TRACES = 200
 KINDS = [
     (engine, static)
-    for engine in sorted(MODULES)
+    for engine in engine_names()
     for static in (False, True)
-    if static or engine not in STATIC_ONLY
+    if static or not describe(engine).static_only
 ]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import roundelay
-from roundelay.group.engines import IN_VIEWS
+from roundelay.group.engines import engines_in_views
 from roundelay.runtime import control
 from roundelay.runtime.port import Ports
 from roundelay.transport.address import free_addresses
@@ -316,7 +316,7 @@ async def backlog(
     return most
 
 
-@pytest.mark.parametrize("engine", IN_VIEWS)
+@pytest.mark.parametrize("engine", engines_in_views())
 def test_a_slow_application_slows_the_group_down(engine):
     """b reads far less than a could send: what waits is bounded, and nobody is given up."""
 
@@ -332,7 +332,7 @@ def test_a_slow_application_slows_the_group_down(engine):
     play(story)
 
 
-@pytest.mark.parametrize("engine", IN_VIEWS)
+@pytest.mark.parametrize("engine", engines_in_views())
 def test_a_very_slow_application_keeps_its_place(engine):
     """A packet of three messages takes b a third of a second. What it has no room for it asks for
     again and again, and those who ask are waited for."""

@@ -8,7 +8,7 @@ from tests.process.cluster import Cluster, judge, unhonoured, until
 
 from roundelay.check import check
 from roundelay.core.effects import Kind
-from roundelay.group.engines import IN_VIEWS
+from roundelay.group.engines import engines_in_views
 from roundelay.trace import reader
 from roundelay.trace.schema import Row
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.process
 NODES = "abcde"
 
 
-@pytest.mark.parametrize("engine", IN_VIEWS)
+@pytest.mark.parametrize("engine", engines_in_views())
 def test_crash_pause_partition_and_loss(tmp_path, engine):
     with Cluster(tmp_path, NODES, engine) as cluster:
         cluster.start()
@@ -52,7 +52,7 @@ def test_crash_pause_partition_and_loss(tmp_path, engine):
         judge(cluster)
 
 
-@pytest.mark.parametrize("engine", IN_VIEWS)
+@pytest.mark.parametrize("engine", engines_in_views())
 def test_a_pause_shorter_than_the_timeout_changes_nothing(tmp_path, engine):
     """Who was stopped for a moment notices it, and suspects nobody for its own silence."""
     with Cluster(tmp_path, "abc", engine, relay=False, timeout_s=2.0) as cluster:
@@ -96,7 +96,7 @@ def test_the_trial_convicts(tmp_path):
     assert f"{other} lacks {sender}'{life}:{receipt['number']}" in unhonoured(rows, cluster)
 
 
-@pytest.mark.parametrize("engine", IN_VIEWS)
+@pytest.mark.parametrize("engine", engines_in_views())
 def test_rolling_restart_under_load(tmp_path, engine):
     with Cluster(tmp_path, "abc", engine, relay=False) as cluster:
         cluster.start()

@@ -36,8 +36,8 @@ class Silent(TotemEngine):
 class Forgetful(TotemEngine):
     """Forgets packets that others may yet ask for."""
 
-    def _settle(self):
-        super()._settle()
+    def _claim_stable(self):
+        super()._claim_stable()
         self.ring.discard(max(self.ring.discarded, self.delivered - 3))
 
 

@@ -12,7 +12,10 @@ import pytest
 
 from roundelay.group.body import PIECE_OVERHEAD_BYTES
 from roundelay.sim.coverage import catalogue
-from roundelay.sim.seeds import MISHAPS, MS, Plan, rotations, scenario
+from roundelay.sim.draft import MS, ScenarioDraft
+from roundelay.sim.engines.totem import rotations
+from roundelay.sim.mishaps import MISHAPS
+from roundelay.sim.seeds import scenario
 from roundelay.sim.swarm import run
 
 CHUNK = 10
@@ -111,9 +114,9 @@ def test_the_swarm_draws_every_resilience_and_policy_settings(protocol):
 
 def draw(mishap: str, seed: int) -> list[tuple[int, str]]:
     """What one mishap adds to a run of four nodes: milliseconds and commands, in order of time."""
-    plan = Plan(Random(seed), list("abcd"), ("DATA",), 400_000)
-    MISHAPS[mishap](plan, 100 * MS, 130 * MS)
-    return [(at // MS, what) for at, what in sorted(plan.events)]
+    draft = ScenarioDraft(Random(seed), list("abcd"), ("DATA",), 400_000)
+    MISHAPS[mishap](draft, 100 * MS, 130 * MS)
+    return [(at // MS, what) for at, what in sorted(draft.events)]
 
 
 def stored(events: list[tuple[int, str]]) -> list[str]:

@@ -9,8 +9,11 @@ from roundelay.runtime import errors
 from roundelay.runtime.chaos import Relay
 from roundelay.runtime.settings import SETTINGS
 from roundelay.sim.commands import COMMANDS
-from roundelay.sim.coverage import dtp, goal_name, links, sentence, totem, traffic, views
-from roundelay.sim.seeds import DTP_MISHAPS, MISHAPS
+from roundelay.sim.coverage import goal_name, links, sentence, traffic, views
+from roundelay.sim.engines.dtp import goals as dtp
+from roundelay.sim.engines.dtp import mishaps as dtp_mishaps
+from roundelay.sim.engines.totem import goals as totem
+from roundelay.sim.mishaps import MISHAPS
 from roundelay.trace.schema import Row
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -69,7 +72,7 @@ def test_every_mishap_of_the_swarm_is_documented():
     text = (DOCS / "swarm.md").read_text()
     tables = {
         "mishap": MISHAPS,
-        "mishap of `dtp`, `cm`, `pinwheel` only": DTP_MISHAPS,
+        "mishap of `dtp`, `cm`, `pinwheel` only": dtp_mishaps.MISHAPS,
     }
     for title, mishaps in tables.items():
         rows = "".join(f"| `{kind}` | {draw.__doc__} |\n" for kind, draw in mishaps.items())

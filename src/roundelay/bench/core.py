@@ -42,8 +42,8 @@ Report = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One engine, once."""
+class Measurement:
+    """What one engine did, once."""
 
     seconds: float
     events: int
@@ -167,20 +167,22 @@ class Bench:
         return origin
 
 
-def measure(engine: str, messages: int, *, packing: bool) -> Run:
+def measure(engine: str, messages: int, *, packing: bool) -> Measurement:
     """Let each node send so many messages."""
     bench = Bench(engine, messages, packing=packing)
     start = time.process_time()
     complete = bench.run()
     seconds = time.process_time() - start
-    return Run(seconds, bench.events, bench.deliveries, bench.packets, bench.expiries, complete)
+    return Measurement(
+        seconds, bench.events, bench.deliveries, bench.packets, bench.expiries, complete
+    )
 
 
 def compare(engines: Sequence[str], messages: int, rounds: int, report: Report) -> list[Figures]:
     """Run these engines in turn, totem always among them."""
     turns = [PEER, *(engine for engine in engines if engine != PEER)]
     plan = [(engine, packing) for packing in (False, True) for engine in turns]
-    runs: dict[tuple[str, bool], list[Run]] = {turn: [] for turn in plan}
+    runs: dict[tuple[str, bool], list[Measurement]] = {turn: [] for turn in plan}
     for i in range(rounds):
         for j, (engine, packing) in enumerate(plan):
             runs[engine, packing].append(measure(engine, messages, packing=packing))
@@ -191,7 +193,9 @@ def compare(engines: Sequence[str], messages: int, rounds: int, report: Report) 
     ]
 
 
-def _figures(engine: str, packing: bool, runs: list[Run], peers: list[Run]) -> Figures:
+def _figures(
+    engine: str, packing: bool, runs: list[Measurement], peers: list[Measurement]
+) -> Figures:
     rates = [run.deliveries / run.seconds for run in runs]
     others = [peer.deliveries / peer.seconds for peer in peers]
     costs = [run.seconds / run.events for run in runs]

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from roundelay.check.model import read_model
-from roundelay.check.profiles import Entry, Profile, Standing, place, profile
+from roundelay.check.profiles import Profile, Promise, Standing, place, profile
 from roundelay.check.property import PROPERTIES
 from roundelay.check.verdict import Validity, Verdict
 from roundelay.trace.manifest import Manifest
@@ -147,7 +147,7 @@ def resolve(given: Profile | Sequence[str] | None, manifest: Manifest | None) ->
     if given is None:
         given = profile_of(manifest)
     elif not isinstance(given, Profile):
-        entries = tuple(Entry(name, Standing.PROMISED) for name in dict.fromkeys(given))
+        entries = tuple(Promise(name, Standing.PROMISED) for name in dict.fromkeys(given))
         given = Profile("the properties named", entries)
     if unknown := [e.property for e in given.entries if e.property not in PROPERTIES]:
         names = ", ".join(sorted(PROPERTIES, key=place))

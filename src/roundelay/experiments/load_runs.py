@@ -13,7 +13,7 @@ from roundelay import __version__
 from roundelay.core.contract import Boot, Core
 from roundelay.experiments.catalogue import Measures
 from roundelay.experiments.meter import Meter
-from roundelay.group.engines import STATIC_ONLY, engine_config, engine_factory
+from roundelay.group.engines import describe, engine_config, engine_factory
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
 from roundelay.sim.faults import Choices, Rates
@@ -53,7 +53,7 @@ class Cell:
     def __post_init__(self) -> None:
         if self.nodes < 2 or self.messages < 2 or self.rate_per_s <= 0:
             raise ValueError("nodes and messages are at least 2, and the rate is more than 0")
-        if self.mode == "views" and self.protocol in STATIC_ONLY:
+        if self.mode == "views" and describe(self.protocol).static_only:
             raise ValueError(f"{self.protocol} runs on static groups only; write mode = 'static'")
         engine_config(self.protocol)
 

@@ -1,45 +1,170 @@
-"""Engines by name. A new one adds its line here and nothing else outside its own module."""
+"""Engines by name: where their descriptions are found, and how text configures an engine.
+
+No table lists the engines. Those of Roundelay are the modules of `roundelay.protocols`, each called
+like its engine; a package among them names its engines, which are modules of it, in `ENGINES`.
+Other distributions add theirs through entry points of the group `roundelay.engines`:
+
+    [project.entry-points."roundelay.engines"]
+    sequencer = "my_package.sequencer:DESCRIPTION"
+
+To list names imports no engine. An engine is imported when it is first asked for.
+"""
 
 import dataclasses
 import importlib
-from collections.abc import Mapping
-from functools import partial
+import pkgutil
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from math import isfinite
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from roundelay.core.contract import EngineFactory
+from roundelay import protocols
+from roundelay.core.contract import Engine, EngineFactory
+from roundelay.core.description import Description
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 C = TypeVar("C")
 
-MODULES = {
-    "cm": "roundelay.protocols.dtp.cm",
-    "dtp": "roundelay.protocols.dtp.dtp",
-    "fifo": "roundelay.protocols.fifo",
-    "pinwheel": "roundelay.protocols.dtp.pinwheel",
-    "template": "roundelay.protocols.template",
-    "totem": "roundelay.protocols.totem",
-}
-"""Where each engine lives: a module with an `engine` (its class) and a `Config`."""
+ENTRY_POINTS = "roundelay.engines"
+"""The group of entry points by which other distributions add engines."""
+
+ATTRIBUTE = "DESCRIPTION"
+"""What an engine module calls its description."""
 
 
-STATIC_ONLY = frozenset({"template"})
-"""Engines that notice no failure, and so cannot end a view."""
+class EngineError(ValueError):
+    """There is no such engine, or it cannot be used; the text says what to do."""
 
-IN_VIEWS = tuple(name for name in MODULES if name not in STATIC_ONLY)
-"""The others: what real nodes can run."""
+
+def engine_names() -> tuple[str, ...]:
+    """The names of all engines that are installed, sorted."""
+    return tuple(sorted({*_built_in(), *_outside()}))
+
+
+def describe(name: str) -> Description:
+    """The description of that engine; EngineError if there is none, or it cannot be loaded."""
+    module, entries = _built_in().get(name), _outside().get(name, ())
+    if module is not None and entries:
+        raise EngineError(
+            f"{_source(entries[0])} adds an engine called {name!r}, but Roundelay has one of that "
+            f"name: uninstall it, or give its engine another name"
+        )
+    if len(entries) > 1:
+        both = " and ".join(_source(entry) for entry in entries)
+        raise EngineError(f"{both} both add an engine called {name!r}: uninstall one of them")
+    if module is not None:
+        return _load(name, module)
+    if entries:
+        return _load_outside(entries[0])
+    raise EngineError(f"no engine is called {name!r}; there are: {', '.join(engine_names())}")
+
+
+def engines_in_views() -> tuple[str, ...]:
+    """The names of the engines that real nodes can run: those that can end a view. Engines of
+    other distributions that cannot be loaded are left out."""
+    names = []
+    for name in engine_names():
+        try:
+            if not describe(name).static_only:
+                names.append(name)
+        except EngineError:  # Whoever asks for it by name is told why.
+            continue
+    return tuple(names)
+
+
+@cache
+def description_of(engine: type) -> Description | None:
+    """The description in the module that declares this class of engines, or one that it inherits
+    from; None if there is none."""
+    for kind in engine.__mro__:
+        for found in vars(sys.modules.get(kind.__module__, object())).values():
+            if isinstance(found, Description) and found.engine is kind:
+                return found
+    return None
+
+
+# Finding descriptions
+
+
+@cache
+def _built_in() -> dict[str, str]:
+    """The module of each engine of Roundelay, by the engine's name."""
+    found: dict[str, str] = {}
+    for module in pkgutil.iter_modules(protocols.__path__, f"{protocols.__name__}."):
+        if module.ispkg:
+            package = importlib.import_module(module.name)
+            found |= {name: f"{module.name}.{name}" for name in package.ENGINES}
+        else:
+            found[module.name.rpartition(".")[2]] = module.name
+    return found
+
+
+@cache
+def _outside() -> "dict[str, tuple[EntryPoint, ...]]":
+    """The entry points of other distributions, by the engine's name. A distribution that is found
+    twice, as in a folder that is listed twice, counts once."""
+    from importlib.metadata import entry_points  # Slow to import, and not every command asks.
+
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        known = found.get(entry.name, ())
+        if entry not in known:
+            found[entry.name] = (*known, entry)
+    return found
+
+
+@cache
+def _load(name: str, module: str) -> Description:
+    description = getattr(importlib.import_module(module), ATTRIBUTE, None)
+    assert isinstance(description, Description), f"{module} has no {ATTRIBUTE}"
+    assert description.name == name, f"{module} describes {description.name!r}"
+    return description
+
+
+@cache
+def _load_outside(entry: "EntryPoint") -> Description:
+    where = f"the engine {entry.name!r} of {_source(entry)}"
+    try:
+        loaded = entry.load()
+    except Exception as e:  # Whatever a module of others raises as it is imported.
+        raise EngineError(
+            f"{where} cannot be loaded from {entry.value}: {type(e).__name__}: {e}; "
+            "repair or uninstall it"
+        ) from e
+    description = loaded if isinstance(loaded, Description) else getattr(loaded, ATTRIBUTE, None)
+    if not isinstance(description, Description):
+        raise EngineError(
+            f"{where} is no engine: {entry.value} is no Description and has no {ATTRIBUTE}; its "
+            f"entry point is to name one, like my_package.module:{ATTRIBUTE}"
+        )
+    if description.name != entry.name:
+        raise EngineError(
+            f"{where} is called {description.name!r} in its description: the name of its entry "
+            "point is to be the same"
+        )
+    return description
+
+
+def _source(entry: "EntryPoint") -> str:
+    """The distribution that an entry point belongs to."""
+    return "an installed package" if entry.dist is None else f"the package {entry.dist.name}"
+
+
+# Configuring engines
 
 
 def engine_factory(name: str, options: Mapping[str, str] | None = None) -> EngineFactory:
     """The engine of that name, configured by `options`: text, as files and flags give it."""
-    config = engine_config(name, options)
-    return partial(importlib.import_module(MODULES[name]).engine, config=config)
+    engine: Callable[..., Engine[Any]] = describe(name).engine
+    return partial(engine, config=engine_config(name, options))
 
 
 def engine_config(name: str, options: Mapping[str, str] | None = None) -> Any:
     """The configuration of that engine, of a type that only it knows."""
-    if name not in MODULES:
-        raise ValueError(f"no engine is called {name!r}; there are: {', '.join(MODULES)}")
-    return configure(name, importlib.import_module(MODULES[name]).Config, options or {})
+    return configure(name, describe(name).config, options or {})
 
 
 def configure(name: str, config: type[C], options: Mapping[str, str]) -> C:

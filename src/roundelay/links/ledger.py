@@ -56,8 +56,8 @@ class Ledger(Generic[P]):
         """By member and sender: what that member surely has."""
         self.known[me] = self.received
         self.held: list[dict[int, P]] = [{} for _ in range(size)]
-        """By sender: contents above what was settled, those above a gap among them."""
-        self._settled = [0] * size
+        """By sender: contents above what was popped, those above a gap among them."""
+        self._popped = [0] * size
         self._arrived: list[Arrival[P]] = []
 
     def add(self, content: P) -> int:
@@ -102,19 +102,19 @@ class Ledger(Generic[P]):
             least = min(row[sender] for row in self.known)
             self.stable[sender] = max(self.stable[sender], least)
 
-    def take(self) -> list[Arrival[P]]:
+    def pop_arrived(self) -> list[Arrival[P]]:
         """What can be used since the last call: each sender's in order and without gaps."""
         arrived, self._arrived = self._arrived, []
         return arrived
 
-    def settle(self) -> list[Arrival[P]]:
+    def pop_stable(self) -> list[Arrival[P]]:
         """What everybody has since the last call; it is forgotten here."""
-        settled: list[Arrival[P]] = []
+        popped: list[Arrival[P]] = []
         for sender, line in enumerate(self.stable):
-            while self._settled[sender] < line:
-                number = self._settled[sender] = self._settled[sender] + 1
-                settled.append(Arrival(sender, number, self.held[sender].pop(number)))
-        return settled
+            while self._popped[sender] < line:
+                number = self._popped[sender] = self._popped[sender] + 1
+                popped.append(Arrival(sender, number, self.held[sender].pop(number)))
+        return popped
 
     def plausible(self, received: Sequence[int]) -> bool:
         """Whether somebody can have so much of everybody's: of this node's no more than it sent,

@@ -19,7 +19,8 @@ The end of a view: members that move on together tell each other what they have 
 behind a gap that none of them can fill is lost, and so is its sender: nobody lacks its own. Hence
 what was taken from a link, in each sender's order, is the same at all of them.
 
-The owner of a link calls `take` and `settle` after every input and runs the effects in `out`.
+The owner of a link calls `pop_arrived` and `pop_stable` after every input, and passes on the
+effects in `out`.
 """
 
 import math
@@ -165,7 +166,7 @@ class Link(Generic[P]):
             case _:
                 assert_never(message)
         if self.frozen:
-            self.ledger.settle()  # The owner no longer does.
+            self.ledger.pop_stable()  # The owner no longer does.
         return True
 
     def expire(self, timer: str) -> None:
@@ -179,13 +180,13 @@ class Link(Generic[P]):
             case _:
                 raise AssertionError(f"unknown timer {timer}")
 
-    def take(self) -> list[Arrival[P]]:
+    def pop_arrived(self) -> list[Arrival[P]]:
         """Contents that can be used now: each sender's in order, own ones too."""
-        return self.ledger.take()
+        return self.ledger.pop_arrived()
 
-    def settle(self) -> list[Arrival[P]]:
+    def pop_stable(self) -> list[Arrival[P]]:
         """Contents that everybody has by now; each is told once, by sender in order."""
-        return self.ledger.settle()
+        return self.ledger.pop_stable()
 
     # The exchange
 
@@ -324,7 +325,7 @@ class Link(Generic[P]):
         for summary in read.values():
             for sender, stable in enumerate(summary.stable):
                 self.ledger.lift(sender, stable)
-        self.ledger.settle()  # Nobody lacks it. Whatever is yet to be taken stays to be taken.
+        self.ledger.pop_stable()  # Nobody lacks it. Whatever is yet to be taken stays to be taken.
         others = [s.received for node, s in read.items() if self._place[node] != self.me]
         if not others:
             return []
@@ -351,7 +352,7 @@ class Link(Generic[P]):
     def absorb(self, arrival: Arrival[P]) -> None:
         """Take in what another member sealed."""
         self.ledger.store(*arrival)
-        self.ledger.settle()
+        self.ledger.pop_stable()
 
     def agreed_stable(self, summaries: Mapping[NodeId, bytes]) -> list[int]:
         """By sender, what every member of the view has, as far as all who move on together know:

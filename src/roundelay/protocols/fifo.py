@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from roundelay.core.contract import Conclusion, Item, Origin, Outlet
+from roundelay.core.description import Capacity, Description, Promises, Properties
 from roundelay.core.effects import Deliver, Effect, Kind, Receipt, Record, Refuse
 from roundelay.core.ids import NodeId, Packet, Service, View
 from roundelay.links.link import Link, LinkConfig
@@ -88,7 +89,7 @@ class FifoEngine:
         return not set(destinations).isdisjoint(self.view.members)
 
     def _advance(self) -> list[Effect[Message]]:
-        """Deliver, claim, send: until nothing more can be done now."""
+        """Deliver, record what is stable, and send: until nothing more can be done now."""
         if not self.link.frozen:
             self._flush()
             while self.link.room and (packet := self._outlet.pull()) is not None:
@@ -120,20 +121,20 @@ class FifoEngine:
         return all(ledger.known[m][me] >= number for m, n in members if n in packet.destinations)
 
     def _flush(self) -> None:
-        """Run what the link asks for, then deliver and claim what may be."""
+        """Pass on what the link wants done, then deliver what may be, and record what is stable."""
         self._out += self.link.out
         self.link.out.clear()
-        self._take()
+        self._pop_arrived()
         for sender, waiting in enumerate(self._waiting):
             if waiting:
                 self._out += self._ready(sender, self.link.ledger.stable[sender])
         while self._afar and self._arrived(*self._afar[0]):
             self._out += self._receipt(self._afar.popleft()[1])
-        for _, _, packet in self.link.settle():
+        for _, _, packet in self.link.pop_stable():
             self._out.append(Record(Kind.STABLE, packet.span, self.view.id, level=1))
 
-    def _take(self) -> None:
-        for sender, _, packet in self.link.take():
+    def _pop_arrived(self) -> None:
+        for sender, _, packet in self.link.pop_arrived():
             self._waiting[sender].append(packet)
 
     def _ready(self, sender: int, stable: int) -> list[Deliver]:
@@ -172,7 +173,7 @@ class FifoEngine:
         obligations: tuple[NodeId, ...],
     ) -> Conclusion:
         """Obligations change nothing here: a sender that is still there left no gap."""
-        self._take()
+        self._pop_arrived()
         senders = range(len(self.view.members))
         stable = self.link.agreed_stable(summaries)
         regular = [deliver for s in senders for deliver in self._ready(s, stable[s])]
@@ -182,4 +183,24 @@ class FifoEngine:
         return Conclusion(tuple(regular), (*late, *receipts))
 
 
-engine = FifoEngine
+def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float]:
+    """Every sender has a window of its own: together they fill the receive buffer."""
+    return {"window_packets": max(2, capacity.window_packets // max(1, capacity.nodes - 1))}
+
+
+DESCRIPTION = Description(
+    name="fifo",
+    summary="Each sender's messages in its order, without gaps; no order between senders.",
+    engine=FifoEngine,
+    config=Config,
+    data_tags=("DATA",),
+    packets_in=lambda message: type(message) is Data,
+    promises=Promises(
+        Properties("O1r S1 S3 S4 L1 L4", derived="D8 O1"),
+        in_views=Properties("S2"),
+    ),
+    alarm="silence_s",
+    shared_options=("heartbeat_s",),
+    tune=_tune,
+    simulation="roundelay.sim.engines.fifo",
+)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from roundelay.core.contract import Conclusion, Item, Origin, Outlet
+from roundelay.core.description import Description, Promises, Properties
 from roundelay.core.effects import Deliver, Effect, Kind, Receipt, Record, Refuse, Send
 from roundelay.core.ids import NodeId, Packet, View
 from roundelay.core.value import value
@@ -91,7 +92,7 @@ class TemplateEngine:
             self._out.append(Record(Kind.ORIGINATE, packet, self.view.id))
             self.sent += 1
             self._out.append(Send(Data(self.sent, packet), self.view.id))
-            self._take(self.sent, packet)
+            self._store(self.sent, packet)
             to = packet.destinations
             if to is not None and self.node not in to and packet.span.count:
                 self._out.append(Receipt(packet.span, self.view.id))  # Nobody will ever say more.
@@ -123,7 +124,7 @@ class TemplateEngine:
         packet = read_packet(Reader(item.body))
         if packet.span.node not in self.view.members or len(item.key) != 3:
             return []
-        self._take(item.key[2], packet)
+        self._store(item.key[2], packet)
         return [Record(Kind.RECEIVE, packet, self.view.id)]
 
     def conclude(
@@ -141,9 +142,9 @@ class TemplateEngine:
             self._out.append(Refuse("a packet that no member can have sent"))
             return
         self._out.append(Record(Kind.RECEIVE, m.packet, self.view.id))
-        self._take(m.number, m.packet)
+        self._store(m.number, m.packet)
 
-    def _take(self, number: int, packet: Packet) -> None:
+    def _store(self, number: int, packet: Packet) -> None:
         """Deliver a packet unless it is a copy, or keep it for `conclude` in a frozen view."""
         span = packet.span
         if span.incarnation < self.incarnations[span.node]:
@@ -175,4 +176,13 @@ class TemplateEngine:
         return out
 
 
-engine = TemplateEngine
+DESCRIPTION = Description(
+    name="template",
+    summary="A complete engine that orders nothing: copy it to begin a new one.",
+    engine=TemplateEngine,
+    config=Config,
+    data_tags=("DATA",),
+    packets_in=lambda message: 1,
+    promises=Promises(Properties("D8 O1 O5 O6 L1", derived="O3f O3i O4 O5p O10")),
+    static_only=True,
+)

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from roundelay.core.contract import Conclusion, Item, Origin, Outlet
+from roundelay.core.description import Capacity, Description, Promises, Properties
 from roundelay.core.effects import (
     CancelTimer,
     Deliver,
@@ -43,6 +44,15 @@ _SAFE = Service.SAFE
 LOSS = "token_loss"
 RETRANSMIT = "token_retransmit"
 HOLD = "token_hold"
+
+HOLD_SHARE = 0.7
+"""For how long the token of an idle ring rests on a real node, as a share of the time after which a
+token is sent again. Smaller: processes wake up more often for nothing. Near 1: the token is sent
+again although it rests."""
+
+BUFFER_BYTES = 32 * 1024 * 1024
+"""Bytes of packets that a real node keeps for the slowest member of the ring. Smaller: the ring
+waits for that member sooner. Larger: memory."""
 
 
 @value
@@ -190,7 +200,7 @@ class TotemEngine:
 
     def receive(self, origin: Origin, message: Message) -> list[Effect[Message]]:
         if type(message) is Data:  # By type, not by `match`: this is every packet's way.
-            self._take(message.seq, message.packet)
+            self._store(message.seq, message.packet)
             self._catch_up()
         else:
             self._answer(message)
@@ -199,7 +209,7 @@ class TotemEngine:
     def receive_many(self, origin: Origin, messages: Sequence[Message]) -> list[Effect[Message]]:
         for message in messages:
             if type(message) is Data:
-                self._take(message.seq, message.packet)
+                self._store(message.seq, message.packet)
             else:
                 self._catch_up()
                 self._answer(message)
@@ -222,8 +232,8 @@ class TotemEngine:
 
     # Packets and the token
 
-    def _take(self, seq: int, packet: Packet) -> None:
-        """A packet arrived."""
+    def _store(self, seq: int, packet: Packet) -> None:
+        """Keep a packet that arrived, unless it cannot be true."""
         ring, sender = self.ring, packet.span.node
         if sender not in self._others or packet.destinations is not None:
             self._doubt(seq, packet)
@@ -329,7 +339,7 @@ class TotemEngine:
         self.ring.forward(visit.token)
         self._send_token(visit.token)
         self._deliver()
-        self._settle()
+        self._claim_stable()
 
     def _originate(self, fresh: Sequence[tuple[int, Packet]]) -> None:
         emit, view, traced, alone = (
@@ -361,7 +371,7 @@ class TotemEngine:
             for _ in range(2):  # Two rotations at once.
                 self.ring.forward(token)
             self._deliver()
-            self._settle()
+            self._claim_stable()
 
     def _deliver(self) -> None:
         """§5.2: in order, without gaps; a safe packet waits, and so does what is behind it."""
@@ -373,7 +383,7 @@ class TotemEngine:
             self.delivered = seq
             emit(Deliver(packet, view, (seq, 0)))
 
-    def _settle(self) -> None:
+    def _claim_stable(self) -> None:
         """Claim what everybody has, and forget it."""
         line = min(self.ring.safe_line, self.delivered)
         if line == self.claimed:
@@ -452,4 +462,33 @@ def _summary(summary: bytes) -> tuple[int, int]:
     return aru, delivered
 
 
-engine = TotemEngine
+def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float]:
+    """Windows as large as receive buffers allow, memory bounded in bytes, and a long rest."""
+    window = capacity.window_packets
+    kept = min(Config().buffer_packets, BUFFER_BYTES // capacity.datagram_bytes)
+    return {
+        "token_hold_s": HOLD_SHARE * timers["token_retransmit_s"],
+        "visit_packets": capacity.visit_packets,
+        "window_packets": window,
+        "buffer_packets": max(2 * window, kept),
+    }
+
+
+DESCRIPTION = Description(
+    name="totem",
+    summary="A token goes round a ring; whoever has it sends, and gives its packets numbers.",
+    engine=TotemEngine,
+    config=Config,
+    data_tags=("DATA",),
+    packets_in=lambda message: type(message) is Data,
+    promises=Promises(
+        Properties(
+            "O2 O2r O3f O3i O4 O5 O6 O9 O10 S1 S3 S4 S5 K1 K2 L1 L4",
+            derived="O1 O1r O5p O11 K3",
+        ),
+        in_views=Properties("O8 S2", assumed="E6"),
+    ),
+    alarm="token_loss_s",
+    tune=_tune,
+    simulation="roundelay.sim.engines.totem",
+)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from roundelay.core.ids import NODE_NAME_BYTES_MAX
-from roundelay.group.engines import IN_VIEWS
+from roundelay.group.engines import EngineError, describe, engine_names, engines_in_views
 from roundelay.membership.config import MembershipConfig
 from roundelay.runtime.errors import ConfigError
 from roundelay.transport.address import Address, AddressError, parse_address
@@ -93,9 +93,7 @@ class Settings:
         for name, value in (("bind", self.bind), ("multicast", self.multicast)):
             if value is not None:
                 _parse(name, value)
-        if self.engine not in IN_VIEWS:
-            known = ", ".join(IN_VIEWS)
-            raise ConfigError(f"no engine for real nodes is called {self.engine!r}; use {known}")
+        _check_engine(self.engine)
         if not TIMEOUT_S_MIN <= self.timeout_s <= 60:
             raise ConfigError(
                 f"timeout_s={self.timeout_s:g} is not between {TIMEOUT_S_MIN:g} and 60 seconds"
@@ -112,6 +110,17 @@ class Settings:
     def listen(self) -> Address:
         """The address to bind to."""
         return parse_address(self.bind or self.peers[self.node])
+
+
+def _check_engine(name: str) -> None:
+    """ConfigError if real nodes cannot run an engine of that name."""
+    try:
+        usable = name in engine_names() and not describe(name).static_only
+    except EngineError as e:
+        raise ConfigError(str(e)) from None
+    if not usable:
+        known = ", ".join(engines_in_views())
+        raise ConfigError(f"no engine for real nodes is called {name!r}; use {known}")
 
 
 SETTINGS: Mapping[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(Settings)}

@@ -10,11 +10,7 @@ from collections.abc import Mapping
 from roundelay.core.ids import NodeId, Terms
 from roundelay.group.engines import engine_config
 from roundelay.runtime.settings import Settings
-from roundelay.runtime.tuning import ALARMS
-
-SHARED = frozenset({"resilience", "rules", "batch_packets", "heartbeat_s", *ALARMS})
-"""Options of engines that must agree: what a delivery means, how much one frame may order, and how
-long who is silent is waited for. Others, such as windows, each node may choose for itself."""
+from roundelay.runtime.tuning import shared_options
 
 TEXT_BYTES_MAX = 255
 SEPARATOR = "; "
@@ -33,9 +29,10 @@ def terms_of(settings: Settings, datagram_bytes: int, tuned: Mapping[str, str]) 
     }
     if settings.multicast is not None:
         told["multicast"] = settings.multicast
+    shared = shared_options(settings.engine)
     for name in sorted(settings.options):
         value = _shown(getattr(given, name))
-        if name in SHARED and value != _shown(getattr(usual, name)):
+        if name in shared and value != _shown(getattr(usual, name)):
             told[f"option {name}"] = value
     text = SEPARATOR.join(f"{name}={value}" for name, value in told.items())
     return Terms(_fitted(text), _fitted(",".join(sorted(settings.peers))))

@@ -5,36 +5,32 @@ so all timers are scaled until silence is noticed after the timeout that was ask
 """
 
 import dataclasses
-import importlib
-from typing import Any
 
-from roundelay.group.engines import MODULES
+from roundelay.core.description import Capacity, Description
+from roundelay.group.engines import describe
 from roundelay.membership.config import MembershipConfig
 from roundelay.runtime.settings import Settings
 
 LAN_TIMEOUT_S = 0.100
-"""The timeout that the defaults of membership go with."""
-
-ALARMS = ("token_loss_s", "watch_s", "silence_s")
-"""How engines call the timer that makes silence a failure; the first that an engine has."""
+"""The time-out, in seconds, that the defaults of membership's timers go with; those of an engine
+without an alarm too."""
 
 PROMPT_S = 0.008
-"""Shorter timers of an engine are answers, such as acknowledgments: they are not scaled."""
+"""Timers of an engine below this are answers, such as acknowledgments, and are not scaled. Larger:
+nodes with a long time-out answer late. Smaller: answers are delayed as much as alarms."""
 
 MERGE_DETECT_S_MAX = 0.3
-
-HOLD_SHARE = 0.7
-"""Of the time after which a token is sent again, for which that of an idle ring rests: to wake a
-process up costs far more than a hop in the simulator."""
+"""How often, in seconds, a view shows itself to others at least. Larger: sides of a partition find
+each other later than they must. Smaller: frames that tell nothing."""
 
 WINDOWS = ((1472, 100, 300), (16_000, 40, 120), (65_507, 20, 60))
-"""Datagrams of up to so many bytes: packets in one visit, packets of all in one rotation."""
-
-BUFFER_BYTES = 32 * 1024 * 1024
-"""Of packets that a ring keeps for the slowest of its members, before it waits for that one."""
+"""For datagrams of up to so many bytes: packets that one sender may send in a row, and packets of
+all senders on their way together. Smaller: the network idles. Larger: receive buffers overflow."""
 
 HEADERS_BYTES = 160
-"""Of a frame and a packet, wrapped up once more by recovery, without the names in them."""
+"""Bytes of a datagram that hold no part of a packet, names apart: the headers of a frame and a
+packet, wrapped up once more by recovery. Smaller: recovery sends datagrams that are too large.
+Larger: room is wasted."""
 
 
 def membership_config(timeout_s: float) -> MembershipConfig:
@@ -59,7 +55,7 @@ def packet_bytes(settings: Settings, datagram_bytes: int) -> int:
 
 
 def wanted_window(datagram_bytes: int) -> tuple[int, int]:
-    """Packets in one visit, and of all in one rotation, for full speed."""
+    """Packets of one sender in a row, and of all senders together, for full speed."""
     return next((visit, window) for most, visit, window in WINDOWS if datagram_bytes <= most)
 
 
@@ -77,33 +73,27 @@ def engine_options(settings: Settings, datagram_bytes: int, room: int) -> dict[s
 
 
 def tuned_options(settings: Settings, datagram_bytes: int, room: int) -> dict[str, str]:
-    """The engine's options where the settings say nothing: timers scaled, and the window cut to
-    the receive buffer."""
-    config = importlib.import_module(MODULES[settings.engine]).Config
-    options = _timers(config, settings.timeout_s)
-    names = {f.name for f in dataclasses.fields(config)}
+    """The engine's options where the settings say nothing: timers scaled to the time-out, and what
+    else the engine derives from them and from a receive buffer of `room` datagrams."""
+    engine = describe(settings.engine)
     visit, packets = window(datagram_bytes, room)
-    if "visit_packets" in names:
-        kept = max(2 * packets, min(config().buffer_packets, BUFFER_BYTES // datagram_bytes))
-        options |= {
-            "visit_packets": str(visit),
-            "window_packets": str(packets),
-            "buffer_packets": str(kept),
-        }
-    elif "window_packets" in names:  # Of each sender, not of all.
-        options["window_packets"] = str(max(2, packets // max(1, len(settings.peers) - 1)))
-    return options
+    timers = _timers(engine, settings.timeout_s)
+    capacity = Capacity(len(settings.peers), datagram_bytes, visit, packets)
+    return {name: repr(v) for name, v in {**timers, **engine.tune(capacity, timers)}.items()}
 
 
-def _timers(config: Any, timeout_s: float) -> dict[str, str]:
-    """The timers of an engine, scaled so that its alarm goes off at the timeout."""
+def shared_options(engine: str) -> frozenset[str]:
+    """Options of an engine that all nodes of a group must have alike."""
+    description = describe(engine)
+    return frozenset({description.alarm, *description.shared_options})
+
+
+def _timers(engine: Description, timeout_s: float) -> dict[str, float]:
+    """The timers of an engine, in seconds, scaled so that its alarm goes off at the time-out."""
     timers = {
-        f.name: f.default
-        for f in dataclasses.fields(config)
-        if f.name.endswith("_s") and isinstance(f.default, float)
+        field.name: field.default
+        for field in dataclasses.fields(engine.config)
+        if field.name.endswith("_s") and isinstance(field.default, float)
     }
-    alarm = next((timers[name] for name in ALARMS if name in timers), LAN_TIMEOUT_S)
-    scaled = {name: t * timeout_s / alarm for name, t in timers.items() if t >= PROMPT_S}
-    if "token_hold_s" in scaled:
-        scaled["token_hold_s"] = HOLD_SHARE * scaled["token_retransmit_s"]
-    return {name: repr(t) for name, t in scaled.items()}
+    alarm_s = timers.get(engine.alarm, LAN_TIMEOUT_S)
+    return {name: t * timeout_s / alarm_s for name, t in timers.items() if t >= PROMPT_S}

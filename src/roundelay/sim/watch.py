@@ -3,40 +3,46 @@
 from typing import Any
 
 from roundelay.core.ids import NodeId, View, ViewId
+from roundelay.group.engines import description_of
 from roundelay.group.stack import Stack
-from roundelay.protocols.totem import TokenPass, TotemEngine
-from roundelay.sim.host import Transmission
-from roundelay.sim.watch_dtp import DtpWatch
+from roundelay.sim.simulation import Watcher, simulation_of
 from roundelay.sim.world import World
 
 
 class Watch:
-    """Hears of everything that happens in a world and raises AssertionError at the first breach.
+    """Is told of everything that happens in a world and raises AssertionError at the first breach.
 
-    - One token per view: a hop is made by one node, and only once with new contents.
-    - Flow control counts right: the token's figures are the sums of what its members remember.
     - All members of a view fix the same last number of the exchange that led to it.
     - A view id has one membership, and a ring number is used once by each node.
-    - What `DtpWatch` says.
+    - What the watch of the engine says, if its simulation has one.
     """
 
     def __init__(self) -> None:
-        self._hops: dict[tuple[ViewId, int], tuple[NodeId, TokenPass]] = {}
-        self._newest: dict[ViewId, int] = {}
         self._install_seqs: dict[ViewId, int] = {}
         self._members: dict[ViewId, tuple[NodeId, ...]] = {}
         self._installed: set[tuple[NodeId, ViewId]] = set()
-        self._dtp = DtpWatch()
+        self._engine: Watcher | None = None
+        self._engine_known = False
 
     def __call__(self, world: World, node: NodeId, verb: str, what: Any) -> None:
         if verb == "installs":
             self._on_install(world, node, what)
-        elif verb == "sends" and what.tag == "TOKEN":
-            self._on_token(world, node, what)
-        elif verb == "sends" and what.tag == "ACK":
-            self._dtp.on_ack(world, node, what.frame.origin.view, what.frame.message)
-        elif verb == "delivers":
-            self._dtp.on_delivery(world, node, what)
+        if not self._engine_known:
+            self._find_engine(world, node)
+        if self._engine is not None:
+            self._engine(world, node, verb, what)
+
+    def _find_engine(self, world: World, node: NodeId) -> None:
+        """All nodes of a world run the same engine: the first that does something tells which."""
+        engine = getattr(world.hosts[node].core, "engine", None)
+        if engine is None:
+            return
+        self._engine_known = True
+        kind: type = type(engine)
+        description = description_of(kind)
+        if description is not None:
+            watch = simulation_of(description.name).watch
+            self._engine = None if watch is None else watch()
 
     def _on_install(self, world: World, node: NodeId, view: View) -> None:
         members = self._members.setdefault(view.id, view.members)
@@ -49,30 +55,3 @@ class Watch:
             if recovery.id == view.id and recovery.install_seq is not None:
                 first = self._install_seqs.setdefault(view.id, recovery.install_seq)
                 assert first == recovery.install_seq, f"{view.id} ends its exchange in two places"
-
-    def _on_token(self, world: World, node: NodeId, transmission: Transmission) -> None:
-        view, message = transmission.frame.origin.view, transmission.frame.message
-        assert view is not None
-        token = message.token
-        sent = self._hops.setdefault((view, token.token_seq), (node, message))
-        assert sent == (node, message), f"two tokens of {view} make hop {token.token_seq}"
-        newest = self._newest.get(view, -1)
-        if token.token_seq <= newest:
-            return  # A retransmission.
-        self._newest[view] = token.token_seq
-        self._hops.pop((view, token.token_seq - 64), None)
-        engines = [self._engine(world, member, view) for member in self._members.get(view, ())]
-        if engines and all(engine is not None for engine in engines):
-            rings = [engine.ring for engine in engines if engine is not None]
-            assert token.fcc == sum(ring.sent for ring in rings), f"fcc of {view} is wrong"
-            assert token.backlog == sum(ring.left for ring in rings), f"backlog of {view} is wrong"
-            window = rings[0].config.window_packets
-            assert token.fcc <= window, f"{token.fcc} packets in a rotation of {window}"
-
-    def _engine(self, world: World, node: NodeId, view: ViewId) -> TotemEngine | None:
-        """The engine of a member, if it runs in this view now."""
-        host = world.hosts[node]
-        engine = getattr(host.core, "engine", None) if host.alive else None
-        if not isinstance(engine, TotemEngine) or not hasattr(engine, "view"):
-            return None
-        return engine if engine.view.id == view else None

@@ -6,11 +6,11 @@ import pytest
 
 from roundelay.bench import core, realtime
 from roundelay.cli import main
-from roundelay.group.engines import MODULES
+from roundelay.group.engines import engine_names
 
 
 @pytest.mark.parametrize("packing", [False, True])
-@pytest.mark.parametrize("engine", sorted(MODULES))
+@pytest.mark.parametrize("engine", engine_names())
 def test_every_engine_delivers_everything_everywhere(engine, packing):
     """An engine that cannot run saturated on a static group must be named here."""
     bench = core.Bench(engine, 400, packing=packing)
@@ -55,7 +55,7 @@ def test_the_cost_of_an_event_is_compared_round_by_round(monkeypatch):
 
     def measure(engine, messages, *, packing):
         seconds, events = next(turns)
-        return core.Run(seconds, events, 50, 50, 0, complete=True)
+        return core.Measurement(seconds, events, 50, 50, 0, complete=True)
 
     monkeypatch.setattr(core, "measure", measure)
     figures = core.compare(["dtp"], 1, 2, lambda done, total: None)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roundelay.check import PROPERTIES, Profile, Standing, Validity, check, profile_of
-from roundelay.check.profiles import Entry
+from roundelay.check.profiles import Promise
 from roundelay.check.property import Finding, Property
 from roundelay.trace import mini, reader
 from roundelay.trace.manifest import Manifest
@@ -19,7 +19,7 @@ TWICE = "p!a q?a p.a q.a q.a end{p,q}"
 
 def held(*names: str, envelope: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> Profile:
     entries = [
-        Entry(name, Standing.OPTIONAL if name in optional else Standing.PROMISED)
+        Promise(name, Standing.OPTIONAL if name in optional else Standing.PROMISED)
         for name in (*names, *envelope)
     ]
     return Profile("test", tuple(entries), envelope)
@@ -204,7 +204,9 @@ def test_unknown_names_are_refused():
         check(rows, manifest, profile=["D1", "D99"])
     with pytest.raises(ValueError, match="does not say which protocol"):
         check(rows, manifest)
-    with pytest.raises(ValueError, match="there is no protocol 'paxos'; choose one of totem, dtp"):
+    with pytest.raises(
+        ValueError, match="there is no protocol 'paxos'; choose one of allack, atop"
+    ):
         check(rows, replace(manifest, protocol="paxos"))
 
 

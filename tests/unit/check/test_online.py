@@ -418,7 +418,7 @@ def simulate(network: Network, senders: str, seed: int = 1) -> OnlineChecker:
     names = ("a", "b", "c")
 
     def core(boot: Boot) -> Core[Any]:
-        return StaticStack(boot, names, template.engine)
+        return StaticStack(boot, names, template.TemplateEngine)
 
     checker = OnlineChecker(names)
     world = World(names, core, network, checker.append, choices=Choices(seed))

@@ -94,9 +94,9 @@ class Party:
                 case _:
                     raise AssertionError(effect)
         link.out.clear()
-        for sender, _, content in link.take():
+        for sender, _, content in link.pop_arrived():
             self.taken[member][sender].append(content)
-        self.settled[member] += [content for _, _, content in link.settle()]
+        self.settled[member] += [content for _, _, content in link.pop_stable()]
         self.check()
 
     def check(self) -> None:

@@ -19,10 +19,10 @@ def test_stable_is_the_least_that_anybody_has():
     assert ledger.stable == [0, 0, 0]
     ledger.hear(2, (2, 0, 0))
     assert ledger.stable == [2, 0, 0]
-    assert [a.content for a in ledger.settle()] == ["x", "y"]
+    assert [a.content for a in ledger.pop_stable()] == ["x", "y"]
     ledger.hear(2, (1, 0, 0))  # Late.
     assert ledger.stable == [2, 0, 0]
-    assert ledger.settle() == []
+    assert ledger.pop_stable() == []
     assert list(ledger.held[0]) == [3]
 
 

@@ -212,7 +212,7 @@ def end(party: Party, movers: list[int]) -> list[list[str]]:
         link = party.links[m]
         for item in (*items.values(), *items.values()):
             link.absorb(link.unpack(item))
-        for sender, _, content in link.take():
+        for sender, _, content in link.pop_arrived():
             party.taken[m][sender].append(content)
     assert len({tuple(party.links[m].agreed_stable(summaries)) for m in movers}) == 1
     return [list(chain(*party.taken[m])) for m in movers]

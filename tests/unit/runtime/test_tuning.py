@@ -1,15 +1,11 @@
 """Timers and windows for real nodes."""
 
-import dataclasses
-import importlib
-
 import pytest
 
-from roundelay.group.engines import IN_VIEWS, MODULES, engine_factory
+from roundelay.group.engines import describe, engine_factory, engines_in_views
+from roundelay.protocols.totem import BUFFER_BYTES, Config
 from roundelay.runtime.settings import settings
 from roundelay.runtime.tuning import (
-    ALARMS,
-    BUFFER_BYTES,
     engine_options,
     membership_config,
     window,
@@ -21,13 +17,10 @@ def told(engine: str, **more):
     return settings({"group": "g", "node": "a", "peers": peers, "engine": engine, **more})
 
 
-@pytest.mark.parametrize("engine", IN_VIEWS)
+@pytest.mark.parametrize("engine", engines_in_views())
 def test_silence_is_noticed_after_the_timeout_whatever_the_engine(engine):
     options = engine_options(told(engine, timeout_s=0.5), 1400, 1000)
-    config = importlib.import_module(MODULES[engine]).Config
-    names = [f.name for f in dataclasses.fields(config)]
-    alarm = next(name for name in ALARMS if name in names)
-    assert float(options[alarm]) == pytest.approx(0.5)
+    assert float(options[describe(engine).alarm]) == pytest.approx(0.5)
     engine_factory(engine, options)
 
 
@@ -53,7 +46,7 @@ def test_what_a_ring_keeps_for_its_slowest_member_is_bounded_in_bytes():
         return int(engine_options(told("totem"), datagram_bytes, 1000)["buffer_packets"])
 
     assert BUFFER_BYTES // 2 < kept(60_000) * 60_000 <= BUFFER_BYTES
-    assert kept(1400) == importlib.import_module(MODULES["totem"]).Config().buffer_packets
+    assert kept(1400) == Config().buffer_packets
     assert kept(60_000) >= 2 * window(60_000, 1000)[1]
 
 

@@ -20,7 +20,7 @@ from roundelay.bench.fuzz.mutations import STRANGER, Mutator
 from roundelay.core.contract import Boot, Codec, Core, CoreStatus, Origin
 from roundelay.core.effects import Deliver, Effect
 from roundelay.core.ids import NodeId, Service, ViewId
-from roundelay.group.engines import engine_factory
+from roundelay.group.engines import describe, engine_factory
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
 from roundelay.membership.messages import MembershipCodec
@@ -142,7 +142,7 @@ class Arena:
         """Which frames are forged, how, and for whom."""
         self._mutator = Mutator(self._forging, NODES)
         self._static = static
-        self._selective = engine in ("fifo", "template")
+        self._selective = describe(engine).selective
         self._clock = clock
         self._kept: dict[str, deque[Transmission]] = {}
         self._intensity = 0.0

@@ -5,9 +5,10 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING
 
+from roundelay.cli.engines import engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
-from roundelay.group.engines import MODULES
+from roundelay.group.engines import engine_names
 
 if TYPE_CHECKING:
     from roundelay.bench.core import Figures
@@ -17,8 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--protocol",
         nargs="+",
+        type=engine,
         metavar="P",
-        help=f"only these, and totem to compare with: {', '.join(MODULES)}",
+        help=f"only these, and totem to compare with: {', '.join(engine_names())}",
     )
     parser.add_argument(
         "--messages", type=int, default=4_000, help="of each of five nodes, in a run"
@@ -30,10 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from roundelay.bench import core
 
-    engines = args.protocol or list(MODULES)
-    for engine in engines:
-        if engine not in MODULES:
-            raise UserError(f"no engine is called {engine!r}; there are: {', '.join(MODULES)}")
+    engines = args.protocol or list(engine_names())
     if args.messages < 1 or args.rounds < 1:
         raise UserError("--messages and --rounds must be at least 1")
     progress = Progress("running cores")

@@ -6,9 +6,10 @@ import json
 import math
 from typing import TYPE_CHECKING
 
+from roundelay.cli.engines import engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
-from roundelay.group.engines import MODULES, STATIC_ONLY
+from roundelay.group.engines import describe, engine_names
 from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ GUIDED_S = 300.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--engine", choices=sorted(MODULES), default="totem")
+    parser.add_argument(
+        "--engine", type=engine, default="totem", metavar="NAME", help=", ".join(engine_names())
+    )
     parser.add_argument("--frames", type=int, default=100_000, help="forged frames in all")
     parser.add_argument("--seed", type=int, default=1, help="the same seed, the same frames")
     parser.add_argument("--static", action="store_true", help="a static group, without views")
@@ -41,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.frames < 1 or args.first < 0:
         raise UserError("--frames is 1 at least, and --first is not negative")
-    static = args.static or args.engine in STATIC_ONLY
+    static = args.static or describe(args.engine).static_only
     if args.input is not None:
         tally = _replay(args, static)
     elif args.guided:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from roundelay.cli.bench.ring_tables import Printer
+from roundelay.cli.engines import totally_ordering
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.core.checksum import SOURCE
-from roundelay.group.engines import IN_VIEWS
+from roundelay.group.engines import describe
 
 if TYPE_CHECKING:
     from roundelay.bench.ring.jobs import Cell
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PARTS = ("throughput", "latency", "idle", "recovery")
-ENGINES = tuple(name for name in IN_VIEWS if name != "fifo")
-"""The engines that put all messages into one order, which is verified in every run."""
 PACE_PER_S = 100.0
 """Messages per second while latencies are measured."""
 TIMEOUT_S = 0.1
@@ -45,7 +44,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     cells = parser.add_argument_group(
         "cells", "any of these measures every combination of what is given"
     )
-    cells.add_argument("--engine", nargs="+", metavar="NAME", help=", ".join(ENGINES))
+    cells.add_argument(
+        "--engine",
+        nargs="+",
+        type=totally_ordering,
+        metavar="NAME",
+        help="engines that put all messages into one order: it is verified in every run",
+    )
     cells.add_argument("--size", nargs="+", type=int, metavar="B", help="bytes in a message")
     cells.add_argument("--nodes", nargs="+", type=int, metavar="N")
     cells.add_argument("--senders", nargs="+", choices=("all", "one"))
@@ -198,8 +203,8 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
         if getattr(args, field.name) is not None
     }
     for engine in given.get("engine", ()):
-        if engine not in ENGINES:
-            raise UserError(f"--engine {engine}: the engines here are {', '.join(ENGINES)}")
+        if "safe" in given.get("service", ()) and not describe(engine).carries_safe:
+            raise UserError(f"--service safe: safe messages are nothing special to {engine}")
     for nodes in given.get("nodes", ()):
         if not 2 <= nodes <= len(NAMES):
             raise UserError(f"--nodes {nodes}: a ring has 2 to {len(NAMES)} nodes here")

@@ -4,13 +4,20 @@ import argparse
 import dataclasses
 import json
 
-from roundelay.cli.bench.ring import ENGINES, guarded
+from roundelay.cli.bench.ring import guarded
+from roundelay.cli.engines import totally_ordering
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--engine", choices=ENGINES, default="totem", help="(default: totem)")
+    parser.add_argument(
+        "--engine",
+        type=totally_ordering,
+        default="totem",
+        metavar="NAME",
+        help="(default: totem)",
+    )
     parser.add_argument("--nodes", type=int, default=5)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")

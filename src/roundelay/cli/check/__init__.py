@@ -6,7 +6,7 @@ share.
 
 import argparse
 
-from roundelay.check.profiles import PROTOCOLS
+from roundelay.check.profiles import protocol_names
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         metavar="PROTOCOL",
-        help=f"whose promises count (default: as the trace says): {', '.join(PROTOCOLS)}",
+        help=f"whose promises count (default: as the trace says): {', '.join(protocol_names())}",
     )
     parser.add_argument("--properties", metavar="NAMES", help="these alone, as D7,O5")
     parser.add_argument(

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from roundelay.check import PROPERTIES, Profile, Report, Standing, Validity, profile, profile_of
-from roundelay.check.profiles import PROTOCOLS
+from roundelay.check.profiles import protocol_names
 from roundelay.cli.errors import UserError
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import Row
@@ -33,7 +33,7 @@ def profile_for(
         try:
             return profile_of(manifest)
         except ValueError as e:
-            raise UserError(f"{e} with --profile: {', '.join(PROTOCOLS)}") from None
+            raise UserError(f"{e} with --profile: {', '.join(protocol_names())}") from None
     if manifest is None:
         return None
     mode, nodes = manifest.mode, len(manifest.nodes)

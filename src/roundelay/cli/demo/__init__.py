@@ -9,9 +9,9 @@ import shutil
 import time
 from pathlib import Path
 
+from roundelay.cli.engines import engine_in_views
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
-from roundelay.group.engines import IN_VIEWS
 from roundelay.trace.extras import needs
 
 NODES = ("a", "b", "c", "d", "e")
@@ -23,7 +23,13 @@ AFTER_FAULT_S = 1.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, default=Path("out/demo"))
-    parser.add_argument("--engine", choices=IN_VIEWS, default="totem", help="(default: totem)")
+    parser.add_argument(
+        "--engine",
+        type=engine_in_views,
+        default="totem",
+        metavar="NAME",
+        help="(default: totem)",
+    )
     parser.add_argument("--master", default="local[2]", help="of Spark (default: local[2])")
     parser.add_argument(
         "--simulated", action="store_true", help="two groups in the simulator; needs no Spark"

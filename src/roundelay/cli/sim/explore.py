@@ -6,16 +6,20 @@ import os
 import time
 from pathlib import Path
 
+from roundelay.cli.engines import engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
-from roundelay.sim.explore import PROTOCOLS, SITUATIONS, Exploration, Violation
+from roundelay.sim.explore import SITUATIONS, Exploration, Violation
 from roundelay.sim.explore.situations import NODES_MAX, NODES_MIN
+from roundelay.sim.simulation import explorable
 
 _DEEP = " and ".join(name for name, s in SITUATIONS.items() if s.deviations > 1)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--protocol", default="totem", metavar="P", help=", ".join(PROTOCOLS))
+    parser.add_argument(
+        "--protocol", type=engine, default="totem", metavar="P", help=", ".join(explorable())
+    )
     parser.add_argument("--nodes", type=int, default=NODES_MIN, metavar="N")
     parser.add_argument(
         "--deviations",
@@ -79,8 +83,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Raise UserError if the arguments make no sense."""
-    if args.protocol not in PROTOCOLS:
-        known = ", ".join(PROTOCOLS)
+    if args.protocol not in explorable():
+        known = ", ".join(explorable())
         raise UserError(f"{args.protocol!r} cannot be explored; choose a protocol of: {known}")
     if unknown := [name for name in args.situation if name not in SITUATIONS]:
         known = ", ".join(SITUATIONS)

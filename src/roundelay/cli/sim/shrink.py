@@ -7,10 +7,11 @@ from pathlib import Path
 
 from roundelay import draw
 from roundelay.check.profiles import RULES
+from roundelay.cli.engines import engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.cli.sim.files import read
-from roundelay.group.engines import MODULES, STATIC_ONLY
+from roundelay.group.engines import describe
 from roundelay.sim.recording import Recording, RecordingError
 from roundelay.sim.scenario import ScenarioError
 from roundelay.sim.seeds import scenario
@@ -26,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "file", nargs="?", metavar="FILE", type=Path, help="a scenario, or a recording of one"
     )
     parser.add_argument(
-        "--protocol", choices=sorted(MODULES), help="shrink a seed of the swarm instead of a file"
+        "--protocol", type=engine, metavar="P", help="shrink a seed of the swarm instead of a file"
     )
     parser.add_argument("--seed", type=int, metavar="K", help="of the swarm, or for the scenario")
     parser.add_argument("--static", action="store_true", help="the engine alone, without views")
@@ -105,7 +106,7 @@ def _given(args: argparse.Namespace) -> _Given:
     if args.protocol is not None:
         if args.seed is None:
             raise UserError("say which seed of the swarm failed, with --seed")
-        static = args.static or args.protocol in STATIC_ONLY
+        static = args.static or describe(args.protocol).static_only
         how = f"--protocol {args.protocol}{' --static' * static}"
         how += f" --rules {args.rules}" * (args.rules != "safe")
         text = scenario(args.seed, args.protocol, static=static, rules=args.rules)

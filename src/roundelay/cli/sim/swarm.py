@@ -6,15 +6,18 @@ import os
 import sys
 
 from roundelay.check.profiles import RULES
+from roundelay.cli.engines import engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
-from roundelay.group.engines import MODULES, STATIC_ONLY, engine_factory
+from roundelay.group.engines import describe, engine_factory, engine_names
 from roundelay.sim.seeds import scenario
 from roundelay.sim.swarm import Campaign
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--protocol", required=True, choices=sorted(MODULES))
+    parser.add_argument(
+        "--protocol", required=True, type=engine, metavar="P", help=", ".join(engine_names())
+    )
     parser.add_argument("--seeds", type=int, default=100, metavar="N")
     parser.add_argument("--first", type=int, default=0, metavar="K")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="J")
@@ -27,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    static = args.static or args.protocol in STATIC_ONLY
+    static = args.static or describe(args.protocol).static_only
     _check_rules(args.protocol, args.rules)
     for name in ("seeds", "jobs"):
         if getattr(args, name) < 1:

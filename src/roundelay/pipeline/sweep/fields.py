@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from roundelay.group.engines import MODULES
+from roundelay.group.engines import engine_names
 from roundelay.sim.units import duration_ns, per_second, rate_bps, share, size_bytes
 
 
@@ -76,8 +76,9 @@ class Fields:
             return tuple(float(v) for v in given)
         if not _is(given, type_):
             raise ValueError(f"{key} is {_NOUNS[type_]}, not {given!r}")
-        if name == "protocol" and given not in MODULES:
-            raise ValueError(f"no protocol is called {given!r}; write one of: {', '.join(MODULES)}")
+        if name == "protocol" and given not in engine_names():
+            names = ", ".join(engine_names())
+            raise ValueError(f"no protocol is called {given!r}; write one of: {names}")
         return type_(given)
 
     def _quantity(

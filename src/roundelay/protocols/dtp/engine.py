@@ -283,7 +283,7 @@ class DtpEngine:
         if self.delivered < ledger.ready:
             self._deliver()
         if self.claimed < ledger.low:
-            self._settle()
+            self._claim_stable()
         if self._more and self.outstanding < self._window:
             self._pump()
         if missing:
@@ -324,7 +324,7 @@ class DtpEngine:
             self.delivered = number
             self._out.append(Deliver(packet, self._id, (number, 0)))
 
-    def _settle(self) -> None:
+    def _claim_stable(self) -> None:
         """Claim and forget what all hold."""
         ledger = self.ledger
         number, low = self.claimed, ledger.low
@@ -378,7 +378,7 @@ class DtpEngine:
             self._noted_own()
         self._deliver()
         if self.claimed < ledger.low:
-            self._settle()
+            self._claim_stable()
         self._hand_on(ack)
         if self._more:
             self._pump()

@@ -41,7 +41,8 @@ def print_state(runner: "ScenarioRunner", arguments: list[str]) -> None:
     """Print the public attributes of a node's engine, or of its core if it has no engine."""
     core = runner.host(arguments).core
     shown = getattr(core, "engine", core)
-    for name in sorted(getattr(shown, "__slots__", None) or vars(shown)):
+    slots = [name for kind in type(shown).__mro__ for name in getattr(kind, "__slots__", ())]
+    for name in sorted(slots or vars(shown)):
         if not name.startswith("_") and hasattr(shown, name):
             runner.print(f"{name} = {plain_text(getattr(shown, name))}")
 

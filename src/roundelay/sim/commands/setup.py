@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from roundelay.group.engines import STATIC_ONLY, configure, engine_factory
+from roundelay.group.engines import configure, describe, engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.membership.config import MembershipConfig
 from roundelay.sim.arguments import exactly, read_costs, read_network, split
@@ -18,8 +18,9 @@ def set_engine(runner: "ScenarioRunner", arguments: list[str]) -> None:
     modes = [word for word in words if word in ("static", "views")]
     names = [word for word in words if word not in modes]
     (runner.setup.engine,) = exactly(1, names, "one engine, and static or views if you like")
-    runner.setup.static = "static" in modes or (not modes and runner.setup.engine in STATIC_ONLY)
     engine_factory(runner.setup.engine, runner.setup.options)
+    alone = not modes and describe(runner.setup.engine).static_only
+    runner.setup.static = "static" in modes or alone
 
 
 def set_membership(runner: "ScenarioRunner", arguments: list[str]) -> None:

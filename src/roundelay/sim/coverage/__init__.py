@@ -6,32 +6,21 @@ such goal is a function that looks at what a run showed and says whether it happ
 and its first line are the catalogue. A goal that no seed of a campaign reaches fails it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from roundelay.sim.coverage import dtp, links, totem, traffic, views
+from roundelay.sim.coverage import traffic, views
 from roundelay.sim.coverage.evidence import Evidence
+from roundelay.sim.simulation import Detector, simulation_of
 
 __all__ = ["Detector", "Evidence", "catalogue", "goal_name", "reached", "sentence"]
-
-Detector = Callable[[Evidence], bool]
-"""Whether a run reached a goal. Its docstring is one line, for people."""
-
-_OWN: Mapping[str, tuple[tuple[Detector, ...], tuple[Detector, ...]]] = {
-    "totem": (totem.ALWAYS, totem.IN_VIEWS),
-    "fifo": (links.ALWAYS, links.IN_VIEWS),
-    "dtp": (dtp.ALWAYS, dtp.IN_VIEWS),
-    "cm": (dtp.ALWAYS, dtp.IN_VIEWS),
-    "pinwheel": (dtp.ALWAYS + dtp.PINWHEEL, dtp.IN_VIEWS),
-}
-"""By engine: goals of its own, and those that it has where views come and go."""
 
 
 def catalogue(protocol: str, *, static: bool = False) -> dict[str, Detector]:
     """The goals of a campaign, by name: those of every engine, and the engine's own."""
-    always, in_views = _OWN.get(protocol, ((), ()))
-    goals = [*traffic.ALWAYS, *always]
+    simulation = simulation_of(protocol)
+    goals = [*traffic.ALWAYS, *simulation.goals]
     if not static:
-        goals += [*views.IN_VIEWS, *in_views]
+        goals += [*views.IN_VIEWS, *simulation.goals_in_views]
     return {goal_name(goal): goal for goal in goals}
 
 

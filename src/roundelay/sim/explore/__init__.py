@@ -47,7 +47,7 @@ file, which `roundelay sim run` plays in exactly the same way.
 
 from roundelay.sim.explore.exploration import Exploration
 from roundelay.sim.explore.search import Search
-from roundelay.sim.explore.situations import PROTOCOLS, SITUATIONS
+from roundelay.sim.explore.situations import SITUATIONS
 from roundelay.sim.explore.tally import Tally, Violation
 
-__all__ = ["PROTOCOLS", "SITUATIONS", "Exploration", "Search", "Tally", "Violation"]
+__all__ = ["SITUATIONS", "Exploration", "Search", "Tally", "Violation"]

@@ -16,6 +16,7 @@ from roundelay.sim.explore.stepped import Arrival, Label, Moment, Snapshot, Step
 from roundelay.sim.explore.tally import Tally, Violation
 from roundelay.sim.runner import StackFactory
 from roundelay.sim.scenario import ScenarioError
+from roundelay.sim.simulation import simulation_of
 from roundelay.sim.units import show_ns
 from roundelay.sim.world import Storage
 
@@ -29,11 +30,9 @@ AT_ONCE_NS = 1 * MS
 """How long after a crash a node that starts at once is back: before any other node can have
 noticed."""
 
-REPEATING = frozenset(
-    {"join", "ring_retransmit", "token_retransmit", "token_hold", "heartbeat", "missing"}
-)
-"""Timers that send a frame again, or a frame that repeats what is known. An early expiry has the
-same effect as a copy of that frame."""
+REPEATING = frozenset({"join", "ring_retransmit"})
+"""Timers of membership that send a frame again. An early expiry has the same effect as a copy of
+that frame. The tuning of an engine has its own."""
 
 STORAGE: tuple[Storage, ...] = tuple(s for s in get_args(Storage) if s != "torn")
 """What a restart finds. Torn storage is left out: a node recognises it and treats it as lost."""
@@ -75,6 +74,9 @@ class Search:
         of the engine."""
         self._situation = SITUATIONS[situation]
         self._setting = setting(protocol, self._situation, names(nodes))
+        tuning = simulation_of(protocol).tuning
+        assert tuning is not None, f"{protocol} cannot be explored"
+        self._repeating = REPEATING | tuning.repeating
         self._deviations = deviations
         self._limit = limit
         self._tally = Tally()
@@ -89,7 +91,7 @@ class Search:
         self._begins = 0
         self._broken = ""
         try:
-            self._runner = SteppedRunner(self._setting.text(), stack)
+            self._runner = SteppedRunner(self._setting.text(), stack, tuning.noted)
         except ScenarioError:
             raise
         except Exception as e:  # Whatever a core raises, it must not.
@@ -233,7 +235,7 @@ class Search:
             runner.restore(here)
         for node in moment.nodes:
             for timer, deadline in sorted(runner.world.hosts[node].timers.items()):
-                if deadline > moment.time and timer not in REPEATING:
+                if deadline > moment.time and timer not in self._repeating:
                     self._expire(route, moment.time, node, timer)
                     runner.restore(here)
             self._crashes(route, moment, node, labels, here)

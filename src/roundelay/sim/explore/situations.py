@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from roundelay.core.ids import NodeId
+from roundelay.group.engines import describe
 from roundelay.sim.scenario import DASHES
+from roundelay.sim.simulation import simulation_of
 
 Nodes = tuple[NodeId, ...]
 
@@ -19,22 +21,16 @@ NODES_MIN, NODES_MAX = 3, 5
 
 
 @dataclass(frozen=True, slots=True)
-class Tuning:
-    """How an engine is set up to be explored."""
+class Explored:
+    """What situations ask about the engine that is explored."""
 
-    engine: str
-    """Its command."""
     patience: str
-    """What to wait after it has been cut off, so that it is just about to give up."""
+    """How long to wait after a node was cut off, so that it is just about to suspect somebody."""
+    carrier: str
+    """The name of the frames that carry packets."""
     token: bool
-    """Whether a node that wants to send waits for its turn."""
+    """Whether a node that wants to send waits for a token."""
 
-
-TUNINGS = {
-    "totem": Tuning("engine totem token_loss_s=0.025 token_retransmit_s=0.015", "17ms", True),
-    "fifo": Tuning("engine fifo silence_s=0.04", "37ms", False),
-}
-PROTOCOLS = tuple(TUNINGS)
 
 MEMBERSHIP = "membership join_s=0.02 consensus_s=0.03 ring_loss_s=0.025 ring_retransmit_s=0.015"
 
@@ -46,7 +42,7 @@ class Situation:
     name: str
     story: str
     """What has happened, in a sentence."""
-    commands: Callable[[Nodes, Tuning], list[str]]
+    commands: Callable[[Nodes, Explored], list[str]]
     """What follows the creation of the nodes, up to the point from which on all is explored."""
     deviations: int = 1
     """How many are made unless somebody asks for more: as many as take a minute or two."""
@@ -73,15 +69,17 @@ def names(count: int) -> Nodes:
 
 def setting(protocol: str, situation: Situation, nodes: Nodes) -> Setting:
     """How a situation is brought about."""
-    tuning = TUNINGS[protocol]
+    tuning, engine = simulation_of(protocol).tuning, describe(protocol)
+    assert tuning is not None, f"{protocol} cannot be explored"
     links = [f"{a}>{b}={us}us" for (a, b), us in _latencies(nodes).items()]
     header = [
-        tuning.engine,
+        f"engine {protocol} {tuning.options}",
         MEMBERSHIP,
         f"network wan {' '.join(links)}",
         f"nodes {' '.join(nodes)} down",
     ]
-    return Setting(header, situation.commands(nodes, tuning))
+    explored = Explored(tuning.patience, engine.data_tags[0], engine.has_token)
+    return Setting(header, situation.commands(nodes, explored))
 
 
 def _latencies(nodes: Nodes) -> dict[tuple[NodeId, NodeId], int]:
@@ -90,7 +88,7 @@ def _latencies(nodes: Nodes) -> dict[tuple[NodeId, NodeId], int]:
     return {link: 100 + 3 * i for i, link in enumerate(links)}
 
 
-def _start(nodes: Nodes, tuning: Tuning) -> list[str]:
+def _start(nodes: Nodes, engine: Explored) -> list[str]:
     return [
         f"start {' '.join(nodes)}",
         f"submit {nodes[0]} m1",
@@ -98,7 +96,7 @@ def _start(nodes: Nodes, tuning: Tuning) -> list[str]:
     ]
 
 
-def _messages(nodes: Nodes, tuning: Tuning) -> list[str]:
+def _messages(nodes: Nodes, engine: Explored) -> list[str]:
     # So soon after the start the token of recovery has not retired everywhere.
     return [
         f"start {' '.join(nodes)}",
@@ -113,16 +111,16 @@ def _together(nodes: Nodes) -> list[str]:
     return [f"start {' '.join(nodes)}", "run 18ms"]
 
 
-def _crash(nodes: Nodes, tuning: Tuning) -> list[str]:
+def _crash(nodes: Nodes, engine: Explored) -> list[str]:
     first, last, others = nodes[0], nodes[-1], nodes[1:-1]
     us = 0
-    if tuning.token:
+    if engine.token:
         # It rests with the first, is called for by the last, and comes there by all the others.
         way = [(last, first), *pairwise(nodes)]
         us = sum(_latencies(nodes)[link] for link in way)
     return [
         *_together(nodes),
-        f"lose DATA from={last} to={','.join(others)}",
+        f"lose {engine.carrier} from={last} to={','.join(others)}",
         f"submit {last} m1",
         f"run {us}us",
         f"submit {first} m2 safe",
@@ -133,23 +131,23 @@ def _crash(nodes: Nodes, tuning: Tuning) -> list[str]:
     ]
 
 
-def _recovery(nodes: Nodes, tuning: Tuning) -> list[str]:
+def _recovery(nodes: Nodes, engine: Explored) -> list[str]:
     first, second, last = nodes[0], nodes[1], nodes[-1]
     return [
         *_together(nodes),
-        f"lose DATA from={first} to={last}",
+        f"lose {engine.carrier} from={first} to={last}",
         f"submit {first} m1",
         f"submit {second} m2 safe",
         "run 250us",
         "lose none",
         f"partition {' '.join(nodes)}",
-        f"run {tuning.patience}",
+        f"run {engine.patience}",
         "merge",
         f"submit {last} m3",
     ]
 
 
-def _merge(nodes: Nodes, tuning: Tuning) -> list[str]:
+def _merge(nodes: Nodes, engine: Explored) -> list[str]:
     first, last = nodes[0], nodes[-1]
     return [
         f"partition {','.join(nodes[:-1])} {last}",
@@ -163,7 +161,7 @@ def _merge(nodes: Nodes, tuning: Tuning) -> list[str]:
     ]
 
 
-def _restart(nodes: Nodes, tuning: Tuning) -> list[str]:
+def _restart(nodes: Nodes, engine: Explored) -> list[str]:
     first, last = nodes[0], nodes[-1]
     return [
         *_together(nodes),

@@ -69,9 +69,11 @@ class Snapshot:
 class SteppedRunner(ScenarioRunner):
     """A scenario runner whose world can be stepped, compared, saved and restored."""
 
-    def __init__(self, text: str, stack: StackFactory | None = None) -> None:
-        """Play `text`, the beginning of a run. The exploration decides about everything after
-        it."""
+    def __init__(
+        self, text: str, stack: StackFactory | None = None, noted: frozenset[str] = frozenset()
+    ) -> None:
+        """Play `text`, the beginning of a run. The exploration decides about everything after it.
+        Frames whose type is in `noted` are part of the history."""
         self.watcher = Watch()
         self.history = 0
         """A number for all that verdicts depend on: the rows in the order of each node and of each
@@ -81,6 +83,7 @@ class SteppedRunner(ScenarioRunner):
         """Facts that are in the history already and change nothing when they occur again."""
         self._digests: dict[NodeId, int] = {}
         """By node: the digest of its core, as long as nothing happens to it."""
+        self._noted = noted
         super().__init__(stack=stack)
         for block in parse(text):
             self.play(block)
@@ -315,7 +318,7 @@ class SteppedRunner(ScenarioRunner):
 
     def _observe(self, node: NodeId, verb: str, what: Any) -> None:
         self.watcher(self.world, node, verb, what)
-        if verb == "sends" and what.tag == "TOKEN":
+        if verb == "sends" and what.tag in self._noted:
             self._add_fact(content(what))
         elif verb == "installs":
             self._add_fact(hash((word(node), digest(what), self._last_number(node))))

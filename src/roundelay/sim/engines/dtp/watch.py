@@ -5,6 +5,7 @@ They hold under the repaired rules alone: groups that run the paper's are not wa
 """
 
 from collections import defaultdict
+from typing import Any
 
 from roundelay.core.effects import Deliver
 from roundelay.core.ids import NodeId, ViewId
@@ -21,7 +22,7 @@ would be a leak. Without loss there is a sharper bound, which tests look at."""
 
 
 class DtpWatch:
-    """Hears of acknowledgments and deliveries, and raises AssertionError at the first breach.
+    """Is told of everything that happens in a world, and raises AssertionError at the first breach.
 
     - One member at most has the token, and no transfer of it is made twice.
     - A number is given to one packet, a packet gets one number, a sender's packets in their order.
@@ -38,7 +39,13 @@ class DtpWatch:
         self._seen: dict[tuple[ViewId, NodeId, int], list[int]] = {}
         """By view, node and incarnation: what may only grow, as it was when we last looked."""
 
-    def on_ack(self, world: World, node: NodeId, view: ViewId, ack: Ack) -> None:
+    def __call__(self, world: World, node: NodeId, verb: str, what: Any) -> None:
+        if verb == "sends" and what.tag == "ACK":
+            self._on_ack(world, node, what.frame.origin.view, what.frame.message)
+        elif verb == "delivers":
+            self._on_delivery(world, node, what)
+
+    def _on_ack(self, world: World, node: NodeId, view: ViewId, ack: Ack) -> None:
         if _engine(world, node, view) is None:
             return
         if ack.hop:
@@ -52,9 +59,9 @@ class DtpWatch:
                 self._last[view, sender] = its
             first_uid = self._uids.setdefault((view, number), uid)
             assert first_uid == uid, f"{number} of {view} is {first_uid} and {uid}"
-        self.look(world, view)
+        self._check_members(world, view)
 
-    def on_delivery(self, world: World, node: NodeId, effect: Deliver) -> None:
+    def _on_delivery(self, world: World, node: NodeId, effect: Deliver) -> None:
         engine = _engine(world, node, effect.view)
         if engine is None or engine.frozen or effect.key is None:
             return
@@ -64,13 +71,13 @@ class DtpWatch:
         having = sum(e.ledger.ready >= effect.key[0] for e in engines)
         assert having + gone > engine.resilience, f"{node} delivers what only {having} have"
 
-    def look(self, world: World, view: ViewId) -> None:
-        """At all members of a view that are in it still."""
+    def _check_members(self, world: World, view: ViewId) -> None:
+        """Check all members of a view that are in it still."""
         engines = _engines(world, view)
         holding = [engine.node for engine in engines if engine.token.grip is Grip.HOLD]
         assert len(holding) <= 1, f"{' and '.join(holding)} have the token of {view}"
         for engine in engines:
-            self._look_at(world, engine)
+            self._check_member(world, engine)
             for other in engines:
                 believed = engine.ledger.held[other.ledger.me]
                 holds = other.ledger.ready
@@ -78,7 +85,7 @@ class DtpWatch:
                     f"{engine.node} believes that {other.node} holds {believed}, and it is {holds}"
                 )
 
-    def _look_at(self, world: World, engine: DtpEngine) -> None:
+    def _check_member(self, world: World, engine: DtpEngine) -> None:
         ledger, node = engine.ledger, engine.node
         assert engine.delivered <= ledger.ready, f"{node} delivers what it does not hold"
         kept = min(ledger.acks, default=engine.claimed + 1)

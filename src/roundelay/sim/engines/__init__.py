@@ -1,0 +1,1 @@
+"""What the simulator knows of each engine of Roundelay: one module or package for each."""
