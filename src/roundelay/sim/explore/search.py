@@ -32,7 +32,7 @@ noticed."""
 
 REPEATING = frozenset({"join", "ring_retransmit"})
 """Timers of membership that send a frame again. An early expiry has the same effect as a copy of
-that frame. Those of the engine are in its tuning."""
+that frame. The tuning of an engine has its own."""
 
 STORAGE: tuple[Storage, ...] = tuple(s for s in get_args(Storage) if s != "torn")
 """What a restart finds. Torn storage is left out: a node recognises it and treats it as lost."""

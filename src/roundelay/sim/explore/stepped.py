@@ -73,7 +73,7 @@ class SteppedRunner(ScenarioRunner):
         self, text: str, stack: StackFactory | None = None, noted: frozenset[str] = frozenset()
     ) -> None:
         """Play `text`, the beginning of a run. The exploration decides about everything after it.
-        Frames of the names `noted` belong to the history."""
+        Frames whose type is in `noted` are part of the history."""
         self.watcher = Watch()
         self.history = 0
         """A number for all that verdicts depend on: the rows in the order of each node and of each
