@@ -151,7 +151,7 @@ def test_random_runs_get_the_offline_verdicts(views: bool) -> None:
 
 
 LIMITS = (
-    "online.window.ARCHIVE_RUNS_MAX",
+    "online.window.ARCHIVE_RANGES_MAX",
     "online.window.INCARNATIONS_MAX",
     "online.views.CONTENTS_MAX",
     "primary.VIEWS_MAX",

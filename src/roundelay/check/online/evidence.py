@@ -6,7 +6,7 @@ A process has a message once it sent, received or delivered it.
 from typing import TYPE_CHECKING
 
 from roundelay.check.online.findings import DeliveryCheck, Findings, Tally
-from roundelay.check.online.window import FORGOTTEN, Entry, OrderKey
+from roundelay.check.online.window import FORGOTTEN, OrderKey, PacketRecord
 from roundelay.core.ids import Service
 from roundelay.trace.schema import Row
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from roundelay.check.online.views import Process
 
 
-def _demand(
-    findings: Findings, tally: Tally, row: Row, entry: Entry, missing: int, says: str
+def _require(
+    findings: Findings, tally: Tally, row: Row, record: PacketRecord, missing: int, says: str
 ) -> None:
     """Judge that these processes lack what they must have."""
-    if not missing and entry.memory != FORGOTTEN:
+    if not missing and record.memory != FORGOTTEN:
         return
-    reason = f"{findings.name(row.proc)} {says} {findings.label(entry.span)}"
-    if entry.memory == FORGOTTEN:
+    reason = f"{findings.name(row.proc)} {says} {findings.label(record.span)}"
+    if record.memory == FORGOTTEN:
         findings.doubt(tally, f"{reason}, which is long forgotten")
     else:
-        findings.convict(tally, f"{reason}, but {findings.names(missing)} did not", row)
+        findings.report_breach(tally, f"{reason}, but {findings.names(missing)} did not", row)
 
 
 class Stability:
@@ -36,16 +36,16 @@ class Stability:
         self.findings = findings
         self.s1, self.s1d = map(findings.tally, self.names)
 
-    def stable(self, row: Row, process: "Process", entry: Entry) -> None:
-        owed = _owed(process, entry)
+    def stable(self, row: Row, process: "Process", record: PacketRecord) -> None:
+        owed = _owed(process, record)
         if row.level == 2:
             self.s1d.instances += row.count
             says = "claims that all have delivered"
-            _demand(self.findings, self.s1d, row, entry, owed & ~entry.delivered, says)
+            _require(self.findings, self.s1d, row, record, owed & ~record.delivered, says)
         elif row.level in (None, 1):
             self.s1.instances += row.count
             says = "claims that all have received"
-            _demand(self.findings, self.s1, row, entry, owed & ~entry.holders, says)
+            _require(self.findings, self.s1, row, record, owed & ~record.holders, says)
 
 
 class DeliveryEvidence(DeliveryCheck):
@@ -62,21 +62,23 @@ class DeliveryEvidence(DeliveryCheck):
         if resilience is None:
             findings.doubt(self.s6, "nobody told the resilience F of the run")
 
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+    def deliver(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
         place = process.place
         if not place.defined:
             return
         if place.regular:
-            self.s6.instances += entry.count
-            having = entry.holders.bit_count()
+            self.s6.instances += record.count
+            having = record.holders.bit_count()
             if having < self._needed and having < place.mask.bit_count():
                 says = f"takes it that {self._needed} processes received"
-                _demand(self.findings, self.s6, row, entry, place.mask & ~entry.holders, says)
+                _require(self.findings, self.s6, row, record, place.mask & ~record.holders, says)
         if row.svc == _SAFE:
-            self.s4.instances += entry.count
+            self.s4.instances += record.count
             says = "takes it that all have received the safe"
-            _demand(
-                self.findings, self.s4, row, entry, _owed(process, entry) & ~entry.holders, says
+            _require(
+                self.findings, self.s4, row, record, _owed(process, record) & ~record.holders, says
             )
 
     repeat = deliver
@@ -85,6 +87,6 @@ class DeliveryEvidence(DeliveryCheck):
 _SAFE = int(Service.SAFE)
 
 
-def _owed(process: "Process", entry: Entry) -> int:
+def _owed(process: "Process", record: PacketRecord) -> int:
     """For whom a claim about a message speaks: the members of the view that the message is for."""
-    return process.place.mask & entry.dst
+    return process.place.mask & record.dst

@@ -39,7 +39,7 @@ class Tally:
         """Why it can no longer be certain; the first reason."""
 
     @property
-    def settled(self) -> bool:
+    def closed(self) -> bool:
         """Whether further rows can change nothing that anybody asked for."""
         return self.breach is not None or not self.watched
 
@@ -61,25 +61,25 @@ class Findings:
         names: Sequence[str],
         properties: Collection[str],
         strict: bool,
-        settled: Callable[[], None],
+        closed: Callable[[], None],
     ) -> None:
-        """`settled` is called when a property broke: its check has nothing more to do."""
+        """`closed` is called when a property broke: its check has nothing more to do."""
         self.recent: deque[Row] = deque(maxlen=WITNESS_ROWS)
         self.violations: list[Verdict] = []
         self.tallies: dict[str, Tally] = {}
         self._names = names
         self._properties = properties
         self._strict = strict
-        self._settled = settled
+        self._closed = closed
 
     def tally(self, name: str) -> Tally:
         """The account of a property; nobody hears of it unless it was asked for."""
         tally = self.tallies[name] = Tally(name, name in self._properties)
         return tally
 
-    def convict(self, tally: Tally, reason: str, *rows: Row | None) -> None:
+    def report_breach(self, tally: Tally, reason: str, *rows: Row | None) -> None:
         """Record the first breach of a property; later ones change nothing."""
-        if tally.settled:
+        if tally.closed:
             return
         found = {row: None for row in rows if row is not None}
         witness = sorted(found, key=lambda row: row.gseq or 0)
@@ -89,7 +89,7 @@ class Findings:
         tally.instances = max(tally.instances, 1)
         tally.breach = verdict
         self.violations.append(verdict)
-        self._settled()
+        self._closed()
         if self._strict:
             raise ViolationError(verdict)
 

@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from roundelay.check.online.findings import DeliveryCheck, Findings, Span
-from roundelay.check.online.window import Entry, OrderKey
+from roundelay.check.online.window import OrderKey, PacketRecord
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
 
@@ -121,10 +121,12 @@ class Keys(DeliveryCheck):
         self._latest: dict[int, OrderKey] = {}
         """By process: the key it delivered last."""
 
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+    def deliver(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
         if key is None:
             return
-        proc, count = process.number, entry.count
+        proc, count = process.number, record.count
         latest = self._latest.get(proc)
         self._latest[proc] = key if count == 1 else (*key[:3], key[3] + count - 1)
         if latest is None:
@@ -132,55 +134,57 @@ class Keys(DeliveryCheck):
         else:
             self.o4.instances += count
             if latest >= key:
-                self._descend(row, entry, latest, key)
-        if entry.key == key:
+                self._descend(row, record, latest, key)
+        if record.key == key:
             self.o3f.instances += count
         else:
-            self._name(row, entry, key)
+            self._change_key(row, record, key)
 
-    def repeat(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+    def repeat(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
         if key is None:
             return
-        if entry.key == key:
-            self.o3f.instances += entry.count
+        if record.key == key:
+            self.o3f.instances += record.count
         else:
-            self._name(row, entry, key)
+            self._change_key(row, record, key)
 
-    def _descend(self, row: Row, entry: Entry, latest: OrderKey, key: OrderKey) -> None:
+    def _descend(self, row: Row, record: PacketRecord, latest: OrderKey, key: OrderKey) -> None:
         earlier = next(
             (r for r in reversed(self.findings.recent) if r.proc == row.proc and _has(r, latest)),
             None,
         )
-        reason = f"{self._says(row, entry, key)} after key {_shown(latest)}"
-        self.findings.convict(self.o4, reason, earlier, row)
+        reason = f"{self._says(row, record, key)} after key {_shown(latest)}"
+        self.findings.report_breach(self.o4, reason, earlier, row)
 
-    def _name(self, row: Row, entry: Entry, key: OrderKey) -> None:
+    def _change_key(self, row: Row, record: PacketRecord, key: OrderKey) -> None:
         """The message has no key yet, or another one."""
-        if entry.key is None:
-            if entry.forgot():
-                reason = f"the key of {self.findings.label(entry.span)} is forgotten"
+        if record.key is None:
+            if record.forgot():
+                reason = f"the key of {self.findings.label(record.span)} is forgotten"
                 self.findings.doubt(self.o3f, reason)
-            entry.key = key
+            record.key = key
         else:
-            self.o3f.instances += entry.count
-            reason = f"{self._says(row, entry, key)}, others with {_shown(entry.key)}"
-            first = self.findings.row(Kind.DELIVER, None, entry.span)
-            self.findings.convict(self.o3f, reason, first, row)
-        self._take(row, entry, key)
+            self.o3f.instances += record.count
+            reason = f"{self._says(row, record, key)}, others with {_shown(record.key)}"
+            first = self.findings.row(Kind.DELIVER, None, record.span)
+            self.findings.report_breach(self.o3f, reason, first, row)
+        self._claim_key(row, record, key)
 
-    def _take(self, row: Row, entry: Entry, key: OrderKey) -> None:
+    def _claim_key(self, row: Row, record: PacketRecord, key: OrderKey) -> None:
         self.o3i.instances += row.count
         if self._book.forgot(key):
-            reason = f"{self._says(row, entry, key)}, where earlier keys are already forgotten"
+            reason = f"{self._says(row, record, key)}, where earlier keys are already forgotten"
             self.findings.doubt(self.o3i, reason)
-        other = self._book.claim(key, 0, entry.span)
+        other = self._book.claim(key, 0, record.span)
         if other is not None:
-            reason = f"{self._says(row, entry, key)}, as {self.findings.label(other[3])} was"
+            reason = f"{self._says(row, record, key)}, as {self.findings.label(other[3])} was"
             first = self.findings.row(Kind.DELIVER, None, other[3])
-            self.findings.convict(self.o3i, reason, first, row)
+            self.findings.report_breach(self.o3i, reason, first, row)
 
-    def _says(self, row: Row, entry: Entry, key: OrderKey) -> str:
-        who, what = self.findings.name(row.proc), self.findings.label(entry.span)
+    def _says(self, row: Row, record: PacketRecord, key: OrderKey) -> str:
+        who, what = self.findings.name(row.proc), self.findings.label(record.span)
         return f"{who} delivers {what} with key {_shown(key)}"
 
 
@@ -210,7 +214,7 @@ class Assigners:
             _, _, owner, taken = other
             reason = f"{says}; {self.findings.name(owner)} gave it to {self.findings.label(taken)}"
             first = self.findings.row(Kind.ORDER, owner, taken)
-            self.findings.convict(self.k1, reason, first, row)
+            self.findings.report_breach(self.k1, reason, first, row)
 
 
 def _shown(key: OrderKey) -> str:

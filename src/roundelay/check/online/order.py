@@ -4,7 +4,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from roundelay.check.online.findings import DeliveryCheck, Findings, Span
-from roundelay.check.online.window import Entry, OrderKey
+from roundelay.check.online.window import OrderKey, PacketRecord
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import WORLD, Row
 
@@ -20,16 +20,18 @@ class Fifo(DeliveryCheck):
     def __init__(self, findings: Findings) -> None:
         super().__init__(findings)
         (self.o1,) = self.tallies
-        self._latest: defaultdict[int, dict[int, Entry]] = defaultdict(dict)
+        self._latest: defaultdict[int, dict[int, PacketRecord]] = defaultdict(dict)
         """By process and sender: what was delivered last."""
 
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+    def deliver(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
         latest_of = self._latest[process.number]
-        span = entry.span
+        span = record.span
         if span[0] == WORLD:
             return  # Nobody sent it; D1 says so.
         latest = latest_of.get(span[0])
-        latest_of[span[0]] = entry
+        latest_of[span[0]] = record
         if latest is None:
             self.o1.instances += span[3] - 1
             return
@@ -40,7 +42,7 @@ class Fifo(DeliveryCheck):
                 f"{self.findings.label(latest.span)}"
             )
             earlier = self.findings.row(Kind.DELIVER, row.proc, latest.span)
-            self.findings.convict(self.o1, reason, earlier, row)
+            self.findings.report_breach(self.o1, reason, earlier, row)
 
 
 class Agreement:
@@ -92,7 +94,9 @@ class Prefix(DeliveryCheck):
         """Processes that delivered what may or may not have counted: where they stand nobody can
         tell any more."""
 
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+    def deliver(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
         place, proc = process.place, process.number
         order = place.agreement or self._begin(place)
         at = order.at.get(proc)
@@ -101,18 +105,18 @@ class Prefix(DeliveryCheck):
         if at is not None and proc not in order.inside:
             here, spans = at - order.base, order.spans
             if here == len(spans):
-                spans.append(entry.span)
+                spans.append(record.span)
                 order.at[proc] = at + 1
                 if here >= 2 * self._window:
                     order.trim(self._window)
                 return
             other = spans[here]
-            if other is entry.span or other == entry.span:
+            if other is record.span or other == record.span:
                 order.at[proc] = at + 1
                 self.o6.instances += other[3]
                 return
         if place.defined and (place.regular or place.mask & process.bit):
-            self._compare(row, place, entry.span)
+            self._compare(row, place, record.span)
 
     def unknown(self, proc: int, span: Span) -> None:
         super().unknown(proc, span)
@@ -171,4 +175,4 @@ class Prefix(DeliveryCheck):
             f"in {place.name} {self.findings.name(row.proc)} delivers {self.findings.label(here)} "
             f"where {who} delivered {self.findings.label(there)}"
         )
-        self.findings.convict(self.o6, reason, other, row)
+        self.findings.report_breach(self.o6, reason, other, row)

@@ -36,7 +36,7 @@ class Primacy:
                 f"{first} and {second} are primary at the same time, each for a majority of its "
                 "voters"
             )
-        self.findings.convict(self.m10, reason, *breach.rows)
+        self.findings.report_breach(self.m10, reason, *breach.rows)
 
     def freeze(self, row: Row) -> None:
         self._lineage.feed(row)

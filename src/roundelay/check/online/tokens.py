@@ -38,7 +38,7 @@ class TokenExclusion:
         if held is not None and held.proc != row.proc:
             who, other = self.findings.name(row.proc), self.findings.name(held.proc)
             reason = f"{who} acquires the token in {place.name} while {other} has it"
-            self.findings.convict(self.k3, reason, held, row)
+            self.findings.report_breach(self.k3, reason, held, row)
         self._holder[ring] = row
 
     def crash(self, row: Row) -> None:

@@ -11,7 +11,7 @@ from roundelay.trace.schema import REGULAR, Row
 
 if TYPE_CHECKING:
     from roundelay.check.online.order import Agreement
-    from roundelay.check.online.window import Entry, Window
+    from roundelay.check.online.window import PacketRecord, Window
 
 ABANDONED_MAX = 64
 """Views that nobody is in any more and whose messages are still remembered. Somebody may yet
@@ -30,12 +30,12 @@ class Configuration:
     __slots__ = (
         "agreement",
         "defined",
-        "entries",
         "inhabitants",
         "lost",
         "mask",
         "name",
         "rank",
+        "records",
         "regular",
     )
 
@@ -59,8 +59,8 @@ class Configuration:
         """Whether it was forgotten once: what was delivered in it before is unknown."""
         self.inhabitants = 0
         """Processes that are in it, or in a transitional view after it."""
-        self.entries: deque[Entry] = deque()
-        """Its part of the window, the oldest first; entries sent again in a later view linger."""
+        self.records: deque[PacketRecord] = deque()
+        """Its part of the window, the oldest first; records sent again in a later view linger."""
         self.agreement: Agreement | None = None
         """The order of its messages, once any is delivered."""
 
@@ -152,14 +152,16 @@ class Views:
         named = self._named(view)
         self.m1.instances += 1
         if row.proc not in members:
-            self.findings.convict(self.m1, f"{who} installs {named}, which does not list it", row)
+            self.findings.report_breach(
+                self.m1, f"{who} installs {named}, which does not list it", row
+            )
         latest = self._latest.get(row.proc)
         self._latest[row.proc] = view
         if latest is not None:
             self.m2.instances += 1
             if view <= latest:
                 reason = f"{who} installs {named} after {self._named(latest)}"
-                self.findings.convict(self.m2, reason, self._install(row.proc, latest), row)
+                self.findings.report_breach(self.m2, reason, self._install(row.proc, latest), row)
         self.m4.instances += 1
         content = self._contents.get(view)
         if content is None:
@@ -168,7 +170,7 @@ class Views:
                 self.findings.doubt(self.m4, reason)
         elif (content.kind, content.members) != (row.c_kind or 0, tuple(sorted(members))):
             reason = f"{who} installs {named} with another kind or other members than before"
-            self.findings.convict(self.m4, reason, self._install(None, view), row)
+            self.findings.report_breach(self.m4, reason, self._install(None, view), row)
 
     def _enter(self, row: Row, view: ViewName, members: tuple[int, ...]) -> Configuration:
         """The configuration that the row installs."""
@@ -222,7 +224,7 @@ class Views:
         abandoned = self._abandoned
         while abandoned and (
             len(abandoned) > ABANDONED_MAX
-            or sum(len(place.entries) for place in abandoned) > self._window.size
+            or sum(len(place.records) for place in abandoned) > self._window.size
         ):
             place = abandoned.popleft()
             if place.inhabitants > 0 or place in abandoned:
