@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from roundelay.check.events import about, addressed, sending
 from roundelay.check.model import Config, Event, Message, Model
-from roundelay.check.property import Finding, declare
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import WORLD
 
@@ -26,7 +26,7 @@ Stream = tuple[Config | None, int, int]
 """What one life of a node, (proc, inc), sent in one view; or in all its views, with None."""
 
 
-@declare("O1", "Messages of one sender are delivered in the order it sent them")
+@declare("O1", "Messages of one sender are delivered in the order it sent them", scope=Scope.NODE)
 def fifo(model: Model) -> Finding:
     count = 0
     for history in model.histories.values():

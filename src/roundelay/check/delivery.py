@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from roundelay.check.model import Block, Config, Ending, Event, Message, Model
-from roundelay.check.property import Finding, declare
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
 
@@ -37,7 +37,7 @@ def integrity(model: Model) -> Finding:
     return Finding(len(deliveries))
 
 
-@declare("D2", "Nobody delivers a message twice")
+@declare("D2", "Nobody delivers a message twice", scope=Scope.NODE)
 def no_duplication(model: Model) -> Finding:
     deliveries = _deliveries(model)
     first: dict[tuple[int, Message | None], Event] = {}
@@ -165,7 +165,7 @@ def both_members(model: Model) -> Finding:
     return Finding(count)
 
 
-@declare("D6", "Who sends a message delivers it before it moves on")
+@declare("D6", "Who sends a message delivers it before it moves on", scope=Scope.NODE)
 def self_delivery(model: Model) -> Finding:
     delivered = {
         (event.message, event.block.number)

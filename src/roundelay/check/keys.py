@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from roundelay.check.events import about, ring, sending, shown
 from roundelay.check.model import Event, Key, Message, Model
-from roundelay.check.property import Finding, declare
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 
 
@@ -69,7 +69,7 @@ def one_message_each(model: Model) -> Finding:
     return Finding(len(first))
 
 
-@declare("O4", "Every node delivers in the order of the keys")
+@declare("O4", "Every node delivers in the order of the keys", scope=Scope.NODE)
 def in_key_order(model: Model) -> Finding:
     count = 0
     for history in model.histories.values():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from roundelay.check.model import Config, Event, Model
 from roundelay.check.primary import kept_standing
-from roundelay.check.property import Finding, declare
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 
 Identity = tuple[int, int]
@@ -73,7 +73,7 @@ def _members(event: Event) -> tuple[int, ...]:
     return event.row.members or ()
 
 
-@declare("M1", "Who installs a view is a member of it")
+@declare("M1", "Who installs a view is a member of it", scope=Scope.NODE)
 def self_inclusion(model: Model) -> Finding:
     installs = _installs(model)
     for event in installs:
@@ -83,7 +83,7 @@ def self_inclusion(model: Model) -> Finding:
     return Finding(len(installs))
 
 
-@declare("M2", "A node's views grow, also across its crashes")
+@declare("M2", "A node's views grow, also across its crashes", scope=Scope.NODE)
 def local_monotony(model: Model) -> Finding:
     count = 0
     for proc in model.processes:
@@ -154,7 +154,7 @@ def _view(model: Model, event: Event) -> str:
     return f"{model.view(event.cfg)}{{{model.names(_members(event))}}}"
 
 
-@declare("M5", "View numbers survive a crash")
+@declare("M5", "View numbers survive a crash", scope=Scope.NODE)
 def numbers_survive(model: Model) -> Finding:
     count = 0
     for proc in model.processes:
@@ -185,7 +185,11 @@ def numbers_survive(model: Model) -> Finding:
     return Finding(count)
 
 
-@declare("M6", "Regular and transitional views alternate, and the transitional one fits both")
+@declare(
+    "M6",
+    "Regular and transitional views alternate, and the transitional one fits both",
+    scope=Scope.NODE,
+)
 def alternation(model: Model) -> Finding:
     count = 0
     for life in _lives(model):

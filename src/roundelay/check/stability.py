@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from roundelay.check.events import about, owed_by, sending
 from roundelay.check.model import Block, Config, Ending, Event, Message, Model
-from roundelay.check.property import Finding, declare
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 from roundelay.core.ids import Service
 
@@ -162,7 +162,7 @@ def safe_evidence(model: Model) -> Finding:
     return _all_did(model, deliveries, model.holders, what)
 
 
-@declare("S5", "Stability is claimed in the order of delivery, without holes")
+@declare("S5", "Stability is claimed in the order of delivery, without holes", scope=Scope.NODE)
 def stable_prefix(model: Model) -> Finding:
     count = 0
     for proc in model.processes:

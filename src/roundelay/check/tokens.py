@@ -10,7 +10,7 @@ from collections import Counter
 
 from roundelay.check.events import about, ring, shown
 from roundelay.check.model import Event, Key, Message, Model
-from roundelay.check.property import Finding, declare
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 
 Ring = tuple[int, int]
@@ -140,7 +140,9 @@ def _confirmation(model: Model, event: Event) -> str:
     return f"{model.name(event.proc)} confirms {what} as {shown(_key(event))}"
 
 
-@declare("N1", "A replica confirms one request per number and one number per request")
+@declare(
+    "N1", "A replica confirms one request per number and one number per request", scope=Scope.NODE
+)
 def local_one_to_one(model: Model) -> Finding:
     confirms = _confirms(model)
     by_number: dict[tuple[int, Key], Event] = {}

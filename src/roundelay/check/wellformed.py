@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from roundelay.check.model import Message, Model
-from roundelay.check.property import Finding, declare
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
 
@@ -16,7 +16,7 @@ Writer = tuple[int, int]
 """Who wrote rows: (proc, inc)."""
 
 
-@declare("T1", "Every node's rows are all there, numbered without a gap")
+@declare("T1", "Every node's rows are all there, numbered without a gap", scope=Scope.NODE)
 def gap_free(model: Model) -> Finding:
     written: dict[Writer, list[Row]] = {}
     for row in model.rows:
@@ -67,7 +67,7 @@ def _counts(model: Model) -> dict[Writer, int] | None:
     return counts
 
 
-@declare("T2", "A node does nothing between its crash and its recovery")
+@declare("T2", "A node does nothing between its crash and its recovery", scope=Scope.NODE)
 def lifecycle(model: Model) -> Finding:
     # The log of a real node ends where it was killed, without a crash row; its next life is then
     # known by its number. In the simulator the crash must be there.
@@ -124,7 +124,9 @@ def _out_of_order(model: Model) -> str:
     return ""
 
 
-@declare("T3", "A message is sent once, or withdrawn and sent again in another view")
+@declare(
+    "T3", "A message is sent once, or withdrawn and sent again in another view", scope=Scope.NODE
+)
 def one_origin(model: Model) -> Finding:
     for message, origins in model.originates.items():
         for first, second in pairwise(origins):

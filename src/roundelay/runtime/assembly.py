@@ -88,7 +88,7 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
                 storage.incarnation,
                 storage.stored,
                 wall_us(storage.incarnation),
-                traced=settings.trace is not None,
+                traced=settings.trace is not None or settings.check,
             ),
             tuple(sorted(settings.peers)),
             settings.engine,
@@ -129,7 +129,7 @@ def _build(
         if settings.record is not None:
             path = settings.record / record_name(settings.node, plan.boot.incarnation)
             tape = Tape(path, plan.to_json(), stack.codec)
-        if settings.trace is not None:
+        if settings.trace is not None or settings.check:
             tracing = Tracing(settings, plan, __version__, machine.id)
     except OSError as e:
         if exhausted(e):

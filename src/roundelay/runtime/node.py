@@ -160,6 +160,7 @@ class Node:
         self._port = port
         self._storage = storage
         self._tracing = tracing
+        self.check = None if tracing is None else tracing.check
         self._tape = tape
         for file in (tracing, tape):
             if file is not None:

@@ -39,6 +39,7 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
             "transitional": view.transitional,
         },
         "warnings": node.narrator.warnings(),
+        "check": None if node.check is None else node.check.status(),
         "never_heard": [peer for peer, _ in node.never_heard],
         "peers": dict(settings.peers),
         "addresses": {

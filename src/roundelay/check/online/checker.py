@@ -6,13 +6,13 @@ from typing import Any, Protocol
 from roundelay.check.online.acyclic import Acyclic
 from roundelay.check.online.delivery import Integrity, SameView
 from roundelay.check.online.evidence import DeliveryEvidence, Stability
-from roundelay.check.online.findings import Findings, Span
+from roundelay.check.online.findings import Findings, Span, ViolationError
 from roundelay.check.online.keys import Assigners, Keys
 from roundelay.check.online.order import Fifo, Prefix
 from roundelay.check.online.primacy import Primacy
 from roundelay.check.online.tokens import TokenExclusion
 from roundelay.check.online.views import Process, Views
-from roundelay.check.online.wellformed import Logs, Origins
+from roundelay.check.online.wellformed import Logs, Receipts, Sendings
 from roundelay.check.online.window import EVERYONE, FORGOTTEN, OrderKey, PacketRecord, Window
 from roundelay.check.verdict import Validity, Verdict
 from roundelay.core.effects import Kind
@@ -33,7 +33,8 @@ class Check(Protocol):
     reads, called like that kind. `repeat` takes a delivery of what the process delivered before;
     checks without it do not count such a delivery at all. `cut` takes a delivery that came piece by
     piece, as a whole, with what is known of its first messages; `unknown` one of what is so long
-    forgotten that it may be a repetition."""
+    forgotten that it may be a repetition. Rows of receipts are read only while some check has
+    `reads_holders`, as most rows are of that kind."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -55,7 +56,8 @@ class OnlineChecker:
     `window` is how many messages (spans of messages, where rows cover several) are remembered in
     each configuration: too small, and verdicts become inconclusive when a process lags behind by
     more; too large, and it is only memory. With `strict` the row that breaks a property raises
-    ViolationError, so that a simulation stops there.
+    ViolationError, so that a simulation stops there. `on_breach` is told of every breach, up to
+    `breaches_max` of each property: after so many the property is not checked any more.
     """
 
     def __init__(
@@ -66,13 +68,21 @@ class OnlineChecker:
         window: int = 10_000,
         *,
         strict: bool = False,
+        on_breach: Callable[[Verdict], None] | None = None,
+        breaches_max: int = 1,
     ) -> None:
         if window < 1:
             raise ValueError(f"a window of {window} messages remembers nothing")
         names = [f"#{i}" for i in range(nodes)] if isinstance(nodes, int) else list(nodes)
         if properties is None:
             properties = [name for name in COVERED if name != "S6" or resilience is not None]
-        self._findings = findings = Findings(names, properties, strict, self._arm)
+        self._findings = findings = Findings(
+            names,
+            properties,
+            _raise if strict else on_breach or _ignore,
+            self._arm,
+            breaches_max,
+        )
         self._remember = findings.recent.append  # Only rows that a witness may show.
         self._window = Window(window)
         self._table = self._window.table
@@ -90,7 +100,8 @@ class OnlineChecker:
         )
         self._checks: tuple[Check, ...] = (
             self._logs,
-            Origins(findings),
+            Sendings(findings),
+            Receipts(findings),
             Primacy(findings),
             *self._deliveries,
             Stability(findings),
@@ -113,6 +124,12 @@ class OnlineChecker:
     def violations(self) -> list[Verdict]:
         """The first breach of each property that broke, in the order in which they did."""
         return self._findings.violations
+
+    @property
+    def breaches(self) -> dict[str, int]:
+        """How many breaches of each property were found, of those that broke."""
+        tallies = self._findings.tallies
+        return {name: tallies[name].breaches for name in COVERED if tallies[name].breaches}
 
     def append(self, row: Row) -> None:
         """Judge the next row of the run."""
@@ -164,11 +181,13 @@ class OnlineChecker:
         if self._on_originate or self._on_receive or self._on_stable or self._on_unknown:
             self._handlers |= {
                 Kind.ORIGINATE: self._originate,
-                Kind.RECEIVE: self._receive,
                 Kind.DELIVER: self._deliver,
-                Kind.STABLE: self._stable,
                 Kind.WITHDRAW: self._withdraw,
             }
+        if self._on_stable:
+            self._handlers[Kind.STABLE] = self._stable
+        if any(getattr(check, "reads_holders", False) for check in live):
+            self._handlers[Kind.RECEIVE] = self._receive
 
     # Rows by kind
 
@@ -264,6 +283,14 @@ class OnlineChecker:
         process = self._processes[row.proc]
         for _, record in self._window.pieces(row, process.regular):
             record.withdrawn = record.withdrawn or record.origin == row.proc
+
+
+def _raise(verdict: Verdict) -> None:
+    raise ViolationError(verdict)
+
+
+def _ignore(verdict: Verdict) -> None:
+    """Nobody asked to be told of breaches."""
 
 
 def _nothing(row: Row, process: Process, record: PacketRecord, key: OrderKey | None) -> None:

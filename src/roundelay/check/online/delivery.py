@@ -28,7 +28,7 @@ class Integrity(DeliveryCheck):
         count = record.count
         self.d1.instances += count
         self.d2.instances += count
-        if record.origin is None:
+        if record.origin is None and not self.d1.closed:
             reason = f"{self._says(row, record)} before anybody sent it"
             self.findings.report_breach(self.d1, reason, row)
         if record.dst != EVERYONE:

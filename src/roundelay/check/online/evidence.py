@@ -31,6 +31,7 @@ class Stability:
     """S1: what is called stable was received by all; S1d, on level 2: was delivered by all."""
 
     names = ("S1", "S1d")
+    reads_holders = True
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
@@ -54,6 +55,7 @@ class DeliveryEvidence(DeliveryCheck):
     promises nothing."""
 
     names = ("S4", "S6")
+    reads_holders = True
 
     def __init__(self, findings: Findings, resilience: int | None) -> None:
         super().__init__(findings)

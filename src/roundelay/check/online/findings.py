@@ -12,8 +12,8 @@ Span = tuple[int, int, int, int]
 """Consecutive messages of one sender: node, incarnation, number of the first, how many."""
 
 WITNESS_ROWS = 4096
-"""Rows remembered so that a breach can show them. A breach that reaches further back names its
-messages all the same, and shows the rows that are left."""
+"""How many of the latest rows are kept, so that a breach can show those that prove it. If fewer, a
+breach that reaches further back names its messages but shows fewer rows; more cost memory."""
 
 
 class ViolationError(Exception):
@@ -25,23 +25,24 @@ class ViolationError(Exception):
 
 
 class Tally:
-    """One property's account."""
+    """What is known of one property so far."""
 
-    __slots__ = ("breach", "doubt", "instances", "name", "watched")
+    __slots__ = ("breach", "breaches", "closed", "doubt", "instances", "name", "watched")
 
     def __init__(self, name: str, watched: bool) -> None:
         self.name = name
         self.watched = watched
-        """Whether anybody asked for it; its check may run for the sake of a neighbour."""
+        """Whether anybody asked for it. If not, its check may still run, as checks of several
+        properties share their state."""
+        self.closed = not watched
+        """Whether further rows can change nothing that anybody asked for."""
         self.instances = 0
         self.breach: Verdict | None = None
+        """The first breach."""
+        self.breaches = 0
+        """How many breaches there were; the count ends when the tally is closed."""
         self.doubt = ""
         """Why it can no longer be certain; the first reason."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether further rows can change nothing that anybody asked for."""
-        return self.breach is not None or not self.watched
 
     def verdict(self) -> Verdict:
         if self.breach is not None:
@@ -54,44 +55,48 @@ class Tally:
 
 
 class Findings:
-    """The accounts of all properties, and the rows that witnesses are made of."""
+    """The tallies of all properties, and the rows that witnesses are made of."""
 
     def __init__(
         self,
         names: Sequence[str],
         properties: Collection[str],
-        strict: bool,
-        closed: Callable[[], None],
+        on_breach: Callable[[Verdict], None],
+        on_close: Callable[[], None],
+        breaches_max: int = 1,
     ) -> None:
-        """`closed` is called when a property broke: its check has nothing more to do."""
+        """`on_breach` is told of every breach. After `breaches_max` breaches of a property its
+        tally is closed, and `on_close` is called: its check has nothing more to do."""
         self.recent: deque[Row] = deque(maxlen=WITNESS_ROWS)
         self.violations: list[Verdict] = []
         self.tallies: dict[str, Tally] = {}
         self._names = names
         self._properties = properties
-        self._strict = strict
-        self._closed = closed
+        self._on_breach = on_breach
+        self._on_close = on_close
+        self._breaches_max = breaches_max
 
     def tally(self, name: str) -> Tally:
-        """The account of a property; nobody hears of it unless it was asked for."""
+        """A new tally for a property; it stays closed unless somebody asked for the property."""
         tally = self.tallies[name] = Tally(name, name in self._properties)
         return tally
 
     def report_breach(self, tally: Tally, reason: str, *rows: Row | None) -> None:
-        """Record the first breach of a property; later ones change nothing."""
+        """Count a breach of a property; the first one becomes its verdict."""
         if tally.closed:
             return
         found = {row: None for row in rows if row is not None}
         witness = sorted(found, key=lambda row: row.gseq or 0)
-        verdict = Verdict(
-            tally.name, Validity.VIOLATED, max(tally.instances, 1), tuple(witness), reason
-        )
         tally.instances = max(tally.instances, 1)
-        tally.breach = verdict
-        self.violations.append(verdict)
-        self._closed()
-        if self._strict:
-            raise ViolationError(verdict)
+        verdict = Verdict(tally.name, Validity.VIOLATED, tally.instances, tuple(witness), reason)
+        tally.breaches += 1
+        if tally.breach is None:
+            tally.breach = verdict
+            self.violations.append(verdict)
+        if tally.breaches >= self._breaches_max:
+            tally.closed = True
+            self._on_close()
+        self._on_breach(verdict)
 
     def doubt(self, tally: Tally, reason: str) -> None:
         """Record that a property cannot be certain any more."""

@@ -18,9 +18,9 @@ EVERYONE = -1
 """A mask in which every bit is set."""
 
 ARCHIVE_RANGES_MAX = 256
-"""Ranges kept for one incarnation of a sender, of messages that left the window. A healthy run needs
-one or two; messages for changing destinations need one each. With too few, what became of the
-oldest messages is forgotten and verdicts about them become inconclusive; more cost memory."""
+"""Ranges kept for one incarnation of a sender, of messages that left the window. A healthy run
+needs one or two; messages for changing destinations need one each. With too few, what became of
+the oldest messages is forgotten and verdicts about them become inconclusive; more cost memory."""
 
 INCARNATIONS_MAX = 16
 """Incarnations of one node whose messages are remembered. A message of an older incarnation counts
