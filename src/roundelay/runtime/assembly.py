@@ -88,7 +88,7 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
                 storage.incarnation,
                 storage.stored,
                 wall_us(storage.incarnation),
-                traced=settings.trace is not None or settings.check,
+                traced=settings.trace is not None,
             ),
             tuple(sorted(settings.peers)),
             settings.engine,

@@ -3,6 +3,10 @@
 Only properties of scope *one node* are checked: a node does not see what the others did, so whether
 a message was ever sent, or whether two nodes agree, is for `roundelay check` to say, on the traces
 of all. What is found is counted for `status` and written to the log; the node goes on.
+
+A node that writes no trace makes few rows: of what it delivers, and of its views. Rows of packets
+that are sent, received and stable would cost about as much again, and serve T3 alone. So T3 is
+checked only where a trace is written.
 """
 
 import logging
@@ -30,9 +34,15 @@ REPEAT_S = 10.0
 """Seconds after a line of the log on a property, in which further breaches of it have none."""
 
 
-def own_properties(profile: Profile) -> tuple[str, ...]:
-    """What a node held to `profile` can check on its own rows, in the order of reports."""
+ABOUT_SENDINGS = frozenset({"T3"})
+"""Properties that cannot be checked without rows of what is sent."""
+
+
+def own_properties(profile: Profile, *, traced: bool = True) -> tuple[str, ...]:
+    """What a node held to `profile` can check on its own rows, in the order of reports. If it is
+    not `traced`, it has no rows of what it sends."""
     held = {entry.property for entry in profile.entries}
+    held -= frozenset() if traced else ABOUT_SENDINGS
     return tuple(n for n in COVERED if n in held and PROPERTIES[n].scope is Scope.NODE)
 
 
@@ -44,10 +54,13 @@ class OwnCheck:
         self,
         name: str,
         manifest: Manifest,
+        *,
+        traced: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`name` is how the log calls this node; its trace has, or would have, this manifest."""
-        self.properties = own_properties(profile_of(manifest))
+        """`name` is how the log calls this node. `manifest` is that of its trace; `traced` says
+        whether that is written, so that there are rows of what it sends."""
+        self.properties = own_properties(profile_of(manifest), traced=traced)
         self.rows = 0
         """Rows checked."""
         self.failure = ""

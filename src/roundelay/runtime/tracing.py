@@ -150,4 +150,5 @@ class Tracing:
 def _own_check(settings: Settings, manifest: Manifest) -> "OwnCheck":
     from roundelay.runtime.checking import OwnCheck  # Nodes that do not check start faster without.
 
-    return OwnCheck(f"{settings.group}/{settings.node}", manifest)
+    name, traced = f"{settings.group}/{settings.node}", settings.trace is not None
+    return OwnCheck(name, manifest, traced=traced)

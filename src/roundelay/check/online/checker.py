@@ -227,6 +227,8 @@ class OnlineChecker:
             return
         process = self._processes[row.proc]
         record = self._table.get((row.m_src, row.m_inc, row.m_seq))
+        if record is None:
+            record = self._window.open(row, process.regular)
         if record is None or record.count != row.count:
             for piece, _ in self._window.pieces(row, process.regular):
                 self._receive(piece)
@@ -241,6 +243,8 @@ class OnlineChecker:
         self._remember(row)
         process = self._processes[row.proc]
         record = self._table.get((row.m_src, row.m_inc, row.m_seq))
+        if record is None:
+            record = self._window.open(row, process.regular)
         if record is None or record.count != row.count:
             for piece, _ in self._window.pieces(row, process.regular):
                 self._deliver(piece)

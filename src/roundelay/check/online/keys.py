@@ -135,6 +135,8 @@ class Keys(DeliveryCheck):
             self.o4.instances += count
             if latest >= key:
                 self._descend(row, record, latest, key)
+        if self.o3f.closed and self.o3i.closed:
+            return
         if record.key == key:
             self.o3f.instances += count
         else:
