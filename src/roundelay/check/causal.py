@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from roundelay.check import sentences as say
 from roundelay.check.events import about, addressed, sending
 from roundelay.check.model import Config, Event, Message, Model
 from roundelay.check.property import Finding, Scope, declare
@@ -39,9 +40,11 @@ def fifo(model: Model) -> Finding:
             if other is not None:
                 count += 1
                 if about(other) > message:
-                    reason = (
-                        f"{model.name(event.proc)} delivers {model.label(about(other))} before "
-                        f"{model.label(message)}, which {model.name(message.src)} sent earlier"
+                    reason = say.later_first(
+                        model.name(event.proc),
+                        model.label(about(other)),
+                        model.label(message),
+                        model.name(message.src),
                     )
                     return Finding(count, reason, (other, event))
             latest[message.src] = event

@@ -15,7 +15,9 @@ it, so that no path is lost. Only a delivery of a message that has already left 
 from itertools import count
 from typing import TYPE_CHECKING
 
-from roundelay.check.online.findings import DeliveryCheck, Findings, Span
+from roundelay.check import sentences as say
+from roundelay.check.names import Span
+from roundelay.check.online.findings import DeliveryCheck, Findings
 from roundelay.check.online.window import OrderKey, PacketRecord, Window
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
@@ -122,7 +124,7 @@ class Acyclic(DeliveryCheck):
         first, second = self.findings.label(one.span), self.findings.label(then.span)
         if by == JOINED:
             return f"{first} comes before {second} by way of older messages"
-        return f"{self.findings.name(by)} delivers {first} before {second}"
+        return say.in_order(self.findings.name(by), "delivers", first, second)
 
     def _split(self, record: PacketRecord, tail: PacketRecord) -> None:
         """Cut a node in two, and put the new one right behind what is left of the old one."""

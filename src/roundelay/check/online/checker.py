@@ -3,10 +3,11 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
+from roundelay.check.names import Span
 from roundelay.check.online.acyclic import Acyclic
 from roundelay.check.online.delivery import Integrity, SameView
 from roundelay.check.online.evidence import DeliveryEvidence, Stability
-from roundelay.check.online.findings import Findings, Span, ViolationError
+from roundelay.check.online.findings import Findings, ViolationError
 from roundelay.check.online.keys import Assigners, Keys
 from roundelay.check.online.order import Fifo, Prefix
 from roundelay.check.online.primacy import Primacy

@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from roundelay.check.online.findings import DeliveryCheck, Findings, Span
+from roundelay.check import sentences as say
+from roundelay.check.names import Span
+from roundelay.check.online.findings import DeliveryCheck, Findings
 from roundelay.check.online.window import EVERYONE, WHOLE, OrderKey, PacketRecord
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
@@ -29,7 +31,7 @@ class Integrity(DeliveryCheck):
         self.d1.instances += count
         self.d2.instances += count
         if record.origin is None and not self.d1.closed:
-            reason = f"{self._says(row, record)} before anybody sent it"
+            reason = say.unsent(*self._named(row, record), later=None)
             self.findings.report_breach(self.d1, reason, row)
         if record.dst != EVERYONE:
             self._address(row, process, record)
@@ -45,8 +47,11 @@ class Integrity(DeliveryCheck):
         if record.dst != EVERYONE:
             self._address(row, process, record)
         self._compare(row, record)
-        earlier = self.findings.row(Kind.DELIVER, row.proc, record.span)
-        self.findings.report_breach(self.d2, f"{self._says(row, record)} twice", earlier, row)
+        earlier = self.findings.row(Kind.DELIVER, row.proc, record.span, row)
+        lives = earlier is not None and earlier.inc != row.inc
+        who, _, what = self._named(row, record)
+        reason = say.delivered_twice(who, what, lives=lives)
+        self.findings.report_breach(self.d2, reason, earlier, row)
 
     def cut(self, row: Row, head: PacketRecord | None) -> None:
         """Its pieces had no digest: that of the whole is compared here."""
@@ -65,9 +70,9 @@ class Integrity(DeliveryCheck):
     def _address(self, row: Row, process: "Process", record: PacketRecord) -> None:
         self.d9.instances += record.count
         if not record.dst & process.bit:
-            names = self.findings.names(record.dst)
+            who, _, what = self._named(row, record)
             sent = self.findings.row(Kind.ORIGINATE, None, record.span)
-            reason = f"{self._says(row, record)}, which is for {names} alone"
+            reason = say.not_addressed(who, what, self.findings.names(record.dst))
             self.findings.report_breach(self.d9, reason, sent, row)
 
     def _compare(self, row: Row, record: PacketRecord) -> None:
@@ -85,11 +90,13 @@ class Integrity(DeliveryCheck):
     def _corrupt(self, row: Row, span: Span) -> None:
         who, what = self.findings.name(row.proc), self.findings.label(span)
         sent = self.findings.row(Kind.ORIGINATE, None, span)
-        reason = f"{who} delivers {what} with other bytes than were sent"
+        sender = say.SOMEBODY if sent is None else self.findings.name(sent.proc)
+        reason = say.other_bytes(who, what, sender)
         self.findings.report_breach(self.d11, reason, sent, row)
 
-    def _says(self, row: Row, record: PacketRecord) -> str:
-        return f"{self.findings.name(row.proc)} delivers {self.findings.label(record.span)}"
+    def _named(self, row: Row, record: PacketRecord) -> tuple[str, str, str]:
+        """Who does what with which messages."""
+        return self.findings.name(row.proc), "delivers", self.findings.label(record.span)
 
 
 class SameView(DeliveryCheck):
@@ -123,11 +130,14 @@ class SameView(DeliveryCheck):
             what = self.findings.label(record.span)
             self.findings.doubt(self.d3, f"in which view {what} was sent or delivered is forgotten")
         elif there is not None and not there.same(here):
-            reason = (
-                f"{self.findings.name(row.proc)} delivers {self.findings.label(record.span)} in "
-                f"{here.name}, others in {there.name}"
+            first = self.findings.row(Kind.DELIVER, None, record.span, row)
+            reason = say.two_places(
+                say.SOMEBODY if first is None else self.findings.name(first.proc),
+                self.findings.label(record.span),
+                there.name,
+                self.findings.name(row.proc),
+                here.name,
             )
-            first = self.findings.row(Kind.DELIVER, None, record.span)
             self.findings.report_breach(self.d3, reason, first, row)
 
     repeat = deliver

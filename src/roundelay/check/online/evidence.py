@@ -3,8 +3,10 @@
 A process has a message once it sent, received or delivered it.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from roundelay.check import sentences as say
 from roundelay.check.online.findings import DeliveryCheck, Findings, Tally
 from roundelay.check.online.window import FORGOTTEN, OrderKey, PacketRecord
 from roundelay.core.ids import Service
@@ -15,16 +17,21 @@ if TYPE_CHECKING:
 
 
 def _require(
-    findings: Findings, tally: Tally, row: Row, record: PacketRecord, missing: int, says: str
+    findings: Findings,
+    tally: Tally,
+    row: Row,
+    record: PacketRecord,
+    missing: int,
+    claim: Callable[[str, str], str],
 ) -> None:
-    """Judge that these processes lack what they must have."""
+    """Report that these processes lack what the claim says they have, if there are any."""
     if not missing and record.memory != FORGOTTEN:
         return
-    reason = f"{findings.name(row.proc)} {says} {findings.label(record.span)}"
+    said = claim(findings.name(row.proc), findings.label(record.span))
     if record.memory == FORGOTTEN:
-        findings.doubt(tally, f"{reason}, which is long forgotten")
+        findings.doubt(tally, f"{said}; that message is long forgotten")
     else:
-        findings.report_breach(tally, f"{reason}, but {findings.names(missing)} did not", row)
+        findings.report_breach(tally, f"{said}, {findings.names(missing)} did not so far", row)
 
 
 class Stability:
@@ -41,12 +48,12 @@ class Stability:
         owed = _owed(process, record)
         if row.level == 2:
             self.s1d.instances += row.count
-            says = "claims that all have delivered"
-            _require(self.findings, self.s1d, row, record, owed & ~record.delivered, says)
+            missing = owed & ~record.delivered
+            _require(self.findings, self.s1d, row, record, missing, say.claims_delivered)
         elif row.level in (None, 1):
             self.s1.instances += row.count
-            says = "claims that all have received"
-            _require(self.findings, self.s1, row, record, owed & ~record.holders, says)
+            missing = owed & ~record.holders
+            _require(self.findings, self.s1, row, record, missing, say.claims_received)
 
 
 class DeliveryEvidence(DeliveryCheck):
@@ -74,16 +81,24 @@ class DeliveryEvidence(DeliveryCheck):
             self.s6.instances += record.count
             having = record.holders.bit_count()
             if having < self._needed and having < place.mask.bit_count():
-                says = f"takes it that {self._needed} processes received"
-                _require(self.findings, self.s6, row, record, place.mask & ~record.holders, says)
+                self._resilience(row, place.mask, record)
         if row.svc == _SAFE:
             self.s4.instances += record.count
-            says = "takes it that all have received the safe"
-            _require(
-                self.findings, self.s4, row, record, _owed(process, record) & ~record.holders, says
-            )
+            missing = _owed(process, record) & ~record.holders
+            _require(self.findings, self.s4, row, record, missing, say.delivers_safe)
 
     repeat = deliver
+
+    def _resilience(self, row: Row, members: int, record: PacketRecord) -> None:
+        """Fewer processes than needed have what is delivered."""
+        who, what = self.findings.name(row.proc), self.findings.label(record.span)
+        if record.memory == FORGOTTEN:
+            self.findings.doubt(self.s6, f"{who} delivers {what}, which is long forgotten")
+            return
+        needed = min(self._needed, members.bit_count())
+        having = self.findings.names(record.holders)
+        reason = say.too_few(who, what, having, self._needed - 1, needed)
+        self.findings.report_breach(self.s6, reason, row)
 
 
 _SAFE = int(Service.SAFE)

@@ -4,12 +4,9 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from roundelay.check.names import Names, Span
 from roundelay.check.verdict import Validity, Verdict
-from roundelay.core.ids import life_mark
-from roundelay.trace.schema import WORLD, Row
-
-Span = tuple[int, int, int, int]
-"""Consecutive messages of one sender: node, incarnation, number of the first, how many."""
+from roundelay.trace.schema import Row
 
 WITNESS_ROWS = 4096
 """How many of the latest rows are kept, so that a breach can show those that prove it. If fewer, a
@@ -70,7 +67,7 @@ class Findings:
         self.recent: deque[Row] = deque(maxlen=WITNESS_ROWS)
         self.violations: list[Verdict] = []
         self.tallies: dict[str, Tally] = {}
-        self._names = names
+        self.words = Names(names)
         self._properties = properties
         self._on_breach = on_breach
         self._on_close = on_close
@@ -102,9 +99,9 @@ class Findings:
         """Record that a property cannot be certain any more."""
         tally.doubt = tally.doubt or reason
 
-    def row(self, kind: str, proc: int | None, span: Span) -> Row | None:
+    def row(self, kind: str, proc: int | None, span: Span, before: Row | None = None) -> Row | None:
         """The latest remembered row of this kind about the first message of `span`; of any
-        process if `proc` is None."""
+        process if `proc` is None. With `before`, a row other than that one."""
         src, inc, first, _ = span
         for row in reversed(self.recent):
             if (
@@ -114,26 +111,20 @@ class Findings:
                 and row.m_inc == inc
                 and row.m_seq <= first < row.m_seq + row.count
                 and proc in (None, row.proc)
+                and (before is None or (row.proc, row.lseq) != (before.proc, before.lseq))
             ):
                 return row
         return None
 
     def name(self, proc: int) -> str:
-        """A process as the user called it."""
-        if proc == WORLD:
-            return "the world"
-        return self._names[proc] if 0 <= proc < len(self._names) else f"#{proc}"
+        return self.words.node(proc)
 
     def names(self, mask: int) -> str:
         """The processes whose bits are set."""
-        return ",".join(self.name(i) for i in range(mask.bit_length()) if mask >> i & 1)
+        return self.words.nodes(i for i in range(mask.bit_length()) if mask >> i & 1)
 
     def label(self, span: Span) -> str:
-        """Messages as people read them: sender, incarnation if not the first, numbers."""
-        src, inc, first, count = span
-        life = life_mark(inc)
-        last = f"..{first + count - 1}" if count > 1 else ""
-        return f"{self.name(src)}{life}:{first}{last}"
+        return self.words.messages(span)
 
 
 class DeliveryCheck:

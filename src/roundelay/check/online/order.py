@@ -3,10 +3,15 @@
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from roundelay.check.online.findings import DeliveryCheck, Findings, Span
+from roundelay.check import sentences as say
+from roundelay.check.names import Span
+from roundelay.check.online.findings import DeliveryCheck, Findings
 from roundelay.check.online.window import OrderKey, PacketRecord
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import WORLD, Row
+
+STATIC = (0, 0)
+"""The rank of the one view of a static group."""
 
 if TYPE_CHECKING:
     from roundelay.check.online.views import Configuration, Process
@@ -37,9 +42,11 @@ class Fifo(DeliveryCheck):
             return
         self.o1.instances += span[3]
         if latest.span > span:
-            reason = (
-                f"{self.findings.name(row.proc)} delivers {self.findings.label(span)} after "
-                f"{self.findings.label(latest.span)}"
+            reason = say.later_first(
+                self.findings.name(row.proc),
+                self.findings.label(latest.span),
+                self.findings.label(span),
+                self.findings.name(span[0]),
             )
             earlier = self.findings.row(Kind.DELIVER, row.proc, latest.span)
             self.findings.report_breach(self.o1, reason, earlier, row)
@@ -157,7 +164,9 @@ class Prefix(DeliveryCheck):
             step = min(end - first, other[3] - inside)
             self.o6.instances += step
             if (src, inc, first) != (other[0], other[1], other[2] + inside):
-                self._differ(row, place, (src, inc, first, 1), (*other[:2], other[2] + inside, 1))
+                index = 1 + order.gone + inside + sum(span[3] for span in order.spans[:here])
+                there = (*other[:2], other[2] + inside, 1)
+                self._differ(row, place, index, (src, inc, first, 1), there)
                 return
             first += step
             inside += step
@@ -168,11 +177,16 @@ class Prefix(DeliveryCheck):
             if inside:
                 order.inside[proc] = inside
 
-    def _differ(self, row: Row, place: "Configuration", here: Span, there: Span) -> None:
-        other = self.findings.row(Kind.DELIVER, None, there)
-        who = "others" if other is None else self.findings.name(other.proc)
-        reason = (
-            f"in {place.name} {self.findings.name(row.proc)} delivers {self.findings.label(here)} "
-            f"where {who} delivered {self.findings.label(there)}"
+    def _differ(
+        self, row: Row, place: "Configuration", index: int, here: Span, there: Span
+    ) -> None:
+        other = self.findings.row(Kind.DELIVER, None, there, row)
+        reason = say.two_at_one_index(
+            index,
+            "" if place.rank == STATIC else place.name,
+            self.findings.label(there),
+            say.SOMEBODY if other is None else self.findings.name(other.proc),
+            self.findings.label(here),
+            self.findings.name(row.proc),
         )
         self.findings.report_breach(self.o6, reason, other, row)

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from roundelay.check import sentences as say
 from roundelay.check.online.findings import Findings
 from roundelay.check.online.window import FORGOTTEN, WHOLE, PacketRecord
 from roundelay.core.effects import Kind
@@ -56,10 +57,9 @@ class Logs:
         if log.crash is None and row.gseq is None:
             pass
         elif log.crash is None:
-            self.findings.report_breach(self.t2, f"{who} recovers though it never crashed", row)
+            self.findings.report_breach(self.t2, say.never_crashed(who), row)
         elif row.inc <= log.crash.inc:
-            reason = f"{who} recovers as incarnation {row.inc}, which it was before"
-            self.findings.report_breach(self.t2, reason, log.crash, row)
+            self.findings.report_breach(self.t2, say.same_life(who, row.inc), log.crash, row)
         log.crash = None
 
     def _unexpected(self, row: Row, log: _Log) -> None:
@@ -70,18 +70,14 @@ class Logs:
         elif row.kind in (Kind.RECOVER, Kind.DROP):
             pass  # A frame that is lost at a node that is down is the network's doing.
         elif log.crash is not None:
-            reason = f"{who} has a {row.kind} row after it crashed"
-            self.findings.report_breach(self.t2, reason, log.crash, row)
+            self.findings.report_breach(self.t2, say.row_while_down(who, row.kind), log.crash, row)
         elif row.inc != log.inc:
-            reason = f"{who} changes from incarnation {log.inc} to {row.inc} without a recovery"
-            self.findings.report_breach(self.t2, reason, row)
+            self.findings.report_breach(self.t2, say.life_changes(who, log.inc, row.inc), row)
         if row.inc != log.inc:
             self.t1.instances += 1
             log.inc, log.following = row.inc, 0
         if row.lseq != log.following:
-            repeats = row.lseq < log.following
-            what = f"repeats row {row.lseq}" if repeats else f"lacks row {log.following}"
-            reason = f"the log of {who} in incarnation {row.inc} {what}"
+            reason = say.row_missing(say.log_of(who, row.inc), row.lseq, log.following)
             self.findings.report_breach(self.t1, reason, row)
         log.following = row.lseq + 1
 
@@ -100,18 +96,17 @@ class Sendings:
         if record.origin is None and record.memory != FORGOTTEN:
             return
         who, what = self.findings.name(row.proc), self.findings.label(record.span)
-        first = self.findings.row(Kind.ORIGINATE, record.origin, record.span)
+        first = self.findings.row(Kind.ORIGINATE, record.origin, record.span, row)
         if record.origin is not None and record.origin != row.proc:
-            reason = f"{who} sends {what}, which {self.findings.name(record.origin)} has sent"
+            reason = say.sent_by_two(who, what, self.findings.name(record.origin))
             self.findings.report_breach(self.t3, reason, first, row)
         elif record.memory != WHOLE:
             reason = f"{who} sends {what} again, long after the window let go of it"
             self.findings.doubt(self.t3, reason)
         elif not record.withdrawn:
-            reason = f"{who} sends {what} twice without withdrawing it in between"
-            self.findings.report_breach(self.t3, reason, first, row)
+            self.findings.report_breach(self.t3, say.sent_twice(who, what), first, row)
         elif record.sent_in is not None and record.sent_in.same(process.regular):
-            reason = f"{who} sends {what} twice in {process.regular.name}"
+            reason = say.sent_twice_in(who, what, process.regular.name)
             self.findings.report_breach(self.t3, reason, first, row)
 
 
@@ -133,5 +128,5 @@ class Receipts:
         if record.memory == FORGOTTEN:
             self.findings.doubt(self.t4, f"{who} receives {what}, which is long forgotten")
         else:
-            reason = f"{who} receives {what} before anybody sent it"
+            reason = say.unsent(who, "receives", what, later=None)
             self.findings.report_breach(self.t4, reason, row)

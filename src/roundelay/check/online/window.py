@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from roundelay.trace.schema import Row
 
 if TYPE_CHECKING:
+    from roundelay.check.names import Span
     from roundelay.check.online.acyclic import Node
-    from roundelay.check.online.findings import Span
     from roundelay.check.online.views import Configuration
 
 EVERYONE = -1
