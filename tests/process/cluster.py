@@ -50,6 +50,7 @@ class Cluster:
         timeout_s: float = 0.4,
         relay: bool = True,
         state: bool = True,
+        check: bool = False,
     ) -> None:
         self.directory = directory
         self.nodes = tuple(sorted(nodes))
@@ -59,6 +60,7 @@ class Cluster:
         self._rate = rate
         self._timeout_s = timeout_s
         self._state = state
+        self._check = check
         self.clocks_s: dict[str, float] = {}
         """By how much the clocks of nodes that are started next are wrong."""
         addresses = free_addresses(self.nodes)
@@ -101,6 +103,7 @@ class Cluster:
                 "trace": str(self.directory / "traces"),
                 "trace_every_row": True,
                 "trace_frames": True,
+                "check": self._check,
                 "record": str(self.directory / "records"),
                 "control": str(self._sockets / node),
                 "rate": self._rate,

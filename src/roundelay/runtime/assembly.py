@@ -134,7 +134,7 @@ def _build(
         if settings.record is not None:
             path = settings.record / record_name(settings.node, setup.boot.incarnation)
             input_log = InputLog(path, setup.to_json(), core.codec)
-        if settings.trace is not None:
+        if settings.trace is not None or settings.check:
             tracing = Tracing(settings, setup, __version__, machine.id)
     except OSError as e:
         if exhausted(e):

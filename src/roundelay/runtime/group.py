@@ -58,6 +58,7 @@ def join(
     trace_every_row: bool = False,
     trace_frames: bool = False,
     run: str = "",
+    check: bool = False,
     record: str | PathLike[str] | None = None,
     control: str | PathLike[str] | None = None,
 ) -> "Group":
@@ -86,6 +87,7 @@ def join(
                 "trace_every_row": trace_every_row,
                 "trace_frames": trace_frames,
                 "run": run,
+                "check": check,
                 "record": record,
                 "control": control,
             }
