@@ -4,15 +4,16 @@ The paper's curves are drawn, not told: what can be judged is what its text says
 claim is about every group size, the size at which it fares worst is judged, seed by seed.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
 from roundelay.experiments.claims import NEARLY, Claim, Outcome, judge, near
-from roundelay.experiments.dtp_results import GAP_MS, Results, Values
-from roundelay.experiments.dtp_runs import Cell
+from roundelay.experiments.papers.dtp.results import GAP_MS, Results, Values
+from roundelay.experiments.papers.dtp.runs import Cell
+from roundelay.experiments.results import Result
 
 NAMES = {"dtp": "DTP", "cm": "CM", "pinwheel": "Pinwheel", "totem": "Totem"}
 RIVALS = ("cm", "pinwheel")
@@ -50,8 +51,9 @@ ABOUT_ONE = Demand(_farthest_from_one, "farthest from 1", "about 1", near(1))
 COMPARABLE = Demand(_farthest_from_one, "farthest from 1", "comparable", near(1, NEARLY))
 
 
-def claims_of(r: Results) -> list[Claim]:
-    """All of them, figure by figure."""
+def claims_of(results: Sequence[Result]) -> list[Claim]:
+    """All of them, figure by figure. ValueError if a run that one of them needs is not there."""
+    r = Results(results)
     by_figure = {
         "figure2": [*stability(r), *batching(r)],
         "figure3": buffers(r),

@@ -37,8 +37,8 @@ from typing import Any, Literal
 from roundelay.core.contract import Boot, Core, EngineFactory
 from roundelay.core.effects import Effect, Kind
 from roundelay.core.ids import NodeId, Packet, Service, Span, View, ViewId
-from roundelay.experiments.catalogue import Measures
 from roundelay.experiments.meter import Meter
+from roundelay.experiments.results import Measures
 from roundelay.group.body import pack
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack

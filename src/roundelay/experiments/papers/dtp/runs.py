@@ -34,8 +34,8 @@ from typing import Any
 
 from roundelay.core.contract import Boot, Core, EngineFactory
 from roundelay.core.ids import NodeId, Packet, Service, Span, ViewId
-from roundelay.experiments.catalogue import Measures
 from roundelay.experiments.lifetimes import Lifetimes
+from roundelay.experiments.results import Measures
 from roundelay.group.body import pack
 from roundelay.group.engines import engine_factory
 from roundelay.group.packer import GroupConfig

@@ -1,6 +1,6 @@
 """Plans: TOML files that say which cells to run.
 
-    experiment = "load"            one of those in `experiments`; default load
+    experiment = "load"            a paper, or load; default load
     seeds = 3                      0, 1 and 2; or a list of them
     claims = "totem"               whose claims the report judges by the results; default none
     traces = false                 whether to keep the trace of every run
@@ -27,15 +27,13 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from importlib.resources import files
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from roundelay.experiments import catalogue, claims
-from roundelay.pipeline.errors import PipelineError
-from roundelay.pipeline.sweep.fields import Fields
-from roundelay.pipeline.sweep.lines import Lines
+from roundelay.experiments.plan_fields import Fields
+from roundelay.experiments.registry import Paper, load_experiment, load_paper, paper_names
+from roundelay.experiments.toml_lines import Lines
 
 PAPERS = "papers/"
 """Plans of the package are called papers/NAME."""
@@ -48,21 +46,21 @@ CELLS_MAX = 5_000_000
 _KEYS = ("experiment", "seeds", "claims", "traces", "common", "grid", "quick")
 
 
-class PlanError(PipelineError):
+class PlanError(ValueError):
     """A plan that makes no sense; the message names the line and says what to write."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class PlannedRun(NamedTuple):
     """A cell with its seed."""
 
     cell: Any
+    """Of the type `Cell` of the plan's experiment."""
     seed: int
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A plan that makes sense."""
+class SweepPlan:
+    """A plan that was read, and makes sense."""
 
     name: str
     text: str
@@ -101,29 +99,34 @@ class Plan:
             f"list, or {way}"
         )
 
-    def tasks(self) -> list[Task]:
-        """Every cell with every seed, in the order of the plan."""
-        return list(dict.fromkeys(self._tasks()))
+    def runs(self) -> list[PlannedRun]:
+        """Every cell with every seed, each once, in the order of the plan."""
+        return list(dict.fromkeys(self._runs()))
 
-    def _tasks(self) -> Iterator[Task]:
-        make = catalogue.load(self.experiment).Cell
+    def _runs(self) -> Iterator[PlannedRun]:
+        make = load_experiment(self.experiment).Cell
         for line, axes in self.grids:
             for values in itertools.product(*axes.values()):
                 cell = _cell(make, dict(zip(axes, values, strict=True)), f"{self.name} line {line}")
                 for seed in self.seeds:
-                    yield Task(cell, seed)
+                    yield PlannedRun(cell, seed)
 
 
 def papers() -> list[str]:
     """Names of the plans that come with the package."""
-    found = (path.name for path in _plans().iterdir())
-    return sorted(f"{PAPERS}{n.removesuffix('.toml')}" for n in found if n.endswith(".toml"))
+    return [f"{PAPERS}{name}" for name in paper_names()]
 
 
-def read(name: str, *, quick: bool = False) -> Plan:
+def paper_plan(paper: Paper, *, full: bool, seeds: int | None = None) -> SweepPlan:
+    """The plan of a paper, or its quick form; with `seeds`, as many seeds as that."""
+    plan = parse(paper.plan, f"{PAPERS}{paper.name}", quick=not full)
+    return plan if seeds is None else replace(plan, seeds=tuple(range(seeds)))
+
+
+def read(name: str, *, quick: bool = False) -> SweepPlan:
     """The plan of a file, or one of the package."""
     if name in papers():
-        return parse((_plans() / f"{name.removeprefix(PAPERS)}.toml").read_text(), name, quick)
+        return parse(load_paper(name.removeprefix(PAPERS)).plan, name, quick)
     if name.startswith(PAPERS) and not Path(name).exists():
         raise PlanError(f"there is no plan {name}; there are: {', '.join(papers())}")
     try:
@@ -136,7 +139,7 @@ def read(name: str, *, quick: bool = False) -> Plan:
         ) from None
 
 
-def parse(text: str, name: str = "plan", quick: bool = False) -> Plan:
+def parse(text: str, name: str = "plan", quick: bool = False) -> SweepPlan:
     """The plan that a text describes; `name` is for messages."""
     try:
         table = tomllib.loads(text)
@@ -157,7 +160,7 @@ class _Reader:
         self._quick = self._section("quick") if quick else {}
         self._is_quick = quick
 
-    def plan(self) -> Plan:
+    def plan(self) -> SweepPlan:
         for key in self._table:
             if key not in _KEYS:
                 raise self._error(
@@ -165,19 +168,19 @@ class _Reader:
                 )
         experiment = self._text_of("experiment", "load")
         try:
-            fields = Fields(catalogue.load(experiment).Cell)
+            fields = Fields(load_experiment(experiment).Cell)
         except ValueError as e:
             raise self._error(str(e), "experiment") from None
         judged = self._text_of("claims", "")
-        if judged and judged not in claims.MODULES:
-            known = ", ".join(claims.MODULES)
+        if judged and judged not in paper_names():
+            known = ", ".join(paper_names())
             raise self._error(f"no claims are known of {judged!r}; write one of: {known}", "claims")
         traces = self._table.get("traces", False)
         if not isinstance(traces, bool):
             raise self._error("traces is true or false", "traces")
-        if traces and not hasattr(catalogue.load(experiment), "manifest"):
+        if traces and not hasattr(load_experiment(experiment), "manifest"):
             raise self._error(f"{experiment} keeps no traces; leave this line out", "traces")
-        return Plan(
+        return SweepPlan(
             name=self._name,
             text=self._text,
             quick=self._is_quick,
@@ -280,7 +283,3 @@ def _syntax(error: tomllib.TOMLDecodeError, text: str) -> tuple[str, int]:
     why, _, place = str(error).partition(" (at ")
     line = re.search(r"line (\d+)", place)
     return why, int(line[1]) if line else len(text.splitlines())
-
-
-def _plans() -> Any:
-    return files("roundelay.experiments") / "plans"

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from roundelay.check import check
-from roundelay.experiments import catalogue
-from roundelay.experiments.load_runs import Cell, manifest, run
+from roundelay.experiments.load import Cell, manifest, run
+from roundelay.experiments.results import cost
 from roundelay.trace.schema import Row
 
 
@@ -54,13 +54,6 @@ def test_a_cell_that_makes_no_sense_is_refused(fields, sentence):
         Cell(**fields)
 
 
-def test_experiments_are_found_by_their_files():
-    assert {"load", "totem", "dtp"} <= set(catalogue.names())
-    assert catalogue.load("load").run is run
-    with pytest.raises(ValueError, match="no experiment is called 'atom'; there are: dtp, load"):
-        catalogue.load("atom")
-
-
 def test_dear_cells_cost_more():
-    assert catalogue.cost(Cell("totem", messages=200)) > catalogue.cost(Cell("totem", messages=20))
-    assert catalogue.cost(object()) == 1.0
+    assert cost(Cell("totem", messages=200)) > cost(Cell("totem", messages=20))
+    assert cost(object()) == 1.0

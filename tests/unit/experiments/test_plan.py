@@ -2,11 +2,9 @@
 
 import pytest
 
-from roundelay.experiments import dtp, totem
-from roundelay.experiments.load_runs import Cell
-from roundelay.pipeline.sweep import plan as plans
-from roundelay.pipeline.sweep.lines import Lines
-from roundelay.pipeline.sweep.plan import CELLS_ASK, PlanError, parse, read
+from roundelay.experiments.load import Cell
+from roundelay.experiments.plan import CELLS_ASK, PlanError, papers, parse, read
+from roundelay.experiments.toml_lines import Lines
 
 
 def test_a_grid_is_every_combination_with_every_seed():
@@ -25,7 +23,7 @@ def test_a_grid_is_every_combination_with_every_seed():
         latency = "2ms"
         """
     )
-    tasks = plan.tasks()
+    tasks = plan.runs()
     assert len(tasks) == plan.size == 10
     assert [(t.cell.protocol, t.cell.nodes, t.seed) for t in tasks[:5]] == [
         ("totem", 3, 0),
@@ -40,14 +38,14 @@ def test_a_grid_is_every_combination_with_every_seed():
 
 
 def test_a_number_stands_under_the_name_with_its_unit():
-    (task,) = parse('[[grid]]\nprotocol = "totem"\nlatency_us = 250').tasks()
+    (task,) = parse('[[grid]]\nprotocol = "totem"\nlatency_us = 250').runs()
     assert task.cell.latency_us == 250.0
 
 
 def test_a_cell_that_comes_up_twice_is_run_once():
     plan = parse('[[grid]]\nprotocol = ["totem", "fifo"]\n[[grid]]\nprotocol = "totem"')
     assert plan.size == 3
-    assert [task.cell.protocol for task in plan.tasks()] == ["totem", "fifo"]
+    assert [task.cell.protocol for task in plan.runs()] == ["totem", "fifo"]
 
 
 def test_quick_is_instead_of_what_the_rest_says():
@@ -65,7 +63,7 @@ def test_quick_is_instead_of_what_the_rest_says():
         nodes = 2
         """
     assert parse(text).size == 15
-    quick = parse(text, quick=True).tasks()
+    quick = parse(text, quick=True).runs()
     assert [(t.cell.protocol, t.cell.messages, t.cell.nodes, t.seed) for t in quick] == [
         ("totem", 2, 2, 7),
         ("fifo", 1000, 2, 7),
@@ -74,23 +72,14 @@ def test_quick_is_instead_of_what_the_rest_says():
 
 def test_a_list_can_be_one_value():
     text = 'experiment = "dtp"\n[[grid]]\nprotocol = "dtp"\nnodes = 2\ngap = "1s"\nmessages = 9\n'
-    one = parse(f"{text}activity = [1, 2]").tasks()
-    two = parse(f"{text}activity = [[1, 2], [3, 4]]").tasks()
+    one = parse(f"{text}activity = [1, 2]").runs()
+    two = parse(f"{text}activity = [[1, 2], [3, 4]]").runs()
     assert [task.cell.activity for task in one] == [(1.0, 2.0)]
     assert [task.cell.activity for task in two] == [(1.0, 2.0), (3.0, 4.0)]
 
 
-@pytest.mark.parametrize(("name", "paper"), [("papers/totem", totem), ("papers/dtp", dtp)])
-def test_the_plan_of_a_paper_has_the_runs_of_its_claims(name, paper):
-    """So that the report of a sweep says what `roundelay claims` says."""
-    for quick, lengths in ((True, paper.QUICK), (False, paper.FULL)):
-        planned = [(task.cell, task.seed) for task in read(name, quick=quick).tasks()]
-        assert len(planned) == len(set(planned))
-        assert set(planned) == set(paper.cells(lengths))
-
-
 def test_papers_are_measured_with_three_seeds_at_least():
-    for name in plans.papers():
+    for name in papers():
         assert len(read(name, quick=True).seeds) >= 3
 
 
@@ -115,7 +104,7 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_parameter_is_named_with_its_line(wrong):
     with pytest.raises(PlanError) as caught:
-        parse(f"# A plan.\nseeds = 1\n[[grid]]\n{wrong}\n", "my.toml").tasks()
+        parse(f"# A plan.\nseeds = 1\n[[grid]]\n{wrong}\n", "my.toml").runs()
     assert f"my.toml {WRONG[wrong]}" in str(caught.value)
 
 
@@ -146,7 +135,7 @@ def test_a_wrong_parameter_is_named_with_its_line(wrong):
 )
 def test_a_wrong_plan_is_a_sentence(text, sentence):
     with pytest.raises(PlanError) as caught:
-        parse(text, quick="quick" in sentence or "quick" in text).tasks()
+        parse(text, quick="quick" in sentence or "quick" in text).runs()
     assert sentence in str(caught.value)
 
 

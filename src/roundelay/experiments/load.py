@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from roundelay import __version__
 from roundelay.core.contract import Boot, Core
-from roundelay.experiments.catalogue import Measures
 from roundelay.experiments.meter import Meter
+from roundelay.experiments.results import Measures
 from roundelay.group.engines import STATIC_ONLY, engine_config, engine_factory
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack

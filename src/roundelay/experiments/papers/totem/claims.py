@@ -1,6 +1,6 @@
 """The performance claims of [Totem95], section 9.
 
-Every claim is measured under both readings of what a token hop costs (`totem_runs` says which), so
+Every claim is measured under both readings of what a token hop costs (`runs` says which), so
 that it shows which verdicts hang on that assumption. Ratios come first. The paper says neither how
 long it measured nor how often.
 """
@@ -10,28 +10,14 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from roundelay.experiments.catalogue import Measures, Result
-from roundelay.experiments.cells import Report, run_cells
-from roundelay.experiments.claims import NEARLY, Claim, Findings, Outcome, judge, near
-from roundelay.experiments.totem_runs import HOPS, SMALL_BYTES, Cell, Latency, Workload, run
+from roundelay.experiments.claims import NEARLY, Claim, Outcome, judge, near
+from roundelay.experiments.papers.totem.runs import HOPS, SMALL_BYTES, Cell, Latency, Workload
+from roundelay.experiments.results import Measures, Result
 
 TOKEN_LOSS_MS = 100.0
 LOADS = (400, 625)
 """Messages a second; the second is half of what the Ethernet could carry."""
 
-
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """How much is measured: virtual seconds of each run, and tokens lost in each."""
-
-    seeds: int
-    saturated_s: int
-    poisson_s: int
-    losses: int
-
-
-QUICK = Lengths(seeds=3, saturated_s=3, poisson_s=6, losses=8)
-FULL = Lengths(seeds=5, saturated_s=20, poisson_s=60, losses=50)
 
 RATES: Mapping[str, Mapping[str, Any]] = {
     "all": {},
@@ -62,43 +48,20 @@ class Results:
     """Means over those of a seed."""
 
 
-def measure(*, full: bool, seeds: int, report: Report, jobs: int = 1) -> Findings:
-    """Run everything and judge every claim."""
-    todo = cells(replace(FULL if full else QUICK, seeds=seeds))
-    return findings_of(run_cells(run, todo, jobs=jobs, report=report))
-
-
-def cells(lengths: Lengths) -> list[tuple[Cell, int]]:
-    """Every run with every seed."""
-    of_one_seed = [
-        cell
-        for hop_ms in HOPS
-        for cell in (
-            *(Cell("saturated", hop_ms, lengths.saturated_s, **f) for f in RATES.values()),
-            *(Cell("poisson", hop_ms, lengths.poisson_s, **f) for f in LATENCIES.values()),
-            Cell("token loss", hop_ms, losses=lengths.losses),
-            Cell("new ring", hop_ms, losses=lengths.losses),
-        )
-    ]
-    return [(cell, seed) for seed in range(lengths.seeds) for cell in of_one_seed]
-
-
-def findings_of(results: Sequence[Result]) -> Findings:
-    """Judge every claim. ValueError if a run that one of them needs is not there."""
+def claims_of(results: Sequence[Result]) -> list[Claim]:
+    """All of them. ValueError if a run that one of them needs is not there."""
     hops = [(f"hop {hop_ms:g} ms", _results(results, hop_ms)) for hop_ms in HOPS]
-    return Findings(
-        [
-            *(claim(r, hop) for claim in (all_and_one, all_and_one_as_printed) for hop, r in hops),
-            *(
-                claim(r, hop, load)
-                for claim in (waiting, agreed, safe)
-                for load in LOADS
-                for hop, r in hops
-            ),
-            *(claim(r, hop) for claim in TIMES for hop, r in hops),
-            prior_systems(),
-        ]
-    )
+    return [
+        *(claim(r, hop) for claim in (all_and_one, all_and_one_as_printed) for hop, r in hops),
+        *(
+            claim(r, hop, load)
+            for claim in (waiting, agreed, safe)
+            for load in LOADS
+            for hop, r in hops
+        ),
+        *(claim(r, hop) for claim in TIMES for hop, r in hops),
+        prior_systems(),
+    ]
 
 
 def _results(results: Sequence[Result], hop_ms: float) -> Results:

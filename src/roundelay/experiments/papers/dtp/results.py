@@ -1,9 +1,9 @@
-"""What came of the runs of `dtp_runs`, by what they were of."""
+"""What came of the runs of `runs`, by what they were of."""
 
 from collections.abc import Sequence
 
-from roundelay.experiments.catalogue import Result
-from roundelay.experiments.dtp_runs import SILENCE_MS, Cell
+from roundelay.experiments.papers.dtp.runs import SILENCE_MS, Cell
+from roundelay.experiments.results import Result
 
 GAP_MS = 100.0
 """1/lambda of figures 3 to 5."""
