@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from roundelay.pipeline.decode import (
+from roundelay.pipeline.errors import PipelineError
+from roundelay.pipeline.ingest.decode import (
     FILE,
     NODES_MAX,
     OUT_DDL,
@@ -28,10 +29,9 @@ from roundelay.pipeline.decode import (
     decode,
     survey,
 )
-from roundelay.pipeline.errors import PipelineError
+from roundelay.pipeline.ingest.sources import Found, Source, find
+from roundelay.pipeline.ingest.table import Part, Table, part_name
 from roundelay.pipeline.session import parallelism
-from roundelay.pipeline.sources import Found, Source, find
-from roundelay.pipeline.table import Part, Table, part_name
 from roundelay.trace.manifest import Manifest
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from roundelay.pipeline.intervals import Span, Spans, common, merged, without
-from roundelay.pipeline.views import Fact, Facts, Life, View, Views, regular
+from roundelay.pipeline.proofs.intervals import Span, Spans, common, merged, without
+from roundelay.pipeline.proofs.views import Fact, Facts, Life, View, Views, regular
 
 
 @dataclass(frozen=True, slots=True)

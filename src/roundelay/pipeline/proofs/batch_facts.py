@@ -36,8 +36,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from roundelay.core.effects import Kind
-from roundelay.pipeline import spans
-from roundelay.pipeline.batch import (
+from roundelay.pipeline.expressions import BLOCK_KEYS
+from roundelay.pipeline.proofs import span_facts
+from roundelay.pipeline.proofs.arrays import (
     COLUMNS,
     Found,
     Ints,
@@ -52,7 +53,6 @@ from roundelay.pipeline.batch import (
     xors,
 )
 from roundelay.pipeline.session import parallelism
-from roundelay.pipeline.spans import BLOCK_KEYS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,11 +114,11 @@ def facts_of(batch: Any) -> Any:
     found = Found(names)
     _writers(rows, found)
     _views(batch, found)
-    spans.tell(rows, found)
+    span_facts.tell(rows, found)
     delivered = rows.where(rows.of(Kind.DELIVER))
     if delivered.count:
         by = delivered.by_sender()
-        spans.tell_deliveries(delivered, by, found)
+        span_facts.tell_deliveries(delivered, by, found)
         _order(delivered.where(delivered["has_k2"]), found)
         _sources(delivered, by, found)
         _stays(delivered, found)
@@ -221,7 +221,7 @@ def _sources(rows: Rows, by: Ints, found: Found) -> None:
 def _stays(rows: Rows, found: Found) -> None:
     """v: view (with whether there is one), last lseq, messages, fingerprint, messages without a
     key, how often the keys' view changes, first key without k3, last key."""
-    view = [rows[name] for name in spans.VIEW]
+    view = [rows[name] for name in span_facts.VIEW]
     at = starts([rows.number, *view])
     last = lasts(at, rows.count)
     message = [rows["m_src"], rows["m_inc"], rows["m_seq"], rows["count"]]

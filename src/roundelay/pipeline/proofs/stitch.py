@@ -18,16 +18,16 @@ of keys. Instances are counted as the local checker counts them.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
-from roundelay.pipeline.causes import Implied, conclude_causes
-from roundelay.pipeline.late import Lists, beginnings, late_lists, loose
-from roundelay.pipeline.paths import contiguous, together, views_in_line
-from roundelay.pipeline.spans import BLOCK_KEYS
-from roundelay.pipeline.streams import one_ring_each, read_streams
-from roundelay.pipeline.views import (
+from roundelay.pipeline.expressions import BLOCK_KEYS
+from roundelay.pipeline.proofs.causality import Implied, conclude_causes
+from roundelay.pipeline.proofs.streams import one_ring_each, read_streams
+from roundelay.pipeline.proofs.transitional import Lists, beginnings, late_lists, loose
+from roundelay.pipeline.proofs.view_order import contiguous, together, views_in_line
+from roundelay.pipeline.proofs.views import (
     NOWHERE,
     Fact,
     Facts,
@@ -40,7 +40,7 @@ from roundelay.pipeline.views import (
     regular,
     view_of,
 )
-from roundelay.pipeline.writers import Log
+from roundelay.pipeline.proofs.writer_logs import Log, read_logs
 
 Block = tuple[int, int, int]
 """k0, k1, number."""
@@ -67,7 +67,7 @@ SUSPECTS_MAX = 40
 
 
 @dataclass(slots=True)
-class Stitched:
+class RunProofs:
     """One run."""
 
     logs: list[Log] = field(default_factory=list)
@@ -102,14 +102,14 @@ class Stitched:
     """What holds if something else does."""
 
 
-def stitch(facts: Iterable[Fact]) -> Stitched:
+def stitch(facts: Iterable[Fact]) -> RunProofs:
     """What the facts of a run say together."""
     by_fact: Facts = defaultdict(list)
     for fact in facts:
         by_fact[fact.fact].append(fact)
     for group in by_fact.values():
         group.sort(key=lambda fact: (fact.proc, fact.inc, fact.first, fact.v))
-    run = Stitched(logs=list(_logs(by_fact["writer"])))
+    run = RunProofs(logs=list(read_logs(by_fact["writer"])))
     for one, next_ in pairwise(by_fact["writer"]):
         if one.proc == next_.proc and _tangled(one, next_, one.v[0]):
             by_fact["odd"].append(next_)
@@ -136,7 +136,7 @@ def stitch(facts: Iterable[Fact]) -> Stitched:
     return run
 
 
-def _conclude_views(run: Stitched, facts: Facts, views: Views) -> None:
+def _conclude_views(run: RunProofs, facts: Facts, views: Views) -> None:
     """What follows where keys climb, every message comes once, and views are known."""
     lists = late_lists(facts)
     _reach(run, facts, views, lists)
@@ -168,43 +168,10 @@ def _suspects(by_fact: Facts) -> list[Block]:
         if len(near) <= SUSPECTS_MAX:
             blocks.update(((*low[:2], number), None) for number in near)
         blocks.update({low: None, high: None})
-    scratch = Stitched()
+    scratch = RunProofs()
     _blocks(scratch, by_fact["block"])
     blocks.update(dict.fromkeys(scratch.edges))
     return list(blocks)[:SUSPECTS_MAX]
-
-
-def _logs(facts: list[Fact]) -> Iterator[Log]:
-    lives: dict[tuple[int, int], list[Fact]] = defaultdict(list)
-    for fact in facts:
-        lives[fact.proc, fact.inc].append(fact)
-    for (proc, inc), parts in sorted(lives.items()):
-        expected, missing, first_missing, repeated = 0, 0, -1, 0
-        disorder = 0
-        place: int | None = None
-        for part in parts:
-            last, _, holes, first_hole, again, _, falls, first_place, last_place, _ = part.v
-            if part.first > expected:
-                missing += part.first - expected
-                first_missing = expected if first_missing < 0 else first_missing
-            if holes and first_missing < 0:
-                first_missing = first_hole
-            missing += holes
-            repeated += again + (part.first < expected)
-            disorder += falls + (place is not None and place >= first_place)
-            expected, place = max(expected, last + 1), last_place
-        yield Log(
-            proc,
-            inc,
-            rows=sum(part.v[1] for part in parts),
-            missing=missing,
-            first_missing=max(first_missing, 0),
-            repeated=repeated,
-            ordered=not disorder,
-            unplaced=sum(part.v[5] for part in parts),
-            message_rows=sum(part.v[9] for part in parts),
-            last_place=max(part.v[8] for part in parts),
-        )
 
 
 def _tangled(one: Fact, next_: Fact, last: int) -> bool:
@@ -212,7 +179,7 @@ def _tangled(one: Fact, next_: Fact, last: int) -> bool:
     return one.inc == next_.inc and last >= next_.first
 
 
-def _histories(run: Stitched, facts: list[Fact]) -> bool:
+def _histories(run: RunProofs, facts: list[Fact]) -> bool:
     """Whether keys climb in every history."""
     run.keyed = sum(fact.v[1] for fact in facts)
     climbs = not any(fact.v[2] for fact in facts)
@@ -223,7 +190,7 @@ def _histories(run: Stitched, facts: list[Fact]) -> bool:
     return climbs
 
 
-def _senders(run: Stitched, facts: list[Fact]) -> bool:
+def _senders(run: RunProofs, facts: list[Fact]) -> bool:
     """Whether the messages of every sender climb in every history."""
     paths: dict[tuple[int, int], list[Fact]] = defaultdict(list)
     for fact in facts:
@@ -242,7 +209,7 @@ def _senders(run: Stitched, facts: list[Fact]) -> bool:
 # Keys.
 
 
-def _blocks(run: Stitched, facts: list[Fact]) -> None:
+def _blocks(run: RunProofs, facts: list[Fact]) -> None:
     """Tell blocks that are the same at all who have them, by view as well, from the edges."""
     prints: dict[Block, dict[int, Print]] = defaultdict(dict)
     for fact in facts:
@@ -281,14 +248,14 @@ def _differ(having: dict[int, Print]) -> bool:
     return len(set(having.values())) > 1
 
 
-def _may_share(run: Stitched, one: tuple[Ring, Owners], other: tuple[Ring, Owners]) -> bool:
+def _may_share(run: RunProofs, one: tuple[Ring, Owners], other: tuple[Ring, Owners]) -> bool:
     """Whether a message may be in two classes of blocks: if a node had both, it would have
     delivered the message twice."""
     apart = run.one_ring_each and one[0] != other[0]
     return not apart and not set(one[1]) & set(other[1])
 
 
-def conclude_keys(run: Stitched, found: "Edges") -> None:
+def conclude_keys(run: RunProofs, found: "Edges") -> None:
     """O3, O5, O6 and O8, once it is known what the edges hold."""
     inner = sum(count for *_, count in run.classes)
     doubtful = any(
@@ -312,7 +279,7 @@ def conclude_keys(run: Stitched, found: "Edges") -> None:
         run.suspects = run.edges[:SUSPECTS_MAX]
 
 
-def _one_order(run: Stitched, owners: list[tuple[Owners, int]]) -> None:
+def _one_order(run: RunProofs, owners: list[tuple[Owners, int]]) -> None:
     """All follow the order of the keys, and behind all keys of a ring that of loose messages."""
     if run.keyed < run.deliveries:
         if run.loose is None:
@@ -349,7 +316,7 @@ class Edges:
 # Views.
 
 
-def _moves(run: Stitched, views: Views) -> None:
+def _moves(run: RunProofs, views: Views) -> None:
     """D7: who goes from one view to the next together has delivered the same."""
     groups: dict[tuple[View, View], list[Print]] = defaultdict(list)
     for life, path in views.paths().items():
@@ -360,7 +327,7 @@ def _moves(run: Stitched, views: Views) -> None:
         run.proved["D7"] = sum(len(group) - 1 for group in groups.values())
 
 
-def _reach(run: Stitched, facts: Facts, views: Views, lists: Lists) -> None:
+def _reach(run: RunProofs, facts: Facts, views: Views, lists: Lists) -> None:
     """O6: how far each node got in each view, and whether anybody skipped a block on the way.
 
     Keys climb in every history, so what a node delivered in a view is a beginning of the view's
@@ -391,7 +358,7 @@ def _reach(run: Stitched, facts: Facts, views: Views, lists: Lists) -> None:
     run.lasts = [(view, p, key) for view, nodes in reached.items() for p, (_, key) in nodes.items()]
 
 
-def _rings(run: Stitched, facts: Facts, views: Views, lists: Lists) -> None:
+def _rings(run: RunProofs, facts: Facts, views: Views, lists: Lists) -> None:
     """How far each node got in each ring, unless somebody skipped a block on the way."""
     reached: dict[View, dict[int, Key]] = defaultdict(dict)
     keys = [(proc, key) for (proc, *_), line in lists.items() for _, key in line]

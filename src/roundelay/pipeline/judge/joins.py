@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from roundelay.core.effects import Kind
-from roundelay.pipeline.slices import block_number, expanded
+from roundelay.pipeline.expressions import block_number, expanded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -3,8 +3,8 @@
 from collections import Counter, defaultdict
 from itertools import pairwise
 
-from roundelay.pipeline.spans import BLOCK_KEYS
-from roundelay.pipeline.views import Facts, Key, Life, View, Views, regular, view_of
+from roundelay.pipeline.expressions import BLOCK_KEYS
+from roundelay.pipeline.proofs.views import Facts, Key, Life, View, Views, regular, view_of
 
 
 def crashed(facts: Facts) -> frozenset[int]:

@@ -13,11 +13,11 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from roundelay.core.effects import Kind
-from roundelay.pipeline.facts import gather
-from roundelay.pipeline.slices import block_number
-from roundelay.pipeline.stitch import Edges, Stitched, conclude_keys, stitch
-from roundelay.pipeline.table import Table
-from roundelay.pipeline.views import Fact, Key, View
+from roundelay.pipeline.expressions import block_number
+from roundelay.pipeline.ingest.table import Table
+from roundelay.pipeline.proofs.batch_facts import gather
+from roundelay.pipeline.proofs.stitch import Edges, RunProofs, conclude_keys, stitch
+from roundelay.pipeline.proofs.views import Fact, Key, View
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -28,7 +28,7 @@ Lasts = list[tuple[View, int, Key]]
 """How far nodes got in views or rings."""
 
 
-def certify(spark: "SparkSession", table: Table) -> dict[str, Stitched]:
+def certify(spark: "SparkSession", table: Table) -> dict[str, RunProofs]:
     """What is proved of every run that has rows."""
     stitched = gather(spark, table.files()).groupBy("run").applyInArrow(_stitch, _DDL)
     runs = {row["run"]: pickle.loads(row["stitched"]) for row in stitched.collect()}
@@ -51,7 +51,7 @@ def _stitch(key: tuple[Any, ...], table: Any) -> Any:
     )
 
 
-def _edges(events: "DataFrame", runs: dict[str, Stitched]) -> dict[str, Edges]:
+def _edges(events: "DataFrame", runs: dict[str, RunProofs]) -> dict[str, Edges]:
     """What the edges of runs hold."""
     rows = _edge_rows(events, runs).persist()
     try:
@@ -74,7 +74,7 @@ def _edges(events: "DataFrame", runs: dict[str, Stitched]) -> dict[str, Edges]:
         rows.unpersist()
 
 
-def _edge_rows(events: "DataFrame", runs: dict[str, Stitched]) -> "DataFrame":
+def _edge_rows(events: "DataFrame", runs: dict[str, RunProofs]) -> "DataFrame":
     """One row per message: run, proc, view, ring, message, key."""
     static = [run for run, one in runs.items() if all(not view for view, _, _ in one.lasts)]
     blocks = [(run, *block) for run, one in runs.items() for block in one.edges]

@@ -19,11 +19,9 @@ which messages were meant:
 import numpy as np
 
 from roundelay.core.effects import Kind
-from roundelay.pipeline.batch import Found, Ints, Rows, lasts, starts, widths
+from roundelay.pipeline.expressions import BLOCK_KEYS
+from roundelay.pipeline.proofs.arrays import Found, Ints, Rows, lasts, starts, widths
 from roundelay.trace.schema import REGULAR
-
-BLOCK_KEYS = 2048
-"""Numbers in a block of keys."""
 
 SPANS_MAX = 8192
 """Spans of one kind that are told of a batch."""

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from roundelay.pipeline.intervals import Spans, above, below, common, merged, size, without
-from roundelay.pipeline.late import Owners
-from roundelay.pipeline.paths import crashed, restarted
-from roundelay.pipeline.streams import Stream, Streams, Taken, UnusualError, demand
-from roundelay.pipeline.views import Facts, Key, Life, View, Views, regular
+from roundelay.pipeline.proofs.intervals import Spans, above, below, common, merged, size, without
+from roundelay.pipeline.proofs.streams import Stream, Streams, Taken, UnusualError, demand
+from roundelay.pipeline.proofs.transitional import Owners
+from roundelay.pipeline.proofs.view_order import crashed, restarted
+from roundelay.pipeline.proofs.views import Facts, Key, Life, View, Views, regular
 
 
 class Implied(NamedTuple):

@@ -18,8 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundelay.pipeline.decode import OUT_DDL
 from roundelay.pipeline.errors import PipelineError
+from roundelay.pipeline.ingest.decode import OUT_DDL
 from roundelay.trace.manifest import Manifest, TraceError
 
 if TYPE_CHECKING:

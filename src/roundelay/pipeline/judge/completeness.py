@@ -6,13 +6,13 @@ are fetched for the witness.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812
 
 from roundelay.check import Validity, Verdict
-from roundelay.pipeline.around import rows_of
+from roundelay.pipeline.arrow import collected_rows
+from roundelay.pipeline.proofs.writer_logs import Log
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import COLUMNS, INT64_MAX, Row
 
@@ -27,29 +27,6 @@ NO_MANIFEST = (
     "cut short, or the manifest was not copied"
 )
 NO_COUNTS = "the manifest does not count the rows, so some may be missing at the end"
-
-
-@dataclass(frozen=True, slots=True)
-class Log:
-    """What one life of a node wrote."""
-
-    proc: int
-    inc: int
-    rows: int
-    missing: int
-    first_missing: int
-    repeated: int
-    ordered: bool
-    """Whether all rows have a place in the total order, and no two change places there."""
-    unplaced: int
-    """Rows without a place in the total order."""
-    message_rows: int
-    last_place: int = -1
-    """The greatest place of a row in the total order."""
-
-    @property
-    def whole(self) -> bool:
-        return not (self.missing or self.repeated)
 
 
 def counts_of(manifest: Manifest | None) -> dict[tuple[int, int], int] | None:
@@ -193,5 +170,5 @@ def neighbours(
     )
     found: dict[str, list[Row]] = {}
     for edge in edges.orderBy("run", "place").collect():
-        found.setdefault(edge["run"], []).extend(rows_of([edge["row"]]))
+        found.setdefault(edge["run"], []).extend(collected_rows([edge["row"]]))
     return {run: tuple(rows) for run, rows in found.items()}

@@ -1,12 +1,11 @@
 """The rows around a witness, for a picture of it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from roundelay.pipeline.arrow import to_rows
+from roundelay.pipeline.arrow import collected_rows
 from roundelay.trace.schema import COLUMNS, Row
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ ROWS_MAX = 5_000
 """Rows that are fetched: those nearest in time."""
 
 
-def around(events: "DataFrame", run: str, witness: Sequence[Row]) -> list[Row]:
+def rows_near(events: "DataFrame", run: str, witness: Sequence[Row]) -> list[Row]:
     """Rows of a run close to the rows of a witness, and these themselves, in trace order."""
     times = sorted({row.t_ns for row in witness})
     distance = F.least(*(F.abs(F.col("t_ns") - t) for t in times), F.lit(2**62), F.lit(2**62))
@@ -27,7 +26,7 @@ def around(events: "DataFrame", run: str, witness: Sequence[Row]) -> list[Row]:
         .select(*COLUMNS)
         .collect()
     )
-    rows = {_place(row): row for row in rows_of(near)}
+    rows = {_place(row): row for row in collected_rows(near)}
     ordered = list(rows.values())
     if all(row.gseq is not None for row in ordered):
         return sorted(ordered, key=lambda row: row.gseq or 0)
@@ -36,9 +35,3 @@ def around(events: "DataFrame", run: str, witness: Sequence[Row]) -> list[Row]:
 
 def _place(row: Row) -> tuple[int, int, int]:
     return row.proc, row.inc, row.lseq
-
-
-def rows_of(collected: Sequence[Any]) -> list[Row]:
-    """Rows that Spark collected with all columns of a trace."""
-    dicts = [row.asDict(recursive=True) for row in collected]
-    return to_rows(pa.Table.from_pydict({name: [d[name] for d in dicts] for name in COLUMNS}))

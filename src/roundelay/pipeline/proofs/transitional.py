@@ -8,8 +8,8 @@ deliveries together.
 from collections import Counter, defaultdict
 
 from roundelay.check.acyclicity import find_cycle, follow_one
-from roundelay.pipeline.intervals import Spans, merged
-from roundelay.pipeline.views import Facts, Key, View, Views, regular, view_of
+from roundelay.pipeline.proofs.intervals import Spans, merged
+from roundelay.pipeline.proofs.views import Facts, Key, View, Views, regular, view_of
 
 Message = tuple[int, int, int]
 """m_src, m_inc, m_seq."""
