@@ -20,9 +20,9 @@ from tests.pipeline.conftest import write
 from tests.unit.check.trial import corpus
 
 from roundelay.check import PROPERTIES, check
-from roundelay.pipeline.check import check as check_on_spark
-from roundelay.pipeline.ingest import ingest
+from roundelay.pipeline.ingest.into_table import ingest
 from roundelay.pipeline.java import provide_java
+from roundelay.pipeline.judge.check import check as check_on_spark
 from roundelay.pipeline.session import open_session
 
 LIMIT_S = 200

@@ -15,8 +15,8 @@ from pathlib import Path
 import pyspark
 from tests.pipeline.cluster import LIMIT_S
 
+from roundelay.pipeline.examine import examine
 from roundelay.pipeline.java import provide_java
-from roundelay.pipeline.trial import trial
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
@@ -74,6 +74,6 @@ def try_all(home: str) -> tuple[dict[str, list[str]], set[str]]:
     """By run, what is violated in the traces in `home`/in; and which runs were measured."""
     (Path(home) / "server").mkdir()
     with connect_server(Path(home) / "server") as url:
-        done = trial([Path(home) / "in"], Path(home) / "table", url)
+        done = examine([Path(home) / "in"], Path(home) / "table", url)
     violated = {one.run: [v.property for v in one.report.violated] for one in done.reports}
     return violated, {line.run for line in done.lines}

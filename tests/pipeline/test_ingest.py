@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from roundelay.check import Validity
-from roundelay.pipeline.check import check
 from roundelay.pipeline.errors import PipelineError
-from roundelay.pipeline.ingest import Ingested, ingest, refuse_empty
-from roundelay.pipeline.table import Table
+from roundelay.pipeline.ingest.into_table import Ingested, ingest, refuse_empty
+from roundelay.pipeline.ingest.table import Table
+from roundelay.pipeline.judge.check import check
 from roundelay.trace import mini
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.writer import Writer

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from roundelay.pipeline.ingest import ingest
-from roundelay.pipeline.measure import measure
+from roundelay.pipeline.ingest.into_table import ingest
+from roundelay.pipeline.measure.measure import measure
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import WORLD, Row
 

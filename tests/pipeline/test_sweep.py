@@ -18,8 +18,8 @@ from urllib.request import urlopen
 import pyarrow.parquet as pq
 import pytest
 
+from roundelay.experiments.plan import parse
 from roundelay.pipeline.sweep import work
-from roundelay.pipeline.sweep.plan import parse
 from roundelay.pipeline.sweep.store import open_store
 
 pytest.importorskip("pyspark")
