@@ -1,6 +1,11 @@
 """Options of the whole suite."""
 
+import os
+
 import pytest
+from tests.patience import TEST_S
+
+os.environ.setdefault("PYTEST_TIMEOUT", str(TEST_S))  # Read by pytest-timeout, which starts later.
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,12 +7,13 @@ import pickle
 import socket
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import LIMIT_S, holds, play
 
 import roundelay
 from roundelay.group.engines import IN_VIEWS
@@ -21,8 +22,6 @@ from roundelay.runtime.port import Ports
 from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process
-
-LIMIT_S = 20.0
 
 
 def peers(nodes: str) -> dict[str, str]:
@@ -41,14 +40,6 @@ async def cluster(nodes: str, **settings: Any) -> AsyncIterator[list[roundelay.G
         for group in groups:
             await group.wait_for(timeout_s=LIMIT_S)
         yield groups
-
-
-def play(story: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(3 * LIMIT_S):
-            await story()
-
-    asyncio.run(limited())
 
 
 async def messages(group: roundelay.Group, count: int) -> list[roundelay.Message]:
@@ -410,12 +401,6 @@ def test_leaving_tells_everybody_who_waits():
     play(story)
 
 
-async def _until(condition: Callable[[], object]) -> None:
-    """Poll until it is so; `play` sets the limit."""
-    while not condition():  # noqa: ASYNC110  # Nobody tells of it.
-        await asyncio.sleep(0.01)
-
-
 async def _await(receipt: roundelay.Receipt) -> roundelay.Position:
     return await receipt
 
@@ -427,7 +412,7 @@ def test_leaving_waits_for_what_was_sent_and_is_noticed_at_once():
                 a.send_nowait(b"%d" % number)
             await a.leave()
             assert len(await messages(b, 100)) == 100
-            await c.wait_for_view(lambda view: view.members == ("b", "c"), timeout_s=10.0)
+            await c.wait_for_view(lambda view: view.members == ("b", "c"), timeout_s=LIMIT_S)
 
     play(story)
 
@@ -496,7 +481,7 @@ def test_a_slow_reader_of_one_group_does_not_slow_another_on_its_port(caplog):
 
             loading = asyncio.create_task(load())
             try:
-                await _until(lambda: groups["slow", "b"].status()["counters"]["stalls"] > 2)
+                await holds(lambda: groups["slow", "b"].status()["counters"]["stalls"] > 2)
                 quick = groups["quick", "b"]
                 times = []
                 for _ in range(100):

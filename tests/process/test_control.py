@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.patience import STORY_S
 
 from roundelay import Group, join
 from roundelay.cli import main
@@ -23,8 +24,6 @@ from roundelay.runtime.client import Client, ClientError, control_path, find_con
 from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process
-
-LIMIT_S = 60.0
 
 
 @pytest.fixture
@@ -38,7 +37,7 @@ def alone(path: Path, story: Callable[[Group], Awaitable[None]]) -> None:
     """A story of a node that is a group by itself."""
 
     async def play() -> None:
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(STORY_S):
             peers = free_addresses("a")
             async with join("g", node="a", peers=peers, control=path, timeout_s=0.1) as group:
                 group.ignore()

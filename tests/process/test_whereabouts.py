@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.patience import LIMIT_S, play
 
 import roundelay
 from roundelay.runtime.group import Group
@@ -22,7 +22,6 @@ from roundelay.transport.address import (
 
 pytestmark = pytest.mark.process
 
-LIMIT_S = 15.0
 """In which a peer is found; it takes about three seconds."""
 
 
@@ -43,14 +42,6 @@ class Names:
         if name not in self.known:
             raise AddressError(f"{address.host!r} does not resolve")
         return family, (self.known[name], address.port)
-
-
-def play(story: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(60):
-            await story()
-
-    asyncio.run(limited())
 
 
 def ports(nodes: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.patience import STORY_S
 
 from roundelay.core.contract import Boot
 from roundelay.runtime import whereabouts
@@ -82,7 +83,7 @@ def play(story: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(whereabouts, "TRIAL_S", 0.02)
 
     async def limited() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(STORY_S):
             await story()
 
     asyncio.run(limited())
