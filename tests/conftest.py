@@ -1,11 +1,17 @@
 """Options of the whole suite."""
 
 import os
+import signal
 
 import pytest
 from tests.patience import TEST_S
 
 os.environ.setdefault("PYTEST_TIMEOUT", str(TEST_S))  # Read by pytest-timeout, which starts later.
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that runs the suite in the background makes it deaf to Ctrl-C, and so would be all
+    # the processes that tests start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
