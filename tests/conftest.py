@@ -4,6 +4,7 @@ import os
 import signal
 
 import pytest
+from tests.part_times import PartTimes
 from tests.patience import TEST_S
 
 os.environ.setdefault("PYTEST_TIMEOUT", str(TEST_S))  # Read by pytest-timeout, which starts later.
@@ -20,3 +21,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="put what really happens into the scenario files, to be read as a diff",
     )
+    parser.addoption(
+        "--part-times",
+        action="store_true",
+        help="print what each part of the suite took",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--part-times"):
+        config.pluginmanager.register(PartTimes())

@@ -86,7 +86,7 @@ def test_every_command_has_its_module():
 
 
 def test_links_in_documents_lead_somewhere():
-    for path in [ROOT / "README.md", ROOT / "HACKING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    for path in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
             if not target.startswith("http"):
                 assert (path.parent / target).exists(), f"{path.name}: {target}"
