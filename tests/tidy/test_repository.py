@@ -10,7 +10,7 @@ from types import CodeType
 import pytest
 
 import roundelay
-from roundelay.cli import COMMANDS
+from roundelay.cli import COMMANDS, main
 from roundelay.cli.sim import ACTIONS
 
 ROOT = Path(__file__).parents[2]
@@ -23,8 +23,7 @@ def compiled(path: Path) -> CodeType:
     return compile(path.read_text(), path, "exec")
 
 
-def test_exports_are_what_the_package_says():
-    assert roundelay.__all__ == sorted(roundelay.__all__)
+def test_every_exported_name_is_loaded_on_first_use():
     for name in roundelay.__all__:
         assert hasattr(roundelay, name)
 
@@ -80,9 +79,11 @@ def _imports(code: CodeType) -> Iterator[str]:
             yield from _imports(constant)
 
 
-def test_every_command_has_its_module():
-    for command in COMMANDS:
-        assert (ROOT / "src" / "roundelay" / "cli" / f"{command}.py").exists()
+@pytest.mark.parametrize("words", [*COMMANDS, *(f"sim {action}" for action in ACTIONS)])
+def test_every_command_has_help(words, capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main([*words.split(), "--help"])
+    assert f"usage: roundelay {words}" in capsys.readouterr().out
 
 
 def test_links_in_documents_lead_somewhere():
