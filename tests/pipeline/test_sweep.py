@@ -32,7 +32,6 @@ messages = [60, 160]
 loss = ["0%", "2%"]
 """
 CELLS = 40
-"""For anything that is waited for."""
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import json
 import logging
 import pickle
 import socket
+import statistics
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -459,6 +460,16 @@ def test_several_groups_on_one_port():
     play(story)
 
 
+async def median_s(group: roundelay.Group) -> float:
+    """What a safe message takes to its receipt, in seconds."""
+    times = []
+    for _ in range(100):
+        start = time.monotonic()
+        await (await group.send(b"x", safe=True))
+        times.append(time.monotonic() - start)
+    return statistics.median(times)
+
+
 def test_a_slow_reader_of_one_group_does_not_slow_another_on_its_port(caplog):
     """Nobody reads group "slow" at b; messages of "quick" come as fast as ever, and the log names
     the one that is slow."""
@@ -474,6 +485,8 @@ def test_a_slow_reader_of_one_group_does_not_slow_another_on_its_port(caplog):
             for group in groups.values():
                 await group.wait_for(timeout_s=LIMIT_S)
             groups["slow", "a"].ignore()
+            quick = groups["quick", "b"]
+            alone_s = await median_s(quick)
 
             async def load() -> None:
                 while True:
@@ -482,17 +495,12 @@ def test_a_slow_reader_of_one_group_does_not_slow_another_on_its_port(caplog):
             loading = asyncio.create_task(load())
             try:
                 await holds(lambda: groups["slow", "b"].status()["counters"]["stalls"] > 2)
-                quick = groups["quick", "b"]
-                times = []
-                for _ in range(100):
-                    start = time.monotonic()
-                    await (await quick.send(b"x", safe=True))
-                    times.append(time.monotonic() - start)
+                slow_s = await median_s(quick)
             finally:
                 loading.cancel()
             assert quick.status()["counters"]["stalls"] == 0
             stall_s = 2.0 / 4
-            assert sorted(times)[50] < stall_s / 5
+            assert slow_s < stall_s / 5 + 5 * alone_s  # The latter on a busy machine.
 
     with caplog.at_level(logging.WARNING):
         play(story)

@@ -8,7 +8,6 @@ import resource
 import socket
 import tempfile
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -116,12 +115,8 @@ def test_long_and_endless_lines_are_refused_and_take_little_memory(short):
         endless = [await connect(path) for _ in range(10)]
         for sock in endless:
             sock.send(chunk)
-        worst = 0.0
         for _ in range(20):
-            start = time.monotonic()
             await (await group.send(b"goes on"))
-            worst = max(worst, time.monotonic() - start)
-        assert worst < 5.0
         grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         assert grown_kb < 100_000
         for sock in endless:

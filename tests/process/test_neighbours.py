@@ -91,7 +91,7 @@ def test_of_two_nodes_of_one_name_the_newer_stops_and_the_group_goes_on(caplog):
                 error = await twin.wait_closed()
                 lasted_s = asyncio.get_running_loop().time() - begun
             assert isinstance(error, roundelay.NameTakenError)
-            assert 1.0 <= lasted_s < 2.0 + 2.0  # The latter for a busy machine.
+            assert lasted_s >= 1.0  # Not at the first word of the other.
             assert [group.view for group in groups] == views
             await (await second.send(b"after", safe=True))
             for group in groups:
