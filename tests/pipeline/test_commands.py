@@ -11,7 +11,7 @@ from roundelay.pipeline.examine import examine
 
 from .conftest import write_text
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 FINE = "p!a q?a p.a=1 q.a=1 q!b p?b q.b=2 p.b=2 end{p,q}"
 WRONG = "p!a q!b p?b q?a p.a p.b q.b q.a end{p,q}"

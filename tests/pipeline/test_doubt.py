@@ -20,7 +20,7 @@ from roundelay.trace.schema import REGULAR, Row
 
 from .conftest import write
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 
 def judged(spark, home, traces, names, **options):

@@ -20,7 +20,7 @@ from roundelay.trace import mini
 
 from .conftest import write
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 
 def differences(reports, expected: dict[str, Verdicts]) -> list[str]:

@@ -15,7 +15,7 @@ from roundelay.trace.schema import WORLD, Row
 
 from .conftest import write
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 MS = 1_000_000
 RUN = Manifest("known", ("p", "q"), protocol="totem", mode="views", seed=5)

@@ -8,9 +8,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from tests.patience import LIMIT_S, until
 
 from roundelay.check import check
 from roundelay.check.text import table
@@ -24,17 +26,7 @@ from roundelay.trace.schema import Row
 from roundelay.transport.address import free_addresses
 
 WORKER = Path(__file__).with_name("worker.py")
-LIMIT_S = 30.0
-"""How long anything is waited for."""
 SETTLE_NS = 1_000_000_000
-
-
-def until(condition: Callable[[], object], what: str, limit_s: float = LIMIT_S) -> None:
-    """Poll until it is so."""
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, f"{what}: not within {limit_s:g} s"
-        time.sleep(0.02)
 
 
 class Cluster:

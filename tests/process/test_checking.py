@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.process.cluster import LIMIT_S, Cluster, until
+from tests.patience import LIMIT_S, until
+from tests.process.cluster import Cluster
 
 from roundelay.cli import main
 from roundelay.runtime.client import Client, ClientError

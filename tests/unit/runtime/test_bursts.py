@@ -7,6 +7,7 @@ from socket import AF_INET
 from typing import Any, cast
 
 import pytest
+from tests.patience import LIMIT_S
 
 from roundelay.core.contract import Boot
 from roundelay.core.effects import Suspect
@@ -87,7 +88,7 @@ class Net:
 
     async def until(self, fits: Callable[[], bool]) -> None:
         """Run the group; its timers need real time."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LIMIT_S):
             while not fits():
                 self.hand_over()
                 await asyncio.sleep(0.001)
@@ -129,7 +130,7 @@ async def next_burst(net: Net) -> list[bytes]:
         found.extend(data for to, data in net.under_way if to == "b" and isinstance(data, list))
         return bool(found)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LIMIT_S):
         while not seen():
             net.hand_over(1)
             await asyncio.sleep(0)

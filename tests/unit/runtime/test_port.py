@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
+from tests.patience import LIMIT_S
 
 import roundelay
 from roundelay.core.contract import Boot
@@ -133,7 +134,7 @@ def test_where_a_datagram_came_from_is_known_while_it_is_handed_over(sender):
 
 
 async def until(fits: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT_S):
         while not fits():  # noqa: ASYNC110  # Nobody tells of it.
             await asyncio.sleep(0)
 
