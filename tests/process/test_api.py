@@ -19,7 +19,7 @@ from tests.patience import LIMIT_S, holds, play
 import roundelay
 from roundelay.group.engines import engines_in_views
 from roundelay.runtime import control
-from roundelay.runtime.port import Ports
+from roundelay.runtime.ports import Ports
 from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process

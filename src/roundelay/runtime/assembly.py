@@ -19,7 +19,8 @@ from roundelay.runtime.meter import Meter
 from roundelay.runtime.node import Node
 from roundelay.runtime.node_log import NodeLog
 from roundelay.runtime.peer_addresses import PeerAddresses, look_up
-from roundelay.runtime.port import Port, Ports
+from roundelay.runtime.port import Port
+from roundelay.runtime.ports import Ports
 from roundelay.runtime.settings import DATAGRAM_BYTES, Settings
 from roundelay.runtime.state import NoStorage, StateDirectory, Storage
 from roundelay.runtime.terms import terms_of

@@ -17,7 +17,8 @@ from roundelay.runtime.errors import ClosedError, ConfigError, QueueFullError
 from roundelay.runtime.events import Arrival, Event, Payload
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.node import Node
-from roundelay.runtime.port import Port, Ports
+from roundelay.runtime.port import Port
+from roundelay.runtime.ports import Ports
 from roundelay.runtime.reading import Batches, Events, Reading
 from roundelay.runtime.receipts import Receipt
 from roundelay.runtime.sending import Sending
