@@ -36,7 +36,7 @@ from roundelay.membership.primary import Standing
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import NOBODY, Ring, Token
 from roundelay.membership.state import State
-from roundelay.protocols.dtp.patience import ACK, Patience
+from roundelay.protocols.dtp.repetitions import ACK, Repetitions
 from roundelay.protocols.totem import TotemEngine
 
 Patch = tuple[Any, str, Any]
@@ -590,9 +590,9 @@ def queue_lost_with_the_view() -> list[Patch]:
 
 @bug("Who asks for what it lacks is given no more time than who says nothing.")
 def who_asks_is_silent() -> list[Patch]:
-    def renew(self: Patience, timer: str) -> None:
+    def reset(self: Repetitions, timer: str) -> None:
         if timer != ACK:
             original(self, timer)
 
-    original = Patience.renew
-    return [(Patience, "renew", renew)]
+    original = Repetitions.reset
+    return [(Repetitions, "reset", reset)]

@@ -172,8 +172,8 @@ def fullest(protocol: str, size: int, rate: int) -> tuple[int, int]:
 def test_the_buffer_is_bounded_where_nothing_is_lost(protocol, size, rate):
     """Section 4.2: at most 2n - 1 messages and n - 1 acknowledgments, at any member, at any time.
 
-    Once something is lost this does not hold at a member that lags; `sim.watch_dtp` has the bounds
-    that do."""
+    Once something is lost this does not hold at a member that lags; the bounds that do are in
+    `sim.engines.dtp.watch`."""
     msgs, acks = fullest(protocol, size, rate)
     assert size - 1 <= msgs <= 2 * size - 1
     assert size - 2 <= acks <= size - 1

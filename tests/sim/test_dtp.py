@@ -1,5 +1,5 @@
 """DTP, CM and Pinwheel in whole runs: the paper's rules are convicted, and so is every planted
-breach of what `sim.watch_dtp` watches over."""
+breach of what `sim.engines.dtp.watch` watches over."""
 
 from collections.abc import Callable
 from importlib.resources import files
@@ -74,7 +74,7 @@ def test_nothing_is_found_where_nothing_is_planted(engine):
 
 
 def take_any_token(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Token, "hear", LiteralToken.hear)
+    patch.setattr(Token, "note_transfer", LiteralToken.note_transfer)
 
 
 def announce_early(patch: pytest.MonkeyPatch) -> None:

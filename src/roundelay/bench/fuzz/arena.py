@@ -34,7 +34,7 @@ GROUP = "sim"
 NODES = ("a", "b", "c", "d")
 LATENCY_NS = 100_000
 STEP_NS = 1_000_000
-"""Between looks at what to submit and which fault to do."""
+"""Virtual time between two decisions on what to submit and which fault to cause."""
 INTENSITIES = (0.02, 0.1, 0.5, 1.0, 2.0)
 """Forged frames for each real one; drawn anew every now and then."""
 SPELL_STEPS = 60
@@ -43,9 +43,11 @@ BOUND_NS = 15_000_000_000
 """Within this time after the last forged frame all nodes are in one view and deliver. The longest
 pause between two that expelled each other is 3 s, and there may be one after the other."""
 SLICE_NS = 50_000_000
+"""Virtual time between two checks whether the group has recovered."""
 KEPT = 40
 """Frames of each type that are kept to be forged or repeated later."""
 TRIES = 8
+"""Attempts to change a frame so that it can still be encoded; then the frame goes as it is."""
 
 
 class TimedCore:

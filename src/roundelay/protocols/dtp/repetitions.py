@@ -1,4 +1,4 @@
-"""Timers, and how long a member waits in vain before it suspects somebody."""
+"""Timers, and how often a member repeats a frame in vain before it suspects somebody."""
 
 from math import ceil
 
@@ -11,11 +11,12 @@ REQ = "repeat_req"
 SILENCE = "silence"
 WATCH = "watch"
 ASKING = "asking"
-"""No timer: repetitions of an acknowledgment to one that asks for what it lacks."""
+"""Not the name of a timer: under it are counted the repetitions of an acknowledgment whose receiver
+asks for what it lacks."""
 
 
 def arming(config: Config) -> dict[str, SetTimer]:
-    """By timer: what arms it. Made once, since they come again and again."""
+    """The effect that arms each timer. They are made once, since every engine emits them often."""
     delays = {
         MSG: config.msg_repeat_s,
         ACK: config.ack_repeat_s,
@@ -27,11 +28,11 @@ def arming(config: Config) -> dict[str, SetTimer]:
 
 
 DISARMING = {timer: CancelTimer(timer) for timer in (MSG, ACK, REQ, SILENCE)}
-"""By timer: what disarms it."""
+"""The effect that disarms each timer."""
 
 
-class Patience:
-    """What was repeated in one view without an effect."""
+class Repetitions:
+    """Counts, in one view, how often each kind of frame was repeated without an effect."""
 
     def __init__(self, config: Config) -> None:
         self._limits = {
@@ -44,32 +45,34 @@ class Patience:
         self._repeats = dict.fromkeys(self._limits, 0)
         """Repetitions in a row without an effect."""
         self._hop = 0
-        """The last transfer of the token, when it was last looked for."""
+        """The latest transfer of the token, as of the last call of `token_missed`."""
         self._asked = False
-        """Whether somebody has asked for something since."""
+        """Whether a member has asked for what it lacks since then."""
 
-    def renew(self, timer: str) -> None:
-        """What was waited for came, or the wait begins."""
+    def reset(self, timer: str) -> None:
+        """Count from 0: what was waited for came, or the wait begins."""
         self._repeats[timer] = 0
 
     def begin_transfer(self) -> None:
         """The token was handed on: it has yet to be taken."""
         self._repeats[ACK] = self._repeats[ASKING] = 0
 
-    def ends(self, timer: str) -> bool:
-        """One more repetition. Whether it is time to suspect somebody, also once more."""
+    def exhausts(self, timer: str) -> bool:
+        """Count one more repetition. True if there were so many that somebody is to be suspected;
+        and again after as many more."""
         self._repeats[timer] += 1
         return self._repeats[timer] % self._limits[timer] == 0
 
     def note_request(self) -> None:
-        """Somebody asks for what it lacks: it may have the token, and order nothing until then.
-        All wait for it; and it will say so itself if it asks in vain."""
+        """A member asks for what it lacks. It may have the token, and orders nothing until it has
+        what it lacks; so others do not suspect the view meanwhile. If it asks in vain, it
+        suspects the view itself."""
         self._asked = True
         self._repeats[MSG] = 0
 
-    def misses(self, hop: int) -> bool:
-        """Whether the token was handed on by nobody since it was last looked for, and nobody says
-        why."""
+    def token_missed(self, hop: int) -> bool:
+        """Whether nobody has handed on the token since the last call, and no member asked for what
+        it lacks, which would explain it. `hop` is the latest transfer that was heard of."""
         before, self._hop = self._hop, hop
         asked, self._asked = self._asked, False
         return hop == before and not asked
