@@ -5,7 +5,7 @@ writers       is the trace all there                                            
 certificates  what the numbers prove of deliveries                              `certify`
 slices        everything else, judged in parts by the local properties          `slices`
 joins         two properties of runs too large for one piece                    `joined`
-conclusions   what counts, given the others                                     `check.judge`
+conclusions   what counts, given the others                                     `check.checker`
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F  # noqa: N812
 
 from roundelay.check import PROPERTIES, Profile, Report, Validity, Verdict
-from roundelay.check.judge import conclude, resolve
+from roundelay.check.checker import conclude, resolve
 from roundelay.core.effects import Kind
 from roundelay.pipeline import joined, slices, writers
 from roundelay.pipeline.causes import Implied
