@@ -151,11 +151,11 @@ def test_what_is_proved_is_what_the_local_checker_says():
         for name, instances, needs in run.implied:
             open_ = [need for need in needs if need not in holds]
             if RINGS not in open_ and all(
-                PROPERTIES[need].judge(model).validity in _FINE for need in open_
+                PROPERTIES[need].verdict_on(model).validity in _FINE for need in open_
             ):
                 holds[name] = instances
         for name in holds.keys() - {RINGS}:
-            verdict = PROPERTIES[name].judge(model)
+            verdict = PROPERTIES[name].verdict_on(model)
             assert verdict.instances == holds[name], (name, text, verdict)
             assert verdict.validity is (Validity.OK if holds[name] else Validity.VACUOUS), text
             seen[name] += bool(holds[name])

@@ -22,7 +22,7 @@ from roundelay.check import (
     tokens,
     wellformed,
 )
-from roundelay.check.judge import Report, check, profile_of
+from roundelay.check.checker import Report, check, profile_of
 from roundelay.check.model import Model, read_model
 from roundelay.check.profiles import Profile, Standing, profile
 from roundelay.check.property import PROPERTIES, Scope

@@ -19,7 +19,7 @@ def primary_component(model: Model) -> Finding:
             found = lineage.feed(row)
             breach = breach or found
     if not model.total:
-        breach = lineage.settle() or _held_at_once(model, lineage)
+        breach = lineage.resolve() or _held_at_once(model, lineage)
     count = max(lineage.count - 1, 0)
     if breach is None:
         return Finding(count)

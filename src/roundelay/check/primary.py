@@ -34,10 +34,11 @@ KINDS = frozenset({Kind.INSTALL, Kind.FREEZE, Kind.CRASH, Kind.RECOVER})
 """Kinds of rows that matter here."""
 
 VIEWS_MAX = 4096
-"""Primary views, and rings that are being formed, that a `Lineage` with a limit remembers."""
+"""How many primary views, and how many rings that are being formed, the online checker remembers. Too
+few: M10 becomes inconclusive when a node installs an older view; too many: memory."""
 
 RECOVERIES_MAX = 64
-"""Recoveries of one process that it remembers for a witness."""
+"""How many recoveries of one process it remembers, to show them in a witness; the latest."""
 
 
 class Breach(NamedTuple):
@@ -134,8 +135,8 @@ class Lineage:
 
     In a trace with a total order rows are given in that order, and `feed` answers with the first
     breach as soon as there is one. In others, rows are given process by process, each in its own
-    order; `settle` comes last, and tells only of descent. With a `limit` it remembers so many views
-    at most, and `unsure` says when that was not enough.
+    order; `resolve` comes last, and tells only of descent. With a `limit` it remembers so many
+    views at most, and `unsure` says when that was not enough.
     """
 
     def __init__(self, *, total: bool, limit: int | None = None) -> None:
@@ -177,7 +178,7 @@ class Lineage:
         """Whether anybody tells when it froze its view for this ring."""
         return ring in self._frozen
 
-    def settle(self) -> Breach | None:
+    def resolve(self) -> Breach | None:
         """What all rows together say of descent."""
         for view in self.views.values():
             frozen = self._frozen.get(view.id, {})

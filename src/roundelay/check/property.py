@@ -45,7 +45,7 @@ class Property:
     check: Check
     scope: Scope = Scope.GROUP
 
-    def judge(self, model: Model) -> Verdict:
+    def verdict_on(self, model: Model) -> Verdict:
         """The verdict on a trace that is well-formed and inside the protocol's assumptions."""
         finding = self.check(model)
         if finding.reason:

@@ -24,7 +24,7 @@ log = logging.getLogger("roundelay")
 WINDOW_PACKETS = 4096
 """Packets of one view that are remembered one by one. Too few: a message that is delivered again
 long after is still noticed, but no row shows when it was delivered first. Too many: memory, some
-600 bytes for each."""
+800 bytes for each."""
 
 BREACHES_MAX = 1000
 """Breaches of one property after which it is not checked any more. Too few: the count in `status`

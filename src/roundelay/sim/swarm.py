@@ -1,4 +1,4 @@
-"""Swarm: many seeds, each a cluster of its own, run, watched and judged.
+"""Swarm: many seeds, each a cluster of its own, run, watched and checked.
 
 What a seed draws is in `seeds`. A campaign fails if anything promised is broken, and, once it is
 long enough, also if it never went where it should: see `coverage`.
@@ -36,7 +36,7 @@ RAREST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class SeedResult:
     """What a campaign keeps of one seed: small, since it comes from another process."""
 
     seed: int
@@ -57,7 +57,7 @@ class Campaign:
         self.static = static
         self.rules = rules
         self.seeds = 0
-        """Judged so far."""
+        """Checked so far."""
         self.failed: list[int] = []
         self._counts: Counter[tuple[str, str]] = Counter()
         self._reached = Counter(dict.fromkeys(catalogue(protocol, static=static), 0))
@@ -66,29 +66,31 @@ class Campaign:
         self._broken = 0
         self._traces = hashlib.sha256()
 
-    def run(self, first: int, seeds: int, jobs: int) -> Iterator[Judgement]:
-        """Judge `seeds` seeds from `first` on, in order, in `jobs` processes."""
-        judge_one = partial(judge, protocol=self.protocol, static=self.static, rules=self.rules)
+    def run(self, first: int, seeds: int, jobs: int) -> Iterator[SeedResult]:
+        """Check `seeds` seeds from `first` on, in order, in `jobs` processes."""
+        check_one = partial(
+            check_seed, protocol=self.protocol, static=self.static, rules=self.rules
+        )
         numbers = range(first, first + seeds)
         if jobs <= 1 or seeds == 1:
             for seed in numbers:
-                yield self._note(judge_one(seed))
+                yield self._note(check_one(seed))
             return
         with workers(jobs) as pool:
-            for judgement in pool.imap(judge_one, numbers, chunksize=2):
-                yield self._note(judgement)
+            for result in pool.imap(check_one, numbers, chunksize=2):
+                yield self._note(result)
 
-    def _note(self, judgement: Judgement) -> Judgement:
+    def _note(self, result: SeedResult) -> SeedResult:
         self.seeds += 1
-        self._traces.update(judgement.sha256.encode())
-        self._counts.update(judgement.verdicts.items())
-        self._reached.update(judgement.reached)
-        for goal in judgement.reached:
-            self._first.setdefault(goal, judgement.seed)
-        if judgement.failures:
-            self.failed.append(judgement.seed)
-            self._broken += not judgement.verdicts
-        return judgement
+        self._traces.update(result.sha256.encode())
+        self._counts.update(result.verdicts.items())
+        self._reached.update(result.reached)
+        for goal in result.reached:
+            self._first.setdefault(goal, result.seed)
+        if result.failures:
+            self.failed.append(result.seed)
+            self._broken += not result.verdicts
+        return result
 
     @property
     def ok(self) -> bool:
@@ -157,18 +159,18 @@ class Campaign:
         return {name: n for (name, verdict), n in self._counts.items() if verdict == validity}
 
 
-def judge(seed: int, *, protocol: str, static: bool, rules: str) -> Judgement:
+def check_seed(seed: int, *, protocol: str, static: bool, rules: str) -> SeedResult:
     """Run a seed and keep what counts."""
     outcome = run(seed, protocol, static=static, rules=rules)
     verdicts = {}
     if outcome.report is not None:
-        judged = zip(outcome.report.verdicts, outcome.report.profile.entries, strict=True)
+        verdicts_held = zip(outcome.report.verdicts, outcome.report.profile.entries, strict=True)
         verdicts = {
             verdict.property: str(verdict.validity)
-            for verdict, entry in judged
+            for verdict, entry in verdicts_held
             if entry.standing is not Standing.OPTIONAL
         }
-    return Judgement(seed, outcome.failures, verdicts, outcome.reached, outcome.runner.sha256())
+    return SeedResult(seed, outcome.failures, verdicts, outcome.reached, outcome.runner.sha256())
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +193,10 @@ class Outcome:
         """What speaks against the protocol, a sentence each."""
         if self.report is None:
             return (f"an invariant broke: {self.broken}",)
-        judged = zip(self.report.verdicts, self.report.profile.entries, strict=True)
+        verdicts_held = zip(self.report.verdicts, self.report.profile.entries, strict=True)
         found = tuple(
             f"{verdict.property} {verdict.validity}: {verdict.reason}"
-            for verdict, entry in judged
+            for verdict, entry in verdicts_held
             if verdict.validity not in (Validity.OK, Validity.VACUOUS)
             and entry.standing is not Standing.OPTIONAL
         )

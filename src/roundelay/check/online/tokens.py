@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 RINGS_MAX = 64
-"""Rings remembered to have had a token before: one acquired for the first time shows nothing."""
+"""Rings whose token is known to have been acquired before. The first time shows nothing, so with
+too few the count of instances is too small; no verdict changes. Too many: memory."""
 
 
 class TokenExclusion:

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from roundelay.check.online.window import PacketRecord, Window
 
 ABANDONED_MAX = 64
-"""Views that nobody is in any more and whose messages are still remembered. Somebody may yet
-install one late; the messages of all of them together must fit in one window besides."""
+"""How many views that no process is in any more keep their messages, as a process may yet install one
+of them. Their messages together fill one window at most. Too few: verdicts about such a late process
+become inconclusive; too many: memory."""
 
 CONTENTS_MAX = 4096
-"""Views whose kind and members are remembered."""
+"""How many views have their kind and members remembered. Too few: M4 becomes inconclusive when an
+older view is installed; too many: memory."""
 
 ViewName = tuple[int, int]
 """seq, rep."""

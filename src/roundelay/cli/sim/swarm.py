@@ -40,11 +40,11 @@ def run(args: argparse.Namespace) -> int:
         return 0
     progress = Progress("swarming")
     campaign = Campaign(args.protocol, static=static, rules=args.rules)
-    for judgement in campaign.run(args.first, args.seeds, args.jobs):
+    for result in campaign.run(args.first, args.seeds, args.jobs):
         progress.update(campaign.seeds, args.seeds)
-        for failure in judgement.failures:
+        for failure in result.failures:
             progress.close()
-            print(f"seed {judgement.seed}: {failure}", file=sys.stderr)
+            print(f"seed {result.seed}: {failure}", file=sys.stderr)
     progress.close()
     how = f"--protocol {args.protocol}{' --static' * static}"
     how += f" --rules {args.rules}" * (args.rules != "safe")

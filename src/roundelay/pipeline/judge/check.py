@@ -4,7 +4,7 @@
 2. `traits`: another pass tells which kinds of rows each run has.
 3. `slices`, `joins`, `completeness`: what is still open is judged by the functions of the local
    checker on parts of the run, proved by a join, or decided by how many rows there are.
-4. The local checker's own `check.judge` draws the conclusions: which verdicts count, given the
+4. The local checker's own `check.checker` draws the conclusions: which verdicts count, given the
    others.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from roundelay.check import Profile, Validity, Verdict
-from roundelay.check.judge import resolve
+from roundelay.check.checker import resolve
 from roundelay.pipeline.errors import PipelineError
 from roundelay.pipeline.ingest.table import Table
 from roundelay.pipeline.judge import completeness, joins

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from roundelay.check import PROPERTIES, Profile, Report, Validity, Verdict
-from roundelay.check.judge import conclude
+from roundelay.check.checker import conclude
 from roundelay.pipeline.judge.plan import CheckPlan, skipped_layers
 from roundelay.pipeline.judge.traits import Traits
 from roundelay.pipeline.proofs.causality import Implied

@@ -53,7 +53,7 @@ def judge_rows(rows: list[Row], context: Mapping[str, Any]) -> list[Verdict]:
             judged.withheld = model.withheld
         judged.guessed = False
         try:
-            found.append(_unless_guessed(PROPERTIES[name].judge(judged), judged))
+            found.append(_unless_guessed(PROPERTIES[name].verdict_on(judged), judged))
         except Exception as e:  # A check that fails has shown nothing, whatever the failure.
             found.append(_failed(name, e))
     return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roundelay.check import Standing, Validity, check
-from roundelay.check.judge import profile_of
+from roundelay.check.checker import profile_of
 from roundelay.core.effects import Kind
 from roundelay.core.ids import NodeId
 from roundelay.group.stack import Stack

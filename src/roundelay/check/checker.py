@@ -1,4 +1,4 @@
-"""Judging a trace: which properties, in which order, and when a verdict may count."""
+"""Checking a trace: which properties, in which order, and when a verdict may count."""
 
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -77,12 +77,12 @@ def check(
     problems: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Report:
-    """Judge a trace.
+    """Check a trace.
 
     `profile` is a profile, a list of names of properties, or nothing, if the manifest names the
     protocol. `problems` are what the reader of the trace said about it: unless it is only that
     nobody counted the rows, nothing can be concluded. `progress` is told how many properties of
-    how many are judged.
+    how many are done.
 
     ValueError, for the user, if a property or protocol has no such name.
     """
@@ -90,30 +90,30 @@ def check(
     with _no_collection():
         model = read_model(rows, manifest, layer=held.layer)
 
-        def judged(name: str) -> Verdict:
-            return PROPERTIES[name].judge(model)
+        def verdict_of(name: str) -> Verdict:
+            return PROPERTIES[name].verdict_on(model)
 
         return conclude(
-            held, manifest, judged, total=model.total, problems=problems, progress=progress
+            held, manifest, verdict_of, total=model.total, problems=problems, progress=progress
         )
 
 
 def conclude(
     held: Profile,
     manifest: Manifest | None,
-    judged: Callable[[str], Verdict],
+    verdict_of: Callable[[str], Verdict],
     *,
     total: bool,
     problems: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Report:
-    """What follows from the verdicts on single properties, whoever judged them.
+    """What follows from the verdicts on single properties, whoever made them.
 
-    `judged` is asked for one property after the other, for none whose verdict would not count.
+    `verdict_of` is asked for one property after the other, for none whose verdict would not count.
     `total` says whether the trace has a total order of its events.
     """
-    judge = _Judge(held, manifest, judged, total, progress)
-    return Report(held, tuple(judge.verdicts(_serious(problems, manifest))))
+    evaluation = _Evaluation(held, manifest, verdict_of, total, progress)
+    return Report(held, tuple(evaluation.verdicts(_serious(problems, manifest))))
 
 
 @contextmanager
@@ -168,20 +168,20 @@ def _serious(problems: Sequence[str], manifest: Manifest | None) -> str:
     return ""
 
 
-class _Judge:
+class _Evaluation:
     """Runs the properties of a profile in the order in which they depend on each other."""
 
     def __init__(
         self,
         held: Profile,
         manifest: Manifest | None,
-        judged: Callable[[str], Verdict],
+        verdict_of: Callable[[str], Verdict],
         total: bool,
         progress: Progress | None,
     ) -> None:
         self._held = held
         self._manifest = manifest
-        self._judged = judged
+        self._verdict_of = verdict_of
         self._total = total
         self._names = [entry.property for entry in held.entries]
         self._found: dict[str, Verdict] = {}
@@ -198,7 +198,7 @@ class _Judge:
         else:
             for name in self._held.envelope:
                 self._run(name)
-            self._judge_promises()
+            self._check_promises()
         return [_uncounted(self._manifest, self._found[name]) for name in self._names]
 
     def _excuse(self, problem: str) -> None:
@@ -227,7 +227,7 @@ class _Judge:
                 return f"the trace is not well-formed: {verdict.reason}"
         return ""
 
-    def _judge_promises(self) -> None:
+    def _check_promises(self) -> None:
         """What holds only inside the envelope. If nobody knows whether the run stayed inside, a
         violation is none; what holds, holds."""
         assumed = [self._found[name] for name in self._held.envelope]
@@ -250,7 +250,7 @@ class _Judge:
 
     def _run(self, name: str) -> Verdict:
         try:
-            verdict = self._judged(name)
+            verdict = self._verdict_of(name)
         except Exception as e:  # A check that fails has shown nothing, whatever the failure.
             verdict = _inconclusive(name, f"the check itself failed: {type(e).__name__}: {e}")
         self._found[name] = verdict
