@@ -41,8 +41,8 @@ def expected(tmp_path_factory) -> dict[str, bytes]:
     """The table of the plan, made by running each cell alone."""
     home = tmp_path_factory.mktemp("alone")
     with open_store(home, parse(PLAN, "plan.toml")) as held:
-        held.add(0, [work.run(job) for job in held.pending(retry=False)])
-        held.finish()
+        held.add_wave(0, [work.run(job) for job in held.pending(retry=False)])
+        held.write_results()
     return table(home)
 
 

@@ -66,7 +66,7 @@ def _sweep(args: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             raise
-        store.finish()
+        store.write_results()
         _tell(args, plan, store, summary)
         return 1 if store.errors() else 0
 

@@ -87,7 +87,7 @@ def run(cell: Cell, seed: int, append: Append | None = None) -> Measures:
     """What comes of a cell, by name. Every row of the trace goes to `append` too."""
     meter = Meter(cell.nodes)
 
-    def take(row: Row) -> None:
+    def record(row: Row) -> None:
         meter.append(row)
         if append is not None:
             append(row)
@@ -102,7 +102,7 @@ def run(cell: Cell, seed: int, append: Append | None = None) -> Measures:
         cell.names,
         core,
         Lan(latency_ns=round(cell.latency_us * 1000)),
-        take,
+        record,
         choices=Choices(seed, record=False),
         net_rows=append is not None,
     )

@@ -30,7 +30,7 @@ from roundelay.pipeline.ingest.decode import (
     survey,
 )
 from roundelay.pipeline.ingest.sources import Found, Source, find
-from roundelay.pipeline.ingest.table import Part, Table, part_name
+from roundelay.pipeline.ingest.table import Table, TablePart, part_name
 from roundelay.pipeline.session import parallelism
 from roundelay.trace.manifest import Manifest
 
@@ -53,7 +53,7 @@ class Ingested:
     """What an ingest did."""
 
     table: Table
-    part: Part | None
+    part: TablePart | None
     """What it added; None if everything was there already."""
     known: tuple[str, ...]
     """Files that were in the table, or twice in the input, byte for byte."""
@@ -161,9 +161,9 @@ def _write(spark: "SparkSession", units: list[Unit], path: Path, shards: int) ->
 
 def _part(
     spark: "SparkSession", table: Table, name: str, fresh: dict[str, Source], found: Found
-) -> Part:
+) -> TablePart:
     """What went in, and what is wrong with it."""
-    written = Table(table.directory, (Part(name, {}, (), {}, {}),))
+    written = Table(table.directory, (TablePart(name, {}, (), {}, {}),))
     counts = (
         written.events(spark).groupBy("run", "source").agg(F.count("*").alias("rows")).collect()
     )
@@ -187,7 +187,7 @@ def _part(
         source = next(s for s in fresh.values() if s.path == path)
         problems.setdefault(_named(source), []).append(f"{path} gave no rows")
     manifests = [s.manifest for s in fresh.values() if s.manifest is not None]
-    return Part(
+    return TablePart(
         name,
         sources={source.path: sha256 for sha256, source in fresh.items()},
         manifests=_not_yet(table, [*manifests, *found.orphans]),
