@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyspark
 from tests.pipeline.cluster import LIMIT_S
+from tests.pipeline.processes import die_with_parent
 
 from roundelay.pipeline.examine import examine
 from roundelay.pipeline.java import provide_java
@@ -55,6 +56,7 @@ def connect_server(home: Path) -> Iterator[str]:
             env=env,
             stdout=log,
             stderr=log,
+            preexec_fn=die_with_parent,
         )
     try:
         deadline = time.monotonic() + LIMIT_S

@@ -17,6 +17,7 @@ from urllib.request import urlopen
 
 import pyarrow.parquet as pq
 import pytest
+from tests.pipeline.processes import die_with_parent
 
 from roundelay.experiments.plan import parse
 from roundelay.pipeline.sweep import work
@@ -62,6 +63,7 @@ def start(directory: Path, master: str, *more: str) -> "subprocess.Popen[bytes]"
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
+        preexec_fn=die_with_parent,
     )
 
 
@@ -130,7 +132,11 @@ def standalone(tmp_path) -> Iterator[str]:
             command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{daemon}"]
             quiet = subprocess.DEVNULL
             process = subprocess.Popen(
-                [*command, *arguments], env=environment, stdout=quiet, stderr=quiet
+                [*command, *arguments],
+                env=environment,
+                stdout=quiet,
+                stderr=quiet,
+                preexec_fn=die_with_parent,
             )
             processes.append(process)
         until(lambda: workers(web) == 2, "the workers did not find their master")

@@ -32,14 +32,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUICK_TO_START = " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""A JVM of one compiler; it would set aside a fifth of that, which many queries fill."""
+"""Options for a Java that compiles quickly and not well. It would then reserve only 48 MB for
+compiled code, which many queries fill: it is given as much as usual."""
 DEFAULT_MASTER = "local[*]"
 
 MEMORY_VARIABLE = "ROUNDELAY_SPARK_MEMORY"
 """Environment variable: memory of the driver, as 4g."""
 
 _REMOTE = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE")
-"""Environment variables by which Spark knows that its session is elsewhere."""
+"""Environment variables that a Connect session leaves: they would make the next one remote too."""
 
 REACH_S = 5.0
 """How long a master may take to answer, in seconds. With less, a busy one is given up; with more, a
@@ -47,7 +48,7 @@ user waits longer to hear of a wrong address."""
 
 ENDING_S = 30.0
 """How long Java may take to end after it was told to, in seconds, before it is killed. A Java that
-is killed ends its executors too late by as much as they take to notice."""
+is killed cannot stop its executors: these end when they notice that it is gone."""
 
 _LOG4J = """rootLogger.level = off
 rootLogger.appenderRef.stderr.ref = stderr
@@ -169,7 +170,8 @@ def parallelism(spark: "SparkSession") -> int:
 
 
 CONNECT_PARALLELISM = 8
-"""What is assumed of a Connect server, which does not tell."""
+"""Tasks that a Connect server is assumed to run at a time, since it does not tell. With too many,
+tasks are small; with too few, cores of the server are idle."""
 
 
 def _kind(master: str) -> str:
@@ -249,7 +251,7 @@ def _own_stderr() -> Iterator[None]:
 
 
 ARROW_ROWS = 65_536
-"""Rows in one batch that goes to Python: what a task holds of the table at a time."""
+"""Rows in one batch that goes from Spark to Python. Larger ones need more memory in every task."""
 
 
 def _threads(master: str) -> int:

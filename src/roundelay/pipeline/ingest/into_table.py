@@ -38,14 +38,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SHARD_BYTES = 64 << 20
-"""Input for each of the directories that runs are spread over."""
+"""Bytes of input for each of the directories (shards) that the runs of a part are spread over. With
+less, there are many small files; with more, a reader of one run reads more of the others."""
 SHARDS_MAX = 256
+"""Directories of a part at most, however large the input is."""
 
 FILES_PER_TASK = 16
-"""Small files that one task reads, at least if there are enough of them."""
+"""Files that one task reads, if there are many: Spark takes longer to start a task than to read a
+small file."""
 
 PROBLEMS_MAX = 12
-"""Sentences about the files of one run before the rest is only counted."""
+"""Sentences about the files of one run that are kept; further ones are left out."""
 
 
 @dataclass(frozen=True, slots=True)

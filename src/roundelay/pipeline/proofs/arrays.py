@@ -24,7 +24,8 @@ _MAY_LACK = ("gseq", "k2", "c_seq", "m_src")
 """Columns that may be null: beside each is an array has_NAME, 1 where a row has a value."""
 
 KINDS = (Kind.DELIVER, Kind.ORIGINATE, Kind.WITHDRAW, Kind.CONFIRM, *(Kind.CRASH, Kind.RECOVER))
-"""Kinds that facts tell apart. In arrays, a kind is its place here; -1 is any other."""
+"""Kinds of rows that facts distinguish. In an array, a kind is its index in this tuple, and -1 is
+any other kind."""
 
 _NAMES = ["fact", "run", "proc", "inc", "first", "v"]
 

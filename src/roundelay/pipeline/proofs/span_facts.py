@@ -32,6 +32,7 @@ NUMBERS_MAX = 2_000_000
 is marked as unusual: the bits of the numbers would not fit into memory."""
 
 VIEW = ("c_seq", "c_rep", "c_kind", "has_c_seq")
+"""The columns that tell in which view a row was written; the last is 0 if the row names none."""
 
 
 def write_spans(rows: BatchRows, facts: FactWriter) -> None:

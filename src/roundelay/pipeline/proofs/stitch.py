@@ -53,8 +53,8 @@ Class = tuple[Ring, Owners, int]
 """A ring, nodes that have all of some messages of it, and how many these are."""
 
 RINGS = "rings"
-"""Stands among what is proved for this: who goes further in a ring has all that anybody has
-of it up to there."""
+"""A name among the proved properties that is none of the checker's: a node that goes further in a
+ring than a message has that message, if anybody has it."""
 
 ABOUT_DELIVERIES = (
     *("D2", "O1", "O1r", "O2", "O2r", "O3f", "O3i", "O4", "O5", "O5p", "O5w", "O6", "O9"),

@@ -56,15 +56,15 @@ LEAST_BYTES = 84
 GROUP = GroupConfig(packet_messages=1)
 SILENCE_MS = 100.0
 WARM_UP_MESSAGES = 2
-"""For each member, at the beginning, that do not count."""
+"""Messages of each member at the beginning of a run that do not count."""
 BACKLOG_MESSAGES = 100
-"""What waits at a member that is always ready."""
+"""Messages that wait at a member that is always ready."""
 PROTOCOLS = ("dtp", "cm", "pinwheel", "totem")
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run but for its seed: values that other processes can be given."""
+    """The parameters of a run, without its seed."""
 
     protocol: str
     nodes: int
@@ -123,7 +123,7 @@ def run(cell: Cell, seed: int) -> Measures:
 
 
 class _Measurement:
-    """One run: a group, what its applications do, and what is noted of it."""
+    """One run while it is measured: a group, its applications, and what is counted."""
 
     def __init__(self, cell: Cell, seed: int) -> None:
         self._cell = cell

@@ -68,9 +68,9 @@ GROUP = GroupConfig(packet_messages=1)
 
 SMALL_BYTES = 100
 BACKLOG_MESSAGES = 600
-"""What waits at a sender that is always ready: twenty windows."""
+"""Messages that wait at a sender that is always ready: twenty windows."""
 WARM_UP_NS = 1 * S
-"""Left out at the beginning of each run."""
+"""Virtual time at the beginning of each run that is not measured."""
 
 
 class LiteralRing(Ring[Packet]):
@@ -358,7 +358,7 @@ Workload = Literal["saturated", "poisson", "token loss", "new ring"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run but for its seed."""
+    """The parameters of a run, without its seed."""
 
     workload: Workload
     hop_ms: float
