@@ -40,13 +40,13 @@ def link_ignores_gaps() -> list[Patch]:
 
 @bug("A heartbeat says how much its sender has sent, and nobody listens.")
 def link_misses_the_last_loss() -> list[Patch]:
-    def hear(self: LinkLedger[Any], member: int, received: Any) -> None:
+    def note_received(self: LinkLedger[Any], member: int, received: Any) -> None:
         top = list(self.top)
         original(self, member, received)
         self.top[:] = top
 
-    original = LinkLedger.hear
-    return [(LinkLedger, "hear", hear)]
+    original = LinkLedger.note_received
+    return [(LinkLedger, "note_received", note_received)]
 
 
 @bug("What most members have counts as what all have.")

@@ -17,6 +17,7 @@ from pathlib import Path
 import pyspark
 from tests.patience import LIMIT_S, until
 from tests.pipeline.conftest import write
+from tests.pipeline.processes import die_with_parent
 from tests.unit.check.trial import corpus
 
 from roundelay.check import PROPERTIES, check
@@ -59,6 +60,7 @@ def standalone(logs: Path) -> Iterator[str]:
                     cwd=logs,
                     stdout=log,
                     stderr=log,
+                    preexec_fn=die_with_parent,
                 )
             )
 

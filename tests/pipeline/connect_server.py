@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyspark
 from tests.patience import until
+from tests.pipeline.processes import die_with_parent
 
 from roundelay.pipeline.examine import examine
 from roundelay.pipeline.java import provide_java
@@ -54,6 +55,7 @@ def connect_server(home: Path) -> Iterator[str]:
             env=env,
             stdout=log,
             stderr=log,
+            preexec_fn=die_with_parent,
         )
 
     def answers() -> bool:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.patience import until
+from tests.pipeline.processes import die_with_parent
 
 from roundelay.check import Validity
 from roundelay.pipeline.errors import PipelineError
@@ -231,6 +232,7 @@ def test_a_killed_ingest_leaves_the_old_table(spark, tmp_path):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        preexec_fn=die_with_parent,
     )
     parts = {part.name for part in old.table.parts}
 

@@ -177,15 +177,15 @@ def test_holes_repetitions_and_disorder_are_noticed():
     assert not stitch(facts(moved)).logs[0].ordered
 
 
-def test_what_is_odd_is_told_of_every_run_in_a_batch():
+def test_what_is_unusual_is_written_about_every_run_in_a_batch():
     """Else the facts of the others would prove too much."""
     _, rows = mini.parse("p!a p#a=1 p$a=1 q$a=1 p.a=1 q.a=1")
     arrays = to_arrays([*rows, *rows])
     runs = pa.array(["one"] * len(rows) + ["two"] * len(rows))
     names = ["run", *(name for name, _ in EVENT_FIELDS)]
     batch = pa.RecordBatch.from_arrays([runs, *arrays], names=names).select(list(COLUMNS))
-    odd = [f for f in facts_of(batch).to_pylist() if f["fact"] == "odd"]
-    assert sorted((f["run"], f["proc"]) for f in odd) == [
+    unusual = [f for f in facts_of(batch).to_pylist() if f["fact"] == "unusual"]
+    assert sorted((f["run"], f["proc"]) for f in unusual) == [
         ("one", 0),
         ("one", 1),
         ("two", 0),

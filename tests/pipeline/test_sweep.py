@@ -17,6 +17,7 @@ from urllib.request import urlopen
 import pyarrow.parquet as pq
 import pytest
 from tests.patience import LIMIT_S, until
+from tests.pipeline.processes import die_with_parent
 
 from roundelay.experiments.plan import parse
 from roundelay.pipeline.sweep import work
@@ -39,8 +40,8 @@ def expected(tmp_path_factory) -> dict[str, bytes]:
     """The table of the plan, made by running each cell alone."""
     home = tmp_path_factory.mktemp("alone")
     with open_store(home, parse(PLAN, "plan.toml")) as held:
-        held.add(0, [work.run(job) for job in held.pending(retry=False)])
-        held.finish()
+        held.add_wave(0, [work.run(job) for job in held.pending(retry=False)])
+        held.write_results()
     return table(home)
 
 
@@ -60,6 +61,7 @@ def start(directory: Path, master: str, *more: str) -> "subprocess.Popen[bytes]"
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
+        preexec_fn=die_with_parent,
     )
 
 
@@ -121,7 +123,11 @@ def standalone(tmp_path) -> Iterator[str]:
             command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{daemon}"]
             quiet = subprocess.DEVNULL
             process = subprocess.Popen(
-                [*command, *arguments], env=environment, stdout=quiet, stderr=quiet
+                [*command, *arguments],
+                env=environment,
+                stdout=quiet,
+                stderr=quiet,
+                preexec_fn=die_with_parent,
             )
             processes.append(process)
         until(lambda: workers(web) == 2, "workers that found their master")

@@ -35,7 +35,7 @@ def plan() -> SweepPlan:
 def fill(held: Store, jobs: list[Job], first: int = 0) -> None:
     """Run cells here, two in a wave."""
     for i in range(0, len(jobs), 2):
-        held.add(first + i, [work.run(job) for job in jobs[i : i + 2]])
+        held.add_wave(first + i, [work.run(job) for job in jobs[i : i + 2]])
 
 
 def everything(directory: Path) -> dict[str, bytes]:
@@ -47,7 +47,7 @@ def everything(directory: Path) -> dict[str, bytes]:
 def test_the_table_has_every_cell_in_the_order_of_the_plan(plan, tmp_path):
     with open_store(tmp_path, plan) as held:
         fill(held, list(reversed(held.pending(retry=False))))
-        held.finish()
+        held.write_results()
     table = pq.read_table(tmp_path / "results")
     assert set(table.column("protocol").to_pylist()) == {"fifo", "template"}
     with (tmp_path / "results.csv").open() as file:
@@ -66,7 +66,7 @@ def test_what_is_done_is_not_done_again_and_the_table_is_the_same(plan, tmp_path
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     with open_store(whole, plan) as held:
         fill(held, held.pending(retry=False))
-        held.finish()
+        held.write_results()
     with open_store(cut, plan) as held:
         fill(held, held.pending(retry=False)[2:4])
     (cut / "waves" / "00009.tmp").write_bytes(b"half a wave")
@@ -74,7 +74,7 @@ def test_what_is_done_is_not_done_again_and_the_table_is_the_same(plan, tmp_path
         left = held.pending(retry=False)
         assert len(left) == len(plan.runs()) - 2
         fill(held, left, held.next_wave)
-        held.finish()
+        held.write_results()
     assert everything(cut) == everything(whole)
 
 
@@ -87,7 +87,7 @@ def test_an_error_is_a_row_and_is_run_again_only_if_asked(plan, tmp_path, monkey
     monkeypatch.setattr(load, "run", run)
     with open_store(tmp_path, plan) as held:
         fill(held, held.pending(retry=False))
-        held.finish()
+        held.write_results()
         assert {why for _, why in held.errors()} == {"RuntimeError: too many"}
         assert not held.pending(retry=False)
         assert len(held.pending(retry=True)) == 4
@@ -201,7 +201,7 @@ class Cluster:
         self.flown: list[Wave] = []
         self.alive = True
         self.deadly = deadly
-        monkeypatch.setattr(drive, "_fly", self.fly)
+        monkeypatch.setattr(drive, "_run_wave", self.fly)
         monkeypatch.setattr(drive, "_alive", lambda spark: self.alive)
         monkeypatch.setattr(drive, "_progress", lambda spark, wave: (0.0, 0))
         monkeypatch.setattr(drive, "_cores", lambda spark: 2)
@@ -220,7 +220,7 @@ def test_a_cell_that_kills_its_executor_is_found_and_the_others_go_on(plan, tmp_
         cluster = Cluster(monkeypatch, pending[3].name)
         told: list[tuple[float, float, int]] = []
         summary = drive.drive(None, held, pending, lambda *said: told.append(said))  # type: ignore[arg-type]
-        held.finish()
+        held.write_results()
         ((planned, why),) = held.errors()
     assert (planned.cell.messages, planned.seed) == (pending[3].fields["messages"], pending[3].seed)
     assert why == drive.DIED
@@ -246,10 +246,10 @@ def test_a_wave_is_written_down_before_the_next_is_taken(plan, tmp_path):
         pending = held.pending(retry=False)
         waves = Waves(pending, cores=2)
         loop = drive._Loop(None, held, waves, lambda *said: None)  # type: ignore[arg-type]
-        wave = waves.take()
+        wave = waves.pop()
         future: Future[list[Row]] = Future()
         future.set_result([work.run(job) for job in wave.jobs])
-        loop._land(wave, future)
+        loop._finish_wave(wave, future)
     with open_store(tmp_path, plan) as held:
         assert set(held.rows) == {job.name for job in wave.jobs}
 

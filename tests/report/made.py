@@ -33,9 +33,9 @@ def made_sweep(directory: Path, name: str, leave_out: str = "") -> None:
             for planned, job in held.pairs()
             if getattr(planned.cell, "workload", None) != leave_out or not leave_out
         ]
-        held.add(0, rows)
+        held.add_wave(0, rows)
         if not leave_out:
-            held.finish()
+            held.write_results()
 
 
 def _measures(planned: PlannedRun) -> dict[str, float]:

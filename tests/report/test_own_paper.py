@@ -43,8 +43,8 @@ def atoll(tmp_path, monkeypatch) -> Iterator[None]:
 def test_the_example_of_the_page_works(atoll, tmp_path):
     plan = read("papers/atoll", quick=True)
     with open_store(tmp_path / "sweep", plan) as held:
-        held.add(0, [work.run(job) for job in held.pending(retry=False)])
-        held.finish()
+        held.add_wave(0, [work.run(job) for job in held.pending(retry=False)])
+        held.write_results()
         assert not held.errors()
         assert len(held.rows) == 12
     written = write_report(tmp_path / "sweep", tmp_path / "report.html")

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from roundelay.core.effects import Kind
 from roundelay.pipeline.arrow import EVENT_FIELDS, to_arrays
 from roundelay.pipeline.expressions import BLOCK_KEYS
-from roundelay.pipeline.ingest.table import Part, Table
+from roundelay.pipeline.ingest.table import Table, TablePart
 from roundelay.pipeline.proofs.certify import certify
 from roundelay.pipeline.session import open_session
 from roundelay.trace.manifest import Manifest
@@ -118,7 +118,7 @@ def write(home: Path, rows: int, report: Report) -> Table:
                     done += batch.num_rows
                     report(done, rows)
     manifest = Manifest(RUN, tuple("abcde"), protocol="totem", mode="views")
-    return Table(home).add(Part(part.name, {}, (manifest.to_json(),), {}, {RUN: rows}))
+    return Table(home).add(TablePart(part.name, {}, (manifest.to_json(),), {}, {RUN: rows}))
 
 
 _SCHEMA = pa.schema(

@@ -99,5 +99,5 @@ def _sweep(spark: "SparkSession", plan: SweepPlan) -> tuple[float, dict[str, Row
     begin = time.perf_counter()
     with TemporaryDirectory() as home, open_store(Path(home), plan) as store:
         drive(spark, store, store.pending(retry=False), lambda done, total, cells: None)
-        store.finish()
+        store.write_results()
         return time.perf_counter() - begin, store.rows

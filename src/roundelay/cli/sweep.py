@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.experiments.plan import papers
 from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ ERRORS_SHOWN = 3
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("plan", metavar="PLAN", help="a TOML file, or papers/dtp or papers/totem")
+    parser.add_argument("plan", metavar="PLAN", help=f"a TOML file, or {' or '.join(papers())}")
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=Path, help="default: a directory below out/sweep"
     )
@@ -67,7 +68,7 @@ def _sweep(args: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             raise
-        store.finish()
+        store.write_results()
         _tell(args, plan, store, summary)
         return 1 if store.errors() else 0
 

@@ -8,7 +8,7 @@ from roundelay.experiments.results import Measures, Result, cost
 from roundelay.sim.pool import workers
 
 Report = Callable[[int, int], None]
-"""Hears how much is done, and of how much."""
+"""Called with how much is done, and of how much."""
 
 T = TypeVar("T")
 R = TypeVar("R")

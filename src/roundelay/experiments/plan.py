@@ -39,9 +39,9 @@ PAPERS = "papers/"
 """Plans of the package are called papers/NAME."""
 
 CELLS_ASK = 10_000
-"""More cells than these are run only if somebody said that they are meant."""
+"""Cells of a plan that is run without asking; larger plans need a confirmation."""
 CELLS_MAX = 5_000_000
-"""More are not run at all: the driver keeps a list of them."""
+"""Cells of the largest plan that is run at all: the driver keeps a list of them in memory."""
 
 _KEYS = ("experiment", "seeds", "claims", "traces", "common", "grid", "quick")
 

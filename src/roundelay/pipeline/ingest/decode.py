@@ -1,8 +1,8 @@
-"""What executors do with a file: look it over, then turn it into typed rows.
+"""What executors do with a file: survey it, then turn it into typed rows.
 
 A *unit* is a file, or some row groups of a Parquet file, that one task reads from its beginning to
-its end, a batch at a time. Rows that make no sense come out as well, as their place and the reason
-why not: they go to quarantine. The judgement is that of the local reader.
+its end, a batch at a time. A row that makes no sense is not lost: its place and what is wrong with
+it go to quarantine. The local reader's own function decides which rows make no sense.
 """
 
 import hashlib
@@ -23,12 +23,14 @@ from roundelay.trace.schema import COLUMNS, NULLABLE, SCHEMA_VERSION, Row
 from roundelay.trace.writer import canonical_batch
 
 BATCH_ROWS = 65_536
+"""Rows that a task holds at a time."""
 UNIT_ROWS = 1_000_000
 """Rows of Parquet that a task reads; fewer if its row groups are smaller, more if larger."""
 
 NODES_MAX = 1 << 15
+"""Nodes that a run without a manifest may have: the columns for nodes have 16 bits."""
 FILE = "file"
-"""The place of what is wrong with a file as a whole."""
+"""Stands where the place of a bad row would, if a file as a whole is bad."""
 
 OUT_FIELDS = (
     ("run", pa.string()),

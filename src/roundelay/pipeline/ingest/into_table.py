@@ -30,7 +30,7 @@ from roundelay.pipeline.ingest.decode import (
     survey,
 )
 from roundelay.pipeline.ingest.sources import Found, Source, find
-from roundelay.pipeline.ingest.table import Part, Table, part_name
+from roundelay.pipeline.ingest.table import Table, TablePart, part_name
 from roundelay.pipeline.session import parallelism
 from roundelay.trace.manifest import Manifest
 
@@ -38,14 +38,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SHARD_BYTES = 64 << 20
-"""Input for each of the directories that runs are spread over."""
+"""Bytes of input for each of the directories (shards) that the runs of a part are spread over. With
+less, there are many small files; with more, a reader of one run reads more of the others."""
 SHARDS_MAX = 256
+"""Directories of a part at most, however large the input is."""
 
 FILES_PER_TASK = 16
-"""Small files that one task reads, at least if there are enough of them."""
+"""Files that one task reads, if there are many: Spark takes longer to start a task than to read a
+small file."""
 
 PROBLEMS_MAX = 12
-"""Sentences about the files of one run before the rest is only counted."""
+"""Sentences about the files of one run that are kept; further ones are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class Ingested:
     """What an ingest did."""
 
     table: Table
-    part: Part | None
+    part: TablePart | None
     """What it added; None if everything was there already."""
     known: tuple[str, ...]
     """Files that were in the table, or twice in the input, byte for byte."""
@@ -161,9 +164,9 @@ def _write(spark: "SparkSession", units: list[Unit], path: Path, shards: int) ->
 
 def _part(
     spark: "SparkSession", table: Table, name: str, fresh: dict[str, Source], found: Found
-) -> Part:
+) -> TablePart:
     """What went in, and what is wrong with it."""
-    written = Table(table.directory, (Part(name, {}, (), {}, {}),))
+    written = Table(table.directory, (TablePart(name, {}, (), {}, {}),))
     counts = (
         written.events(spark).groupBy("run", "source").agg(F.count("*").alias("rows")).collect()
     )
@@ -187,7 +190,7 @@ def _part(
         source = next(s for s in fresh.values() if s.path == path)
         problems.setdefault(_named(source), []).append(f"{path} gave no rows")
     manifests = [s.manifest for s in fresh.values() if s.manifest is not None]
-    return Part(
+    return TablePart(
         name,
         sources={source.path: sha256 for sha256, source in fresh.items()},
         manifests=_not_yet(table, [*manifests, *found.orphans]),

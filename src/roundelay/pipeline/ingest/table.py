@@ -32,7 +32,7 @@ TABLE_DDL = f"{OUT_DDL}, part string, bad int, shard int"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TablePart:
     """What one ingest added."""
 
     name: str
@@ -52,7 +52,7 @@ class Table:
     """A table as it is now."""
 
     directory: Path
-    parts: tuple[Part, ...] = field(default=())
+    parts: tuple[TablePart, ...] = field(default=())
 
     @classmethod
     def load(cls, directory: str | Path) -> "Table":
@@ -146,7 +146,7 @@ class Table:
         named = {run for part in self.parts for run in (*part.rows, *part.problems) if run}
         return sorted(named | self.manifests.keys())
 
-    def add(self, part: Part) -> "Table":
+    def add(self, part: TablePart) -> "Table":
         """The table with one more part, whose rows are in place already."""
         home = self.directory / part.name
         _write(home / NOTES, json.dumps(asdict(part), indent=1, sort_keys=True))
@@ -162,12 +162,12 @@ class Table:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _part(home: Path) -> Part:
+def _part(home: Path) -> TablePart:
     try:
         fields: dict[str, Any] = json.loads((home / NOTES).read_text())
         fields["manifests"] = tuple(fields["manifests"])
         fields["problems"] = {run: tuple(said) for run, said in fields["problems"].items()}
-        return Part(**fields)
+        return TablePart(**fields)
     except (OSError, ValueError, KeyError, TypeError, TraceError):
         raise PipelineError(
             f"{home} is named in the table and cannot be read; ingest the traces again into a new "

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 STEPS = 3
 Progress = Callable[[int, int], None]
+"""Called with how many of the steps are done, and of how many."""
 Held = Profile | Sequence[str] | None
-"""What runs are held to; None for what the manifest of each says."""
+"""The profile or the properties that runs are held to; None for what the manifest of each says."""
 
 
 def check(

@@ -1,8 +1,8 @@
-"""Who wrote how many rows: whether a trace is all there.
+"""Whether all rows of a run are there: problems of its trace, and T1.
 
-The sentences are those of the local reader and of T1, made from the facts about writers: nobody
-has to hold, or even to sort, the rows of a node. Only where rows are missing, those next to them
-are fetched for the witness.
+Both are decided from how many rows each node wrote, so that no rows have to be sorted. The
+sentences are those of the local reader and of the local T1. Only where rows are missing, the rows
+next to them are fetched, as the witness.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PROBLEMS_MAX = 12
-"""Sentences about lost rows before the rest is only counted."""
+"""Nodes that are named with the rows that they lack; the others are only counted."""
 
 NO_MANIFEST = (
     "there is no manifest, so rows may be missing at the end and nodes have no names: the run was "

@@ -1,10 +1,11 @@
-"""S5 and K4 of runs too large for one piece: who did one thing before another, message by message.
+"""S5 and K4 of runs that are too large to be judged in one piece.
 
-Both are about the order in which a node goes through messages, told by rows that do not carry that
-order. A join brings it to them. What comes next to each other is then compared in pieces, and
-where pieces meet; nobody holds more than a piece of a node or of a ring.
+S5 compares claims of stability with the order of deliveries, K4 assignments of keys with receipts.
+The rows to be compared lie far apart, so a join brings them together. Then neighbours are compared
+piece by piece, and the last of each piece with the first of the next: no task holds more than a
+piece of what a node or a ring did.
 
-These prove, and do not convict: a run that is not proved stays open.
+A join can prove that a run keeps the property. A run that is not proved stays open.
 """
 
 from collections import defaultdict
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 STRETCH_ROWS = 20_000
-"""Rows of a node in a piece."""
+"""Rows of a node that a task compares at a time. More need more memory; fewer make more tasks."""
 
 MESSAGE = ("m_src", "m_inc", "m_seq")
 LEVELS = (1, 2)
-"""Of stability."""
+"""Levels of stability that a claim may name."""
 
 
 def _of(events: "DataFrame", runs: Sequence[str], *kinds: Kind) -> "DataFrame":

@@ -1,4 +1,4 @@
-"""Slices: parts of a run so small that a task can hold one, and yet whole enough to judge.
+"""Slices: parts of a run that a task can hold, and on which a property can be judged.
 
 A property that speaks of one message at a time needs, of all the rows about messages, only those of
 that message: any split of a run by messages gives parts whose verdicts together are the verdict

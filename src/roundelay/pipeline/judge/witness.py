@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ROWS_MAX = 5_000
-"""Rows that are fetched: those nearest in time."""
+"""Rows that are fetched, those nearest in time to the witness. A picture shows fewer."""
 
 
 def rows_near(events: "DataFrame", run: str, witness: Sequence[Row]) -> list[Row]:
-    """Rows of a run close to the rows of a witness, and these themselves, in trace order."""
+    """The rows of a witness and the rows of the run that are nearest in time, in trace order."""
     times = sorted({row.t_ns for row in witness})
     distance = F.least(*(F.abs(F.col("t_ns") - t) for t in times), F.lit(2**62), F.lit(2**62))
     near = (

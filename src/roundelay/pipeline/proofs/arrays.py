@@ -1,7 +1,7 @@
-"""A batch of rows as arrays, and the facts that are told of it.
+"""A batch of rows as numpy arrays, and the facts that are written about it.
 
-The rows are sorted by node; what a batch has of one life of a node, (run, proc, inc), is a
-*segment*. Everything is made with numpy, without a loop over rows.
+The rows are sorted by node. The rows of a batch that one life of a node wrote, those with the same
+(run, proc, inc), are a *segment*. No function loops over rows in Python.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,15 @@ COLUMNS = (
     *("run", "kind", "proc", "inc", "lseq", "gseq", "c_seq", "c_rep", "c_kind"),
     *("m_src", "m_inc", "m_seq", "count", "k0", "k1", "k2", "k3", "dst", "members"),
 )
-"""What is read."""
+"""The columns of the table that are read."""
 
 _NUMBERS = COLUMNS[2:-2]
 _MAY_LACK = ("gseq", "k2", "c_seq", "m_src")
-"""Columns of which it is kept whether a row has them, as has_..."""
+"""Columns that may be null: beside each is an array has_NAME, 1 where a row has a value."""
 
 KINDS = (Kind.DELIVER, Kind.ORIGINATE, Kind.WITHDRAW, Kind.CONFIRM, *(Kind.CRASH, Kind.RECOVER))
-"""Kinds that facts tell apart. In arrays, a kind is its place here; -1 is any other."""
+"""Kinds of rows that facts distinguish. In an array, a kind is its index in this tuple, and -1 is
+any other kind."""
 
 _NAMES = ["fact", "run", "proc", "inc", "first", "v"]
 
@@ -32,7 +33,7 @@ Ints = Any
 """A numpy array of 64-bit integers."""
 
 
-class Rows:
+class BatchRows:
     """Columns as arrays, sorted by node and then by its own order."""
 
     count = 0
@@ -50,10 +51,10 @@ class Rows:
             self.column[name] = np.asarray(filled).astype(np.int64, copy=False)
         order = [self.column[name] for name in ("m_seq", "lseq", "inc", "proc", "run")]
         if not ascending(order[::-1]):
-            self._take(np.lexsort(order))
+            self._select(np.lexsort(order))
         self._cut()
 
-    def _take(self, places: Ints) -> None:
+    def _select(self, places: Ints) -> None:
         self.column = {name: values[places] for name, values in self.column.items()}
 
     def _cut(self) -> None:
@@ -63,13 +64,13 @@ class Rows:
         self.number = numbered(self.segment, self.count)
         """The segment of each row."""
 
-    def where(self, mask: Any) -> "Rows":
+    def where(self, mask: Any) -> "BatchRows":
         """Some of the rows."""
         if np.all(mask):
             return self
-        rows = object.__new__(Rows)
+        rows = object.__new__(BatchRows)
         rows.column = dict(self.column)
-        rows._take(np.flatnonzero(mask))
+        rows._select(np.flatnonzero(mask))
         if len(rows["run"]):
             rows._cut()
         return rows
@@ -86,15 +87,15 @@ class Rows:
         return self.column[name]
 
 
-class Found:
-    """Facts being gathered."""
+class FactWriter:
+    """Gathers the facts of a batch, and makes one Arrow batch of them."""
 
     def __init__(self, runs: Sequence[str]) -> None:
         self._runs = runs
         self._parts: list[Any] = []
 
-    def tell(self, fact: str, rows: Rows, at: Ints, *values: Ints) -> None:
-        """A fact of each stretch of rows that begins at one of the places `at`."""
+    def write(self, fact: str, rows: BatchRows, at: Ints, *values: Ints) -> None:
+        """Write a fact about each stretch of rows that begins at one of the places `at`."""
         if not len(at):
             return
         width = len(values)
@@ -102,9 +103,11 @@ class Found:
         flat = np.stack([np.asarray(v, dtype=np.int64) for v in values], axis=1).reshape(-1)
         runs = [self._runs[number] for number in rows["run"][at].tolist()]
         lists = pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat, pa.int64()))
-        self.add(fact, runs, rows["proc"][at], rows["inc"][at], rows["lseq"][at], lists)
+        self.write_lists(fact, runs, rows["proc"][at], rows["inc"][at], rows["lseq"][at], lists)
 
-    def add(self, fact: str, runs: Any, procs: Any, incs: Any, firsts: Any, values: Any) -> None:
+    def write_lists(
+        self, fact: str, runs: Any, procs: Any, incs: Any, firsts: Any, values: Any
+    ) -> None:
         self._parts.append(
             pa.RecordBatch.from_arrays(
                 [
@@ -119,7 +122,7 @@ class Found:
             )
         )
 
-    def batch(self) -> Any:
+    def to_batch(self) -> Any:
         (whole,) = pa.Table.from_batches(self._parts).combine_chunks().to_batches()
         return whole
 

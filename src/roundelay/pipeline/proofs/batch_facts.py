@@ -15,7 +15,7 @@ concluded from them:
     install  every view that a node enters, with its members
     end      every component at a quiet end
 
-Those about what was sent, and about numbers that are missing, are in `spans`.
+`span_facts` has those about what was sent, and about numbers that are missing.
 
 Facts of one batch are few, whatever it holds. They are made with numpy, without a loop over rows.
 
@@ -40,9 +40,9 @@ from roundelay.pipeline.expressions import BLOCK_KEYS
 from roundelay.pipeline.proofs import span_facts
 from roundelay.pipeline.proofs.arrays import (
     COLUMNS,
-    Found,
+    BatchRows,
+    FactWriter,
     Ints,
-    Rows,
     continued,
     hashed,
     lasts,
@@ -58,12 +58,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BATCH_ROWS = 131_072
-"""Rows in a batch: what a task holds of the table at a time."""
+"""Rows in a batch: what a task holds of the table at a time. Smaller batches make more facts."""
 
 TASK_ROWS = 2_000_000
+"""Rows of the table that a task reads; fewer where that would leave cores without a task."""
 
 FALLS_MAX = 20
-"""Falls of each kind that are told of one batch: they are to convict, not to be counted."""
+"""Falls of each kind that are written about one batch, at most. A few are enough to convict a run:
+they are not counted."""
 
 DDL = "fact string, run string, proc int, inc bigint, first bigint, v array<bigint>"
 
@@ -110,23 +112,23 @@ def facts_of(batch: Any) -> Any:
     """The facts of one batch, as `DDL` has them."""
     runs = batch.column("run").dictionary_encode()
     names = runs.dictionary.to_pylist()
-    rows = Rows(batch, np.asarray(runs.indices).astype(np.int64))
-    found = Found(names)
-    _writers(rows, found)
-    _views(batch, found)
-    span_facts.tell(rows, found)
+    rows = BatchRows(batch, np.asarray(runs.indices).astype(np.int64))
+    facts = FactWriter(names)
+    _writers(rows, facts)
+    _views(batch, facts)
+    span_facts.write_spans(rows, facts)
     delivered = rows.where(rows.of(Kind.DELIVER))
     if delivered.count:
         by = delivered.by_sender()
-        span_facts.tell_deliveries(delivered, by, found)
-        _order(delivered.where(delivered["has_k2"]), found)
-        _sources(delivered, by, found)
-        _stays(delivered, found)
-        _blocks(delivered, found)
-    return found.batch()
+        span_facts.write_delivery_spans(delivered, by, facts)
+        _order(delivered.where(delivered["has_k2"]), facts)
+        _sources(delivered, by, facts)
+        _stays(delivered, facts)
+        _blocks(delivered, facts)
+    return facts.to_batch()
 
 
-def _writers(rows: Rows, found: Found) -> None:
+def _writers(rows: BatchRows, facts: FactWriter) -> None:
     """v: last lseq, rows, missing between, first missing or -1, repeated, rows without gseq, pairs
     whose gseq does not climb, first gseq, last gseq, rows about messages."""
     at = rows.segment
@@ -139,7 +141,7 @@ def _writers(rows: Rows, found: Found) -> None:
     places = np.flatnonzero(hole)[::-1]
     first_hole[rows.number[places]] = lseq[places - 1] + 1
     disorder = inside & (np.diff(gseq, prepend=gseq[:1]) <= 0)
-    found.tell(
+    facts.write(
         "writer",
         rows,
         at,
@@ -156,7 +158,7 @@ def _writers(rows: Rows, found: Found) -> None:
     )
 
 
-def _order(rows: Rows, found: Found) -> None:
+def _order(rows: BatchRows, facts: FactWriter) -> None:
     """Of deliveries that have a key. v: last lseq, messages, falls, first key, last key."""
     if not rows.count:
         return
@@ -167,8 +169,8 @@ def _order(rows: Rows, found: Found) -> None:
     falls = np.zeros(rows.count, dtype=bool)
     falls[1:] = ~less([k[:-1] for k in high], [k[1:] for k in low])
     falls &= continued(rows.number)
-    _falls(rows, found, np.flatnonzero(falls) - 1, np.flatnonzero(falls))
-    found.tell(
+    _falls(rows, facts, np.flatnonzero(falls) - 1, np.flatnonzero(falls))
+    facts.write(
         "order",
         rows,
         at,
@@ -180,15 +182,15 @@ def _order(rows: Rows, found: Found) -> None:
     )
 
 
-def _falls(rows: Rows, found: Found, one: Ints, next_: Ints) -> None:
+def _falls(rows: BatchRows, facts: FactWriter, one: Ints, next_: Ints) -> None:
     """v: of two deliveries the keys without k3, in the order of delivery."""
     one, next_ = one[:FALLS_MAX], next_[:FALLS_MAX]
     names = ("k0", "k1", "k2")
     keys = [*(rows[name][one] for name in names), *(rows[name][next_] for name in names)]
-    found.tell("fall", rows, one, *keys)
+    facts.write("fall", rows, one, *keys)
 
 
-def _sources(rows: Rows, by: Ints, found: Found) -> None:
+def _sources(rows: BatchRows, by: Ints, facts: FactWriter) -> None:
     """v: sender, last lseq, messages, falls, first m_inc, first m_seq, last m_inc, last m_seq,
     and of the first and the last the key without k3."""
     sender, inc, seq = rows["m_src"][by], rows["m_inc"][by], rows["m_seq"][by]
@@ -200,8 +202,8 @@ def _sources(rows: Rows, by: Ints, found: Found) -> None:
     falls[1:] = ~less([inc[:-1], last_seq[:-1]], [inc[1:], seq[1:]])
     falls &= inside
     places = np.flatnonzero(falls)
-    _falls(rows, found, by[places - 1], by[places])
-    found.tell(
+    _falls(rows, facts, by[places - 1], by[places])
+    facts.write(
         "source",
         rows,
         by[at],
@@ -218,7 +220,7 @@ def _sources(rows: Rows, by: Ints, found: Found) -> None:
     )
 
 
-def _stays(rows: Rows, found: Found) -> None:
+def _stays(rows: BatchRows, facts: FactWriter) -> None:
     """v: view (with whether there is one), last lseq, messages, fingerprint, messages without a
     key, how often the keys' view changes, first key without k3, last key."""
     view = [rows[name] for name in span_facts.VIEW]
@@ -228,7 +230,7 @@ def _stays(rows: Rows, found: Found) -> None:
     rings = np.zeros(rows.count, dtype=np.int64)
     rings[starts([rows["k0"], rows["k1"]])] = 1
     rings[at] = 0
-    found.tell(
+    facts.write(
         "stay",
         rows,
         at,
@@ -244,7 +246,7 @@ def _stays(rows: Rows, found: Found) -> None:
     )
 
 
-def _blocks(rows: Rows, found: Found) -> None:
+def _blocks(rows: BatchRows, facts: FactWriter) -> None:
     """v: k0, k1, number of the block, view (with whether there is one), messages, fingerprint."""
     keyed = np.flatnonzero(rows["has_k2"])
     if not len(keyed):
@@ -254,7 +256,7 @@ def _blocks(rows: Rows, found: Found) -> None:
     block = [key[0], key[1], key[2] // BLOCK_KEYS, *view]
     at = starts([rows.number[keyed], *block])
     message = [rows[name][keyed] for name in ("m_src", "m_inc", "m_seq", "count")]
-    found.tell(
+    facts.write(
         "block",
         rows,
         keyed[at],
@@ -264,7 +266,7 @@ def _blocks(rows: Rows, found: Found) -> None:
     )
 
 
-def _views(batch: Any, found: Found) -> None:
+def _views(batch: Any, facts: FactWriter) -> None:
     """install: v: c_seq, c_rep, c_kind, and the members; end: v: the members of a component."""
     for kind in (Kind.INSTALL, Kind.END):
         some = batch.filter(pc.equal(batch.column("kind"), kind.value))
@@ -274,4 +276,6 @@ def _views(batch: Any, found: Found) -> None:
             [*(view if kind is Kind.INSTALL else ()), *(members or ())]
             for *view, members in zip(*rest, strict=True)
         ]
-        found.add(str(kind), runs, procs, incs, firsts, pa.array(values, pa.list_(pa.int64())))
+        facts.write_lists(
+            str(kind), runs, procs, incs, firsts, pa.array(values, pa.list_(pa.int64()))
+        )

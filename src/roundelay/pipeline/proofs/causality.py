@@ -2,10 +2,10 @@
 
 A *stream* is what one life of a node sent in one regular view; so much of it as is not withdrawn is
 *owed* to the members of the view. Spans tell exactly which messages of a stream a node delivered.
-With the help of properties that are proved or judged elsewhere, and that each conclusion names,
-this is enough. Why, is said where it is concluded.
+Together with properties that are proved or judged elsewhere this is enough to conclude others. Each
+method names the properties that it needs, and says why the conclusion holds.
 
-If anything is unusual, nothing is concluded: it is then open, not broken.
+If anything in the run is unusual, nothing is concluded: the properties are then open, not broken.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from roundelay.pipeline.proofs.intervals import Spans, above, below, common, merged, size, without
-from roundelay.pipeline.proofs.streams import Stream, Streams, Taken, UnusualError, demand
+from roundelay.pipeline.proofs.streams import Delivered, Stream, Streams, UnusualError, demand
 from roundelay.pipeline.proofs.transitional import Owners
 from roundelay.pipeline.proofs.view_order import crashed, restarted
 from roundelay.pipeline.proofs.views import Facts, Key, Life, View, Views, regular
@@ -28,23 +28,23 @@ class Implied(NamedTuple):
     needs: tuple[str, ...]
 
 
-def conclude_causes(
+def conclude_causality(
     facts: Facts,
     views: Views,
     streams: Streams | None,
     ring_lasts: Sequence[tuple[View, int, Key]] | None,
-    loose: list[tuple[Owners, int]] | None,
+    unkeyed_owners: list[tuple[Owners, int]] | None,
 ) -> list[Implied]:
     """What can be concluded of a run whose senders climb in every history (O1, D2)."""
     if streams is None or (views.static and restarted(facts)):
         return []
     found: list[Implied] = []
     try:
-        run = _Run(facts, views, streams)
+        run = _WithoutKeys(facts, views, streams)
         found.append(run.reliable_fifo())
         found.append(run.no_contamination())
-        if ring_lasts is not None and loose is not None:
-            keys = _Keys(run, {(ring, proc): key for ring, proc, key in ring_lasts})
+        if ring_lasts is not None and unkeyed_owners is not None:
+            keys = _WithKeys(run, {(ring, proc): key for ring, proc, key in ring_lasts})
             found.append(keys.respect_causality())
             found.append(keys.reliable_causal())
             found.append(keys.causal())
@@ -56,7 +56,7 @@ def conclude_causes(
 # Without keys.
 
 
-class _Run:
+class _WithoutKeys:
     """Conclusions that need no keys."""
 
     def __init__(self, facts: Facts, views: Views, streams: Streams) -> None:
@@ -66,7 +66,7 @@ class _Run:
         self._correct = {life[0] for life in views.paths()} - crashed(facts)
         self._members = views.members()
 
-    # That a message was sent in the view of its delivery, and before.
+    # These say that a message was sent in the view of its delivery, and before its delivery.
     needs = ("D1", "D2", "D4e", "O1")
 
     def owed_to(self, stream: Stream, proc: int) -> Spans:
@@ -82,8 +82,8 @@ class _Run:
         is what it has of it below that one. Nothing owed may be lacking there."""
         count = 0
         for stream in self.streams.values():
-            for life in stream.taken:
-                owed, has = self.owed_to(stream, life[0]), stream.by(life)
+            for life in stream.delivered:
+                owed, has = self.owed_to(stream, life[0]), stream.delivered_by(life)
                 demand(not without(below(owed, has[-1][1]), has))
                 count += size(above(has, owed[0][0])) if owed else 0
         return Implied("O1r", count, self.needs)
@@ -94,20 +94,20 @@ class _Run:
         way the message stands behind that in the sequence, and so for all who deliver it there."""
         count = 0
         for stream in self.streams.values():
-            for life in stream.taken:
+            for life in stream.delivered:
                 if life[0] in self._correct and life[0] != stream.sender[0]:
-                    count += size(common(stream.by(life, regular=True), stream.after))
+                    count += size(common(stream.delivered_by(life, regular=True), stream.after))
         return Implied("O11", count, (*self.needs, "O6"))
 
 
 # With keys.
 
 
-class _Keys:
+class _WithKeys:
     """Conclusions about runs whose keys are of the view in which a message was sent, and whose
-    loose messages come behind all keys of their ring."""
+    messages without a key come behind all keys of their ring."""
 
-    def __init__(self, run: _Run, lasts: dict[tuple[View, int], Key]) -> None:
+    def __init__(self, run: _WithoutKeys, lasts: dict[tuple[View, int], Key]) -> None:
         self._run = run
         self._views = run.views
         self._lasts = lasts
@@ -126,7 +126,7 @@ class _Keys:
         for stream in run.streams.values():
             known = stream.known
             demand(not known or not stream.withdrawn or known[-1][1] < stream.withdrawn[0][0])
-            demand(all(self._run.is_member(stream.view, proc) for proc, _ in stream.taken))
+            demand(all(self._run.is_member(stream.view, proc) for proc, _ in stream.delivered))
 
     def respect_causality(self) -> Implied:
         """O9. Of two messages of a sender, the later one has a greater key: of streams of two
@@ -147,7 +147,7 @@ class _Keys:
             count += size(known)
             first = min(sent.first for sent in stream.sent if common([sent.span], known))
             begun[stream.sender] = min(first, begun.get(stream.sender, first))
-            if orphans := without(known, stream.by(stream.sender)):
+            if orphans := without(known, stream.delivered_by(stream.sender)):
                 needs.add("O6")
                 self._beyond(stream, orphans)
         # Before the first message with a key that it sends or delivers there is nothing to respect.
@@ -160,8 +160,8 @@ class _Keys:
         own = self._views.stay(stream.sender, stream.view)
         if own is None:
             return
-        for life, taken in stream.taken.items():
-            for part in taken:
+        for life, parts in stream.delivered.items():
+            for part in parts:
                 if part.regular or not part.keyed or not common([part.span], orphans):
                     continue
                 theirs = self._views.stay(life, stream.view)
@@ -170,35 +170,35 @@ class _Keys:
     def reliable_causal(self) -> Implied:
         """O2r. A cause has a smaller key than its effect (O9), and who delivers the effect goes
         further in the ring than the cause, so it has it (rings); a cause that nobody delivered
-        would be of the effect's own sender, and is not lacking (O1r). Loose messages have no key:
-        who delivers one must have got as far in the ring as anybody."""
+        would be of the effect's own sender, and is not lacking (O1r). A message without a key
+        stands behind all keys: who delivers one must have got as far in the ring as anybody."""
         count = 0
         furthest: dict[View, Key] = {}
         for (ring, _), key in self._lasts.items():
             furthest[ring] = max(key, furthest.get(ring, ()))
         for stream in self._run.streams.values():
             ring = stream.view[:2]
-            for life, taken in stream.taken.items():
-                if any(not part.keyed for part in taken):
+            for life, parts in stream.delivered.items():
+                if any(not part.keyed for part in parts):
                     demand(self._lasts.get((ring, life[0])) == furthest.get(ring))
                 owed = self._run.owed_to(stream, life[0])
                 if owed:
-                    has = stream.by(life)
+                    has = stream.delivered_by(life)
                     late = common(has, stream.after)
                     count += size(late) + size(above(without(has, late), owed[0][0]))
         return Implied("O2r", count, ("O1r", "O9", "rings"))
 
     def causal(self) -> Implied:
-        """O2. Keys respect causality (O9) and every history climbs (O4); loose messages come
-        behind all that may be their cause. An instance is a delivery that has a cause among what
-        that life delivered before: every one but, perhaps, the first of each sender."""
+        """O2. Keys respect causality (O9) and every history climbs (O4); messages without a key
+        come behind all that may be their cause. An instance is a delivery that has a cause
+        among what that life delivered before: every one but, perhaps, the first of each sender."""
         count = 0
         for sender, streams in self._of_senders():
-            firsts: dict[Life, tuple[int, Stream, Taken]] = {}
+            firsts: dict[Life, tuple[int, Stream, Delivered]] = {}
             for stream in streams:
-                for life, taken in stream.taken.items():
-                    count += size(stream.by(life))
-                    part = min(taken)
+                for life, parts in stream.delivered.items():
+                    count += size(stream.delivered_by(life))
+                    part = min(parts)
                     if life not in firsts:
                         firsts[life] = (part.span[0], stream, part)
             for life, (number, stream, part) in firsts.items():
@@ -226,7 +226,7 @@ class _Keys:
         life: Life,
         number: int,
         stream: Stream,
-        part: Taken,
+        part: Delivered,
     ) -> bool:
         """Whether a life delivered a cause of the first message that it has of a sender."""
         origin, sent = next(

@@ -4,14 +4,14 @@ The facts of a node's segments are put in the order of their rows: the last key 
 smaller than the first key of the next, and so on. Then, for a run:
 
     D2, O1    the messages of every sender climb in every history; so none comes twice
-    O4        so do the keys, of all deliveries that have one; `late` is about those without
+    O4        so do the keys, of all deliveries that have one; `transitional` is about those without
     O3f, O3i  a block of keys that is the same at all who have it holds the same messages at the
               same keys. A message could still be in two such blocks, but then nobody has both.
               The few other blocks, at the edges of crashes and partitions, are left to `edges`
     O6        a node that goes further in a view than a block has the whole block
     D7        all that go from one view to the same next one have one fingerprint
-    O5w, O8, O10                `paths`
-    O1r, O2, O2r, O9, O11       `causes`
+    O5w, O8, O10                `view_order`
+    O1r, O2, O2r, O9, O11       `causality`
 
 What is not proved is open, not broken: facts only say where something may be wrong, in which blocks
 of keys. Instances are counted as the local checker counts them.
@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
 from roundelay.pipeline.expressions import BLOCK_KEYS
-from roundelay.pipeline.proofs.causality import Implied, conclude_causes
+from roundelay.pipeline.proofs.causality import Implied, conclude_causality
 from roundelay.pipeline.proofs.streams import one_ring_each, read_streams
-from roundelay.pipeline.proofs.transitional import Lists, beginnings, late_lists, loose
+from roundelay.pipeline.proofs.transitional import Lists, beginnings, delivery_lists, unkeyed_owners
 from roundelay.pipeline.proofs.view_order import contiguous, together, views_in_line
 from roundelay.pipeline.proofs.views import (
     NOWHERE,
@@ -53,8 +53,8 @@ Class = tuple[Ring, Owners, int]
 """A ring, nodes that have all of some messages of it, and how many these are."""
 
 RINGS = "rings"
-"""Stands among what is proved for this: who goes further in a ring has all that anybody has
-of it up to there."""
+"""A name among the proved properties that is none of the checker's: a node that goes further in a
+ring than a message has that message, if anybody has it."""
 
 ABOUT_DELIVERIES = (
     *("D2", "O1", "O1r", "O2", "O2r", "O3f", "O3i", "O4", "O5", "O5p", "O5w", "O6", "O9"),
@@ -63,12 +63,13 @@ ABOUT_DELIVERIES = (
 """Properties of which a run without deliveries has no instance."""
 
 SUSPECTS_MAX = 40
-"""Blocks of a run that are looked at to convict it."""
+"""Blocks of a run in which a violation is looked for, at most. More take longer to judge; with
+fewer, a run that breaks a property is more often only `inconclusive`."""
 
 
 @dataclass(slots=True)
 class RunProofs:
-    """One run."""
+    """What the facts of one run say, and what they prove."""
 
     logs: list[Log] = field(default_factory=list)
     deliveries: int = 0
@@ -94,7 +95,7 @@ class RunProofs:
     """How far each node got in each regular view."""
     ring_lasts: list[tuple[View, int, Key]] | None = None
     """How far each node got in each ring, the view of the keys; None if nobody needs to know."""
-    loose: list[tuple[Owners, int]] | None = None
+    unkeyed_owners: list[tuple[Owners, int]] | None = None
     """Who has how many messages without a key; None if these are in the way of an order."""
     common_views: int | None = None
     """Instances of O8 that are views; None if they cannot be put in line with the keys."""
@@ -112,7 +113,7 @@ def stitch(facts: Iterable[Fact]) -> RunProofs:
     run = RunProofs(logs=list(read_logs(by_fact["writer"])))
     for one, next_ in pairwise(by_fact["writer"]):
         if one.proc == next_.proc and _tangled(one, next_, one.v[0]):
-            by_fact["odd"].append(next_)
+            by_fact["unusual"].append(next_)
     run.deliveries = sum(fact.v[5] for fact in by_fact["stay"])
     climbs = _histories(run, by_fact["order"])
     unique = _senders(run, by_fact["source"])
@@ -128,7 +129,9 @@ def stitch(facts: Iterable[Fact]) -> RunProofs:
             _conclude_views(run, by_fact, views)
     if unique and views.clear and run.deliveries:
         _moves(run, views)
-        run.implied += conclude_causes(by_fact, views, streams, run.ring_lasts, run.loose)
+        run.implied += conclude_causality(
+            by_fact, views, streams, run.ring_lasts, run.unkeyed_owners
+        )
     if not run.deliveries:
         run.proved |= dict.fromkeys(ABOUT_DELIVERIES, 0)
     if not (climbs and unique):
@@ -138,12 +141,12 @@ def stitch(facts: Iterable[Fact]) -> RunProofs:
 
 def _conclude_views(run: RunProofs, facts: Facts, views: Views) -> None:
     """What follows where keys climb, every message comes once, and views are known."""
-    lists = late_lists(facts)
+    lists = delivery_lists(facts)
     _reach(run, facts, views, lists)
-    if facts["odd"]:
+    if facts["unusual"]:
         return
     if not any(regular(view) and stay.unkeyed for (*_, view), stay in views.stays.items()):
-        run.loose = loose(facts, lists, views)
+        run.unkeyed_owners = unkeyed_owners(facts, lists, views)
     _rings(run, facts, views, lists)
     if run.placed and (count := contiguous(facts, views)) is not None:
         run.proved["O10"] = count
@@ -280,11 +283,12 @@ def conclude_keys(run: RunProofs, found: "Edges") -> None:
 
 
 def _one_order(run: RunProofs, owners: list[tuple[Owners, int]]) -> None:
-    """All follow the order of the keys, and behind all keys of a ring that of loose messages."""
+    """O5 and O5p: all follow the order of the keys; messages without a key follow an order of
+    their own behind all keys of their ring."""
     if run.keyed < run.deliveries:
-        if run.loose is None:
+        if run.unkeyed_owners is None:
             return
-        owners = owners + run.loose
+        owners = owners + run.unkeyed_owners
     shared = sum(count for nodes, count in owners if len(nodes) > 1)
     pairs: Counter[tuple[int, int]] = Counter()
     for nodes, count in owners:

@@ -32,7 +32,7 @@ class Stream:
     all: Spans = field(default_factory=list)
     """The same without the rest."""
     withdrawn: Spans = field(default_factory=list)
-    taken: dict[Life, list["Taken"]] = field(default_factory=lambda: defaultdict(list))
+    delivered: dict[Life, list["Delivered"]] = field(default_factory=lambda: defaultdict(list))
     """By who delivered it."""
 
     @property
@@ -49,17 +49,17 @@ class Stream:
         """What anybody delivered with a key."""
         return merged(part.span for part in self.parts() if part.keyed)
 
-    def parts(self) -> Iterator["Taken"]:
+    def parts(self) -> Iterator["Delivered"]:
         """What anybody delivered of it."""
-        for taken in self.taken.values():
-            yield from taken
+        for parts in self.delivered.values():
+            yield from parts
 
-    def by(self, life: Life, *, regular: bool = False) -> Spans:
+    def delivered_by(self, life: Life, *, regular: bool = False) -> Spans:
         """What a life delivered; in the regular view, or at all."""
-        return merged(t.span for t in self.taken.get(life, ()) if t.regular or not regular)
+        return merged(t.span for t in self.delivered.get(life, ()) if t.regular or not regular)
 
 
-class Taken(NamedTuple):
+class Delivered(NamedTuple):
     """Consecutive messages that a node delivered."""
 
     span: Span
@@ -80,7 +80,7 @@ class UnusualError(Exception):
 def read_streams(facts: Facts, views: Views) -> Streams | None:
     """The streams of a run; None if a delivery is not of what was sent in its view."""
     try:
-        demand(not facts["odd"])
+        demand(not facts["unusual"])
         return _streams(facts, views)
     except UnusualError:
         return None
@@ -102,24 +102,24 @@ def _streams(facts: Facts, views: Views) -> Streams:
     demand(all(e.members == members[e.view] for e in views.entered.values()))
     streams: Streams = {}
     for fact in facts["sent"]:
-        _send(streams, views, fact)
+        _add_sent(streams, views, fact)
     for stream in streams.values():
         stream.all = merged(sent.span for sent in stream.sent)
-    for fact in facts["back"]:
+    for fact in facts["withdrawn"]:
         demand(tuple(fact.v[:2]) == fact.life)
         own = [stream for stream in streams.values() if stream.sender == fact.life]
         _withdraw(own, fact.first, (fact.v[2], fact.v[3]))
-    for fact in facts["took"]:
-        _take(streams, views, fact)
+    for fact in facts["delivered"]:
+        _add_delivered(streams, views, fact)
     if views.static:
-        rings = {tuple(fact.v[9:11]) for fact in facts["took"] if fact.v[8]}
+        rings = {tuple(fact.v[9:11]) for fact in facts["delivered"] if fact.v[8]}
         demand(len(rings) <= 1)
     if facts["order"]:
         demand(all(t.keyed or not t.regular for s in streams.values() for t in s.parts()))
     return streams
 
 
-def _send(streams: Streams, views: Views, fact: Fact) -> None:
+def _add_sent(streams: Streams, views: Views, fact: Fact) -> None:
     src, inc, first, last, last_row = fact.v[4:]
     entered = views.within(fact, last_row)
     if entered is None or not regular(entered.view) or (src, inc) != fact.life:
@@ -131,7 +131,7 @@ def _send(streams: Streams, views: Views, fact: Fact) -> None:
     stream.sent.append(Sent((first, last), fact.first, last_row, after))
 
 
-def _take(streams: Streams, views: Views, fact: Fact) -> None:
+def _add_delivered(streams: Streams, views: Views, fact: Fact) -> None:
     src, inc, first, last, keyed, k0, k1 = fact.v[4:]
     entered = views.at(fact.life, fact.v)
     if entered is None or entered.regular is None:
@@ -140,8 +140,8 @@ def _take(streams: Streams, views: Views, fact: Fact) -> None:
     if stream is None or without([(first, last)], stream.all):
         raise UnusualError
     demand(not keyed or views.static or entered.regular[:2] == (k0, k1))
-    taken = Taken((first, last), entered.view, fact.first, bool(keyed), regular(entered.view))
-    stream.taken[fact.life].append(taken)
+    part = Delivered((first, last), entered.view, fact.first, bool(keyed), regular(entered.view))
+    stream.delivered[fact.life].append(part)
 
 
 def _withdraw(streams: list[Stream], row: int, span: Span) -> None:

@@ -1,8 +1,8 @@
-"""Deliveries in transitional views: few, so that every one of them is a fact.
+"""Deliveries in transitional views. There are few of them, so every one is a fact.
 
-Some have no key: nobody is left to give them one. Such are *loose*. They come behind everything
-that has a key of the same ring, and if they follow one order of their own, then so do all
-deliveries together.
+Some have no key, because nobody is left to assign one. They come behind every message that has a
+key of the same ring. So if all nodes deliver the messages without a key in one order, then all
+deliveries together are in one order.
 """
 
 from collections import Counter, defaultdict
@@ -19,9 +19,10 @@ Lists = dict[tuple[int, int, View], list[tuple[Message, Key]]]
 """By proc, inc and view: messages with their keys, in the order of delivery."""
 
 
-def late_lists(facts: Facts) -> Lists:
+def delivery_lists(facts: Facts) -> Lists:
+    """What each life delivered in each transitional view."""
     lists: Lists = defaultdict(list)
-    for fact in facts["late"]:
+    for fact in facts["transitional"]:
         src, inc, first, last, keyed, k0, k1, k2, k3 = fact.v[4:]
         line = lists[*fact.life, view_of(fact.v)]
         for i in range(last - first + 1):
@@ -46,9 +47,9 @@ def beginnings(lists: Lists, views: Views) -> int | None:
     return sum(sum(map(len, group)) - max(map(len, group)) for group in groups.values())
 
 
-def loose(facts: Facts, lists: Lists, views: Views) -> list[tuple[Owners, int]] | None:
-    """Who has how many loose messages; None if they cannot be put behind all keys of their ring,
-    or follow no one order there."""
+def unkeyed_owners(facts: Facts, lists: Lists, views: Views) -> list[tuple[Owners, int]] | None:
+    """Which nodes have how many messages without a key; None if these do not come behind all keys
+    of their ring, or are not in one order there."""
     keyed = _keyed(facts)
     home: dict[Message, View] = {}
     lines: dict[View, list[list[Message]]] = defaultdict(list)
@@ -79,7 +80,7 @@ def _steps(keys: list[Key], ring: View) -> list[tuple[Key, Key]]:
 
 def _keyed(facts: Facts) -> dict[tuple[int, ...], Spans]:
     spans: dict[tuple[int, ...], Spans] = defaultdict(list)
-    for fact in facts["took"]:
+    for fact in facts["delivered"]:
         if fact.v[8]:
             spans[tuple(fact.v[4:6])].append((fact.v[6], fact.v[7]))
     return defaultdict(list, {sender: merged(group) for sender, group in spans.items()})

@@ -16,7 +16,7 @@ Life = tuple[int, int]
 """proc, inc."""
 
 NOWHERE: View = ()
-"""The view of rows that name none, and of a static group."""
+"""Stands for the view of a static group, and of rows that name no view."""
 
 
 class Fact(NamedTuple):

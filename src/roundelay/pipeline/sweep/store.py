@@ -88,17 +88,17 @@ class Store:
             if job.name not in self.rows or (retry and self.rows[job.name].error)
         ]
 
-    def add(self, number: int, rows: Sequence[Row]) -> None:
-        """Write down a wave."""
+    def add_wave(self, number: int, rows: Sequence[Row]) -> None:
+        """Write the rows of a wave to disk."""
         path = self.directory / WAVES / f"{number:05}.parquet"
         beside = path.with_suffix(".tmp")
         pq.write_table(pa.Table.from_batches([to_batch(rows)]), beside)
-        _settle(beside)
+        _sync_to_disk(beside)
         os.replace(beside, path)
         self.rows |= {row.cell: row for row in rows}
 
-    def finish(self) -> None:
-        """Make the table."""
+    def write_results(self) -> None:
+        """Make the tables of results from all waves."""
         table = self._table()
         first = table.column_names[0]
         home = self.directory / RESULTS
@@ -293,10 +293,10 @@ def _write(path: Path, text: str) -> None:
     """As a whole or not at all, also if the machine stops."""
     beside = path.with_suffix(".tmp")
     beside.write_text(text, encoding="utf-8")
-    _settle(beside)
+    _sync_to_disk(beside)
     os.replace(beside, path)
 
 
-def _settle(path: Path) -> None:
+def _sync_to_disk(path: Path) -> None:
     with path.open("rb") as file:
         os.fsync(file.fileno())

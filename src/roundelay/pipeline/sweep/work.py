@@ -21,6 +21,7 @@ from roundelay.experiments.results import cost
 from roundelay.trace.writer import Writer
 
 ERROR_CHARS_MAX = 500
+"""Characters of an error that are kept; the rest of its line is cut off."""
 
 ROW_DDL = "cell string, measures map<string,double>, error string, seconds double"
 ROW_SCHEMA = pa.schema(

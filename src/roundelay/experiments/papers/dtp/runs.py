@@ -56,15 +56,15 @@ LEAST_BYTES = 84
 GROUP = GroupConfig(packet_messages=1)
 SILENCE_MS = 100.0
 WARM_UP_MESSAGES = 2
-"""For each member, at the beginning, that do not count."""
+"""Messages of each member at the beginning of a run that do not count."""
 BACKLOG_MESSAGES = 100
-"""What waits at a member that is always ready."""
+"""Messages that wait at a member that is always ready."""
 PROTOCOLS = ("dtp", "cm", "pinwheel", "totem")
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run but for its seed: values that other processes can be given."""
+    """The parameters of a run, without its seed."""
 
     protocol: str
     nodes: int
@@ -119,11 +119,11 @@ class Ethernet(Bus):
 
 def run(cell: Cell, seed: int) -> Measures:
     """What comes of a cell, by name. A pure function."""
-    return _Run(cell, seed).measure()
+    return _Measurement(cell, seed).measure()
 
 
-class _Run:
-    """One run: a group, what its applications do, and what is noted of it."""
+class _Measurement:
+    """One run while it is measured: a group, its applications, and what is counted."""
 
     def __init__(self, cell: Cell, seed: int) -> None:
         self._cell = cell
@@ -137,7 +137,7 @@ class _Run:
             self.lifetimes.append,
             choices=Choices(seed, record=False),
             net_rows=False,
-            observer=None if cell.gap_ms else self._again,
+            observer=None if cell.gap_ms else self._submit_again,
         )
         self._payload = bytes(cell.size_bytes)
         self._random = [Random(f"roundelay/{seed}/dtp/{name}") for name in names]
@@ -155,10 +155,10 @@ class _Run:
         self.world.start()
         for member in range(cell.nodes):
             if cell.gap_ms:
-                self._follow(member)
+                self._schedule_next(member)
             else:
                 begin = self._random[member].randrange(MS)
-                loop.at(begin, self._stock_up, member)
+                loop.at(begin, self._fill_backlog, member)
         step = round(S / sum(self._rates)) if cell.gap_ms else MS
         while not self._end[0] or self.lifetimes.alive:
             self.world.run(step)
@@ -168,19 +168,19 @@ class _Run:
 
     # The applications
 
-    def _follow(self, member: int) -> None:
+    def _schedule_next(self, member: int) -> None:
         gap_s = self._random[member].expovariate(self._rates[member])
         self.world.loop.at(self.world.loop.now + round(gap_s * S), self._arrive, member)
 
     def _arrive(self, member: int) -> None:
         self._submit(member)
-        self._follow(member)
+        self._schedule_next(member)
 
-    def _stock_up(self, member: int) -> None:
+    def _fill_backlog(self, member: int) -> None:
         for _ in range(BACKLOG_MESSAGES):
             self._submit(member)
 
-    def _again(self, node: NodeId, verb: str, what: Any) -> None:
+    def _submit_again(self, node: NodeId, verb: str, what: Any) -> None:
         if verb == "receipt":
             # Not at once: the node is in the midst of its effects.
             self.world.loop.at(self.world.loop.now, self._submit, self.world.numbers[node])

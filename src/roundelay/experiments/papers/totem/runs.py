@@ -68,9 +68,9 @@ GROUP = GroupConfig(packet_messages=1)
 
 SMALL_BYTES = 100
 BACKLOG_MESSAGES = 600
-"""What waits at a sender that is always ready: twenty windows."""
+"""Messages that wait at a sender that is always ready: twenty windows."""
 WARM_UP_NS = 1 * S
-"""Left out at the beginning of each run."""
+"""Virtual time at the beginning of each run that is not measured."""
 
 
 class LiteralRing(Ring[Packet]):
@@ -203,7 +203,7 @@ def token_losses(
     seed: int, count: int, *, rate: float = 400, costs: Costs = SLOW_HOP
 ) -> list[float]:
     """Milliseconds from the loss of a token on the wire to its acceptance where it was to go."""
-    lost = TokenThief()
+    lost = TokenLoss()
     times: list[float] = []
 
     def append(row: Row) -> None:
@@ -213,9 +213,9 @@ def token_losses(
 
     world = a_world(seed, append, costs=costs)
     world.start()
-    lost.haunt(world)
+    lost.watch(world)
     _feed(world, seed, rate, Service.AGREED)
-    _rob(world, seed, count, lost, lambda: len(times))
+    _lose_tokens(world, seed, count, lost, lambda: len(times))
     return times
 
 
@@ -236,7 +236,7 @@ def reformations(
 ) -> list[Reformation]:
     """Destroy tokens of a ring that does not retransmit them, all nodes alive."""
     done: list[Reformation] = []
-    lost = TokenThief()
+    lost = TokenLoss()
     suspected: list[int] = []
     installed: list[NodeId] = []
     hops = 0
@@ -264,39 +264,44 @@ def reformations(
         seed, lambda row: None, config=config, costs=costs, views=True, observer=observe
     )
     world.start()
-    lost.haunt(world)
+    lost.watch(world)
     world.run(WARM_UP_NS)
     _feed(world, seed, rate, Service.AGREED)
-    _rob(world, seed, count, lost, lambda: len(done))
+    _lose_tokens(world, seed, count, lost, lambda: len(done))
     return done
 
 
-class TokenThief:
-    """Takes one token off the wire whenever it is asked to, and remembers when."""
+class TokenLoss:
+    """Loses one token on the wire whenever it is asked to, and remembers when."""
 
     def __init__(self) -> None:
         self.at: int | None = None
-        """When it took one that has not been made good yet; whoever sees to that clears it."""
+        """When a token was lost, in nanoseconds; None once the ring has got over it, which the
+        observer of the run decides."""
         self.asked = False
 
-    def haunt(self, world: World) -> None:
-        def steal(transmission: Transmission, receiver: NodeId) -> bool:
+    def watch(self, world: World) -> None:
+        """Look at every frame of a world; to be called once."""
+
+        def loses(transmission: Transmission, receiver: NodeId) -> bool:
             if not self.asked or transmission.tag != "TOKEN":
                 return False
             self.asked = False
             self.at = world.loop.now
             return True
 
-        world.filters.append(steal)
+        world.filters.append(loses)
 
 
-def _rob(world: World, seed: int, count: int, thief: TokenThief, done: Callable[[], int]) -> None:
+def _lose_tokens(
+    world: World, seed: int, count: int, loss: TokenLoss, done: Callable[[], int]
+) -> None:
     """Lose `count` tokens, each some random time after the ring has got over the last one."""
     random = Random(f"roundelay/{seed}/claims/losses")
     world.run(WARM_UP_NS)
     for i in range(count):
         world.run(random.randrange(S // 2, S))
-        thief.asked = True
+        loss.asked = True
         for _ in range(100):
             world.run(S // 100)
             if done() > i:
@@ -353,7 +358,7 @@ Workload = Literal["saturated", "poisson", "token loss", "new ring"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run but for its seed."""
+    """The parameters of a run, without its seed."""
 
     workload: Workload
     hop_ms: float
