@@ -9,7 +9,8 @@ import pytest
 
 import roundelay
 from roundelay.core.contract import Boot
-from roundelay.membership.messages import MembershipCodec, Merge, Message
+from roundelay.membership.codec import MembershipCodec
+from roundelay.membership.messages import Merge, Message
 from roundelay.runtime import neighbours
 from roundelay.transport.address import Address, free_addresses, parse_address, resolve
 from roundelay.transport.udp import UdpSocket

@@ -130,7 +130,7 @@ def test_a_run_that_goes_round_in_a_circle_is_judged():
     """Nobody gives up the silent: two nodes say the same for ever, in states that return."""
 
     def wait_on(self: Membership) -> None:
-        self._emit(SetTimer(CONSENSUS, self.config.consensus_s))
+        self._state.emit(SetTimer(CONSENSUS, self.config.consensus_s))
 
     with patch.object(Membership, "_on_consensus_timer", wait_on):
         violation = first_violation("crash", 0)

@@ -148,6 +148,8 @@ class _Words:
                     primary += f" with voters {self._names.names(row.voters)}"
                 members = self._names.names(row.members or ())
                 return f"installs {self._view()}{{{members}}}{primary}"
+            case Kind.GATHER:
+                return f"begins to gather: {row.tag.replace('_', ' ')}"
             case Kind.FREEZE:
                 ring = self._names.view(Config(row.k0 or 0, row.k1 or 0, REGULAR))
                 return f"accepts the Commit token of {ring} and freezes its view"

@@ -29,6 +29,7 @@ SHAPES: Mapping[str, str] = {
     "crash": '<path class="line" d="M-6.5-6.5L6.5 6.5M-6.5 6.5L6.5-6.5"/>',
     "recover": '<path d="M0-6L6 5H-6Z"/>',
     "install": '<path class="line" d="M-8 0H8"/>',
+    "gather": '<path class="line" d="M-7-4L-3 0L-7 4M7-4L3 0L7 4"/>',
     "freeze": '<path class="line" d="M-5-3H5M-5 3H5"/>',
     "other": '<rect class="hollow" x="-3" y="-3" width="6" height="6"/>',
 }
@@ -90,6 +91,7 @@ _COLOUR_OF = {
     "crash": "red",
     "recover": "green",
     "install": "ink",
+    "gather": "quiet",
     "freeze": "quiet",
     "other": "quiet",
 }

@@ -46,6 +46,7 @@ _MEANINGS = {
     "down": "down",
     "recover": "recovered",
     "install": "view installed",
+    "gather": "begins to agree on a view",
     "freeze": "old view frozen",
     "regular": "regular view",
     "transitional": "transitional view",

@@ -19,6 +19,7 @@ _VERBS: Mapping[str, str] = {
     Kind.STABLE: "knows to be stable:",
     Kind.WITHDRAW: "withdraws",
     Kind.INSTALL: "installs",
+    Kind.GATHER: "begins to gather:",
     Kind.FREEZE: "freezes its view for",
     Kind.CRASH: "crashes",
     Kind.RECOVER: "recovers",
@@ -106,6 +107,8 @@ class Wording:
                 view = self.view(row) or "view"
                 count = len(row.members or ())
                 texts = [f"{view} {self.group(row.members)}{mark}", f"{view} ({count}){mark}", view]
+            case Kind.GATHER:
+                texts = [f"gathers: {_spaced(row.tag)}", "gathers"]
             case Kind.FREEZE:
                 texts = [f"freezes for {self.ring(row)}", "freezes"]
             case Kind.CRASH:
@@ -168,6 +171,8 @@ class Wording:
                 primary = "primary " if row.primary else ""
                 about = f"{primary}{kind} view {self.view(row)} {self.group(row.members)}"
                 about += "" if row.voters is None else f", voters {self.group(row.voters)}"
+            case Kind.GATHER:
+                about = _spaced(row.tag)
             case Kind.FREEZE:
                 about = f"the ring {self.ring(row)}"
             case Kind.TOKEN:
@@ -186,6 +191,10 @@ class Wording:
                 key = self.key(row)
                 about = self.message(row) + (f", order key {key}" if key else "")
         return f"{node} {_VERBS.get(row.kind, row.kind)} {about}".rstrip()
+
+
+def _spaced(tag: str) -> str:
+    return tag.replace("_", " ")
 
 
 def _service(svc: int | None) -> str | None:

@@ -16,6 +16,7 @@ are those of the first message. `expand` makes one row per message.
     withdraw    engine         m_*, count
     install     driver         c_* (the view entered), members, prev_c, primary, voters (of a
                                primary view), level: 1 if this node is able to vote
+    gather      core           tag: why the node begins, or begins again, to agree on a next view
     freeze      core           k0, k1: the ring whose Commit token was accepted; c_*: the old view
     token       engine         tag: acquire, release; k0, k1: the view whose token it is
     crash       driver

@@ -8,7 +8,8 @@ import pytest
 
 import roundelay
 from roundelay.core.contract import Boot
-from roundelay.membership.messages import Join, MembershipCodec, Merge, Message
+from roundelay.membership.codec import MembershipCodec
+from roundelay.membership.messages import Join, Merge, Message
 from roundelay.runtime.port import LINGER_BYTES, TURN_DATAGRAMS, Port
 from roundelay.transport.address import Address, SocketAddress
 from roundelay.transport.udp import UdpSocket

@@ -19,6 +19,11 @@ NOTHING = 0x6E6F6E65
 _CONSTANT = frozenset({"codec", "_codec", "config", "_config", "_boot", "_founders"})
 """Attributes that are the same in all runs of an exploration, or matter only when a node starts."""
 
+_SHOWN_ONLY = frozenset({"gather_reason"})
+"""Attributes that are for people: no decision depends on them."""
+
+_UNREAD = _CONSTANT | _SHOWN_ONLY
+
 _HIDING = frozenset({"builtins", "collections", "functools", "itertools"})
 """Modules whose objects have a state that is in none of their attributes."""
 
@@ -136,6 +141,6 @@ def _attributes(value: object) -> dict[str, Any]:
 def _plan(names: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
     plan = _plans.get(names)
     if plan is None:
-        plan = word(" ".join(names)), tuple(name for name in names if name not in _CONSTANT)
+        plan = word(" ".join(names)), tuple(name for name in names if name not in _UNREAD)
         _plans[names] = plan
     return plan

@@ -169,7 +169,7 @@ class SteppedRunner(ScenarioRunner):
             core = host.core if host.alive else None
             if isinstance(core, Stack):
                 m = core.membership
-                doing = (m.phase.value, m.tenant.hold.value)
+                doing = (m.phase.value, m.guard.hold.value)
                 labels[host.name] = (host.incarnation, m.view.id, *doing)
         return labels
 
@@ -296,7 +296,7 @@ class SteppedRunner(ScenarioRunner):
 
     def _append_row(self, row: Row) -> None:
         self.rows.append(row)
-        if row.layer == "net" or row.kind in (Kind.TOKEN, Kind.FAULT):
+        if row.layer == "net" or row.kind in (Kind.TOKEN, Kind.GATHER, Kind.FAULT):
             return
         if row.kind == Kind.RECEIVE:
             name = (row.proc, row.inc, row.m_src, row.m_inc, row.m_seq, row.c_seq, row.c_rep)

@@ -1,4 +1,4 @@
-"""What a peer claims while a ring is formed, and whether it can be true.
+"""Whether what a peer claims while a ring is formed can be true.
 
 A frame may be forged, or come from a node whose memory is damaged. These checks come before any
 state changes, so a claim that cannot be true changes nothing.
@@ -7,18 +7,20 @@ state changes, so a claim that cannot be true changes nothing.
 from roundelay.core.ids import View, ViewId
 from roundelay.membership.messages import Commit
 
-CLAIM_MAX = 2**54
-"""Ring numbers below this are believed. Whoever takes its first number from the clock stays below
-it until the year 2112, and counting takes for ever to get there."""
-CLAIM_STEP = 2**24
-"""Above it a number is believed if it is at most so far ahead of this node's own. Whoever claims a
-larger one is refused, and moves this node on by one step: so an honest peer that was led further is
-caught up with after a few frames, and a forger needs many years of frames to use the numbers up."""
+SEQ_BELIEVED = 2**54
+"""Ring numbers up to this are believed, whoever claims them. A node that takes its first number
+from the clock stays below it until the year 2112, and counting does not get there. Too small: nodes
+with a clock in the future are refused; too large: forged numbers leave no room for honest ones."""
+SEQ_STEP = 2**24
+"""A larger number is believed if it is at most so far ahead of the largest this node has heard of.
+A frame with a still larger one is refused, and moves this node on by one step: so an honest peer
+that was led further is caught up with after a few frames, and a forger needs many years of frames
+to use the numbers up."""
 
 
-def credible(known: int) -> int:
+def largest_credible(known: int) -> int:
     """The largest ring number that is believed by a node that has heard of `known`."""
-    return max(CLAIM_MAX, known) + CLAIM_STEP
+    return max(SEQ_BELIEVED, known) + SEQ_STEP
 
 
 def comes_round(m: Commit, sent: Commit, ring: ViewId, seen_seq: int) -> bool:
@@ -28,8 +30,9 @@ def comes_round(m: Commit, sent: Commit, ring: ViewId, seen_seq: int) -> bool:
 
 
 def is_sound(m: Commit, sent: Commit, view: View) -> bool:
-    """Whether the entries can be true: those that were filled in when this node sent the token on
-    have not changed, its own among them, and who says that it comes from our view was in it."""
+    """Whether the entries can be true. Those that were filled in when this node sent the token on
+    have not changed, its own among them, and every member that says it comes from our view was in
+    it."""
     if len(m.entries) != len(sent.entries):
         return False
     for entry, before in zip(m.entries, sent.entries, strict=True):
