@@ -1,4 +1,4 @@
-"""`roundelay node`: run one node of a group until it is told to stop."""
+"""`roundelay node`: runs one node of a group until a signal stops it."""
 
 import argparse
 import asyncio

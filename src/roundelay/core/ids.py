@@ -45,13 +45,14 @@ class View:
 
     id: ViewId
     members: tuple[NodeId, ...]
-    """In code point order. A member's index here is its number in frames of this view."""
+    """The members in code point order. The index of a member is its number in frames of this
+    view."""
     transitional: bool = False
     primary: bool = False
     previous: ViewId | None = None
     voters: tuple[NodeId, ...] = ()
-    """Of a primary view: the nodes of which a majority decides which next view is primary. Empty
-    for any other view."""
+    """The nodes of which a majority decides which next view is primary. Empty if this view is not
+    primary."""
 
     def __str__(self) -> str:
         kind = "T" if self.transitional else "R"

@@ -1,4 +1,4 @@
-"""What stands above the lifelines: the title, the reason of a witness, the legend."""
+"""The part of a diagram above the lifelines: title, reason of a witness, legend."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -13,10 +13,11 @@ from roundelay.draw.wording import Wording
 from roundelay.trace.manifest import Manifest
 
 MARGIN = 14.0
+"""The margin of a diagram to the left and right, in pixels."""
 SIZES = {"title": 17.0, "subtitle": 12.0, "reason": 13.0, "note": 12.0}
 LEGEND_SIZE = 11.0
 GLYPH = 26.0
-"""Room for the sample of a legend entry."""
+"""The width of the sample of a legend entry, in pixels."""
 _LEGEND_LINE = 19.0
 
 _MEANINGS = {
@@ -70,7 +71,7 @@ def add_heading(
     title: str,
     reason: str,
 ) -> Scene:
-    """The body with everything above it."""
+    """Add the heading and the legend to the body."""
     room = body.width - 2 * MARGIN
     title = title or (f"Run {manifest.run}" if manifest.run not in ("", "mini") else "Events")
     texts = [
@@ -142,7 +143,7 @@ def _description(body: Scene, selection: Selection, wording: Wording, reason: st
 
 
 def _legend(body: Scene, selection: Selection) -> Iterator[tuple[str, str]]:
-    """Samples of what occurs, and of nothing else."""
+    """The samples and meanings of what occurs in the diagram."""
     occurs = {mark.shape for mark in body.marks} | {rule.kind for rule in body.rules}
     occurs |= {arrow.kind.value for arrow in body.arrows}
     occurs |= {"transitional" for band in body.bands if band.transitional}

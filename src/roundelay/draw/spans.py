@@ -1,4 +1,4 @@
-"""What lasts on a lifeline: a node's life, its views, its time with the token."""
+"""Parts of a lifeline that last: the life of a node, its views, its time with the token."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -9,7 +9,8 @@ from roundelay.draw.wording import Wording
 from roundelay.trace.schema import TRANSITIONAL, Row
 
 Height: TypeAlias = Callable[[int], float]
-"""Where a row is, by its index; of a row that is not shown, where it would be."""
+"""Returns the height of a row, given by its index; for a row that is not shown, the height it would
+have."""
 
 
 Events: TypeAlias = Sequence[tuple[int, Row]]
@@ -22,7 +23,7 @@ def view_of(row: Row) -> ViewRef:
 
 
 def colours_of(rows: Sequence[Row]) -> dict[ViewRef, int]:
-    """All views of a trace, numbered as they appear."""
+    """A number for each view of a trace, in order of appearance."""
     found: dict[ViewRef, int] = {}
     for row in rows:
         if row.kind == Kind.INSTALL:
@@ -31,7 +32,7 @@ def colours_of(rows: Sequence[Row]) -> dict[ViewRef, int]:
 
 
 def lives(rows: Events, x: float, *, top: float, bottom: float, height: Height) -> list[Life]:
-    """The lifeline of a node in stretches, up and down in turn."""
+    """The lifeline of a node in parts, which are up and down in turn."""
     found: list[Life] = []
     up, since = True, top
     for i, row in rows:

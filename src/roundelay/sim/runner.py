@@ -44,7 +44,7 @@ class Setup:
 
     engine: str = "template"
     options: dict[str, str] = field(default_factory=dict)
-    """Of the engine, as the scenario writes them."""
+    """The options of the engine, as the scenario writes them."""
     static: bool = True
     """Whether the group has fixed members and no views."""
     membership: MembershipConfig = field(default_factory=MembershipConfig)

@@ -20,9 +20,9 @@ class Block:
     """Some commands and the output that the file expects of them."""
 
     line: int
-    """Of the first command."""
+    """The line number of the first command."""
     commands: tuple[tuple[int, str], ...]
-    """Each with its line number."""
+    """The commands, each with its line number."""
     expected: str
 
 

@@ -45,7 +45,7 @@ class Findings:
         self.row_count = 0
         self.left_out = 0
         self.first = ""
-        """Where the first row was left out, and why."""
+        """The place of the first row that was left out, and the reason."""
         self.unknown: dict[str, None] = {}
         """Names of columns that the schema does not have."""
         self.notes: list[str] = []

@@ -49,7 +49,7 @@ class Manifest:
     """Names one boot of the machine that wrote this file. The times of two files with the same name
     are of one clock. Empty if it is not known."""
     machines: Mapping[str, str] = field(default_factory=dict)
-    """The same by writer, if files of several lives were put together."""
+    """The boot by writer, if files of several lives were put together."""
     sha256: str = ""
     """The hash of the rows in canonical form: see `writer.canonical`."""
     schema: int = SCHEMA_VERSION

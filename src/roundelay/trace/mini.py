@@ -37,7 +37,7 @@ from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.schema import REGULAR, TRANSITIONAL, WORLD, Row, expand
 
 REPRESENTATIVE = 0
-"""Of every view: the mini-language names views by their number alone."""
+"""The representative of every view: the mini-language names views by their number alone."""
 
 _Message: TypeAlias = tuple[int, int, int]
 """m_src, m_inc, m_seq."""
@@ -98,7 +98,7 @@ class _Token(NamedTuple):
     node: str = ""
     message: str = ""
     seq: int | None = None
-    """Of the view installed, the ring being formed, or read back from stable storage."""
+    """The number of the view installed, of the ring being formed, or read from stable storage."""
     c_kind: int | None = None
     members: tuple[str, ...] | None = None
     """The members of a view or of a live component, or the destinations of a message."""

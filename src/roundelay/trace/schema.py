@@ -97,7 +97,7 @@ class Row(NamedTuple):
     """The view left (seq, rep, kind), on install rows."""
     primary: bool | None = None
     voters: tuple[int, ...] | None = None
-    """Of a primary view, on install rows: whose majorities decide; none means its members."""
+    """The voters of a primary view, on install rows; none means its members."""
     digest: int | None = None
     """CRC-32 of the payload bytes of the row."""
     size: int | None = None

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from tests.patience import LIMIT_S
 
-from roundelay.core.contract import Boot
+from roundelay.core.contract import Boot, Core
 from roundelay.core.effects import Suspect
 from roundelay.group.engines import describe, engine_factory
 from roundelay.group.packer import GroupConfig
@@ -39,7 +39,8 @@ class Net:
     everybody = ()
     source = None
 
-    def __init__(self, engine: str) -> None:
+    def __init__(self, engine: str, wrap: Callable[[Core[Any]], Any] = lambda core: core) -> None:
+        """`wrap` replaces the core of each node by one that may look at its inputs."""
         self.socket = self
         self.under_way: deque[tuple[Any, bytes | list[bytes]]] = deque()
         loop = asyncio.get_running_loop()
@@ -55,7 +56,7 @@ class Net:
             self.nodes[name] = Node(
                 loop,
                 cast("Port", self),
-                stack,
+                wrap(stack),
                 boot,
                 NoStorage(Machine()),
                 where,

@@ -75,7 +75,7 @@ class Cluster:
         """Say this to every process."""
         for process in self._processes.values():
             assert process.stdin is not None
-            with contextlib.suppress(BrokenPipeError):  # `expect` tells of its end.
+            with contextlib.suppress(BrokenPipeError):  # `hear` reports its end.
                 process.stdin.write(json.dumps(words) + "\n")
                 process.stdin.flush()
 

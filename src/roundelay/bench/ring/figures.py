@@ -79,7 +79,7 @@ class Latency:
 
     system: str
     engine: str | None
-    """None for peers."""
+    """The engine of our nodes; None for peers."""
     nodes: int
     per_s: float
     samples: int
@@ -104,7 +104,7 @@ class Recoveries:
     engine: str
     nodes: int
     timeout_s: float | None
-    """None: the default."""
+    """The token timeout in seconds; None for the default."""
     crashes: int
     crash_s: float
     crash_s_max: float

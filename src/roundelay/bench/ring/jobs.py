@@ -67,7 +67,7 @@ class Job:
     rate: float = 100.0
     """Messages per second of a sender at a slow rate."""
     directory: str = ""
-    """For state, traces and profiles; empty for none."""
+    """The directory for state, traces and profiles; empty if there is none."""
     beat_s: float = 0.0
     """How often a node at full speed reports its progress, in seconds; 0 for never."""
     profile: bool = False

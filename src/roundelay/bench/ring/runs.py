@@ -61,7 +61,7 @@ class Recovery:
     rejoin_s: float
     """From `join` in the restarted process until the last node has the view of all."""
     restart_s: float
-    """The same, from the start of the process."""
+    """From the start of the restarted process until the last node has the view of all."""
 
 
 def names(count: int) -> tuple[str, ...]:

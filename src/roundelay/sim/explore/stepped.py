@@ -192,10 +192,10 @@ class SteppedRunner(ScenarioRunner):
             return False
         for _, owner, argument in self._calls():
             if owner is None:
-                return False  # Somebody is about to start.
+                return False  # A node is about to start.
             frame = argument[0].frame if isinstance(argument[0], Transmission) else None
             if frame is not None and frame.origin.view not in views:
-                return False  # Of another view: it may end this one.
+                return False  # A frame of another view may end this one.
         return not hosts or self._all_delivered(live)
 
     def _all_delivered(self, live: tuple[NodeId, ...]) -> bool:
