@@ -34,8 +34,8 @@ KINDS = frozenset({Kind.INSTALL, Kind.FREEZE, Kind.CRASH, Kind.RECOVER})
 """Kinds of rows that matter here."""
 
 VIEWS_MAX = 4096
-"""How many primary views, and how many rings that are being formed, the online checker remembers. Too
-few: M10 becomes inconclusive when a node installs an older view; too many: memory."""
+"""How many primary views, and how many rings that are being formed, the online checker remembers.
+Too few: M10 becomes inconclusive when a node installs an older view; too many: memory."""
 
 RECOVERIES_MAX = 64
 """How many recoveries of one process it remembers, to show them in a witness; the latest."""

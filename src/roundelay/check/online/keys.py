@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from roundelay.check.online.views import Process
 
 RINGS_MAX = 4096
-"""Views for which a book of keys remembers up to which key it has forgotten. Too few: O3i and K1 become
-inconclusive when a key of an older view appears; too many: memory."""
+"""Views for which a book of keys remembers up to which key it has forgotten. Too few: O3i and K1
+become inconclusive when a key of an older view appears; too many: memory."""
 
 Claim = tuple[int, int, int, Span]
 """The first k3, past the last one, who claims, and for which messages."""

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from roundelay.check.online.window import PacketRecord, Window
 
 ABANDONED_MAX = 64
-"""How many views that no process is in any more keep their messages, as a process may yet install one
-of them. Their messages together fill one window at most. Too few: verdicts about such a late process
-become inconclusive; too many: memory."""
+"""How many views that no process is in any more keep their messages, as a process may yet install
+one of them. Their messages together fill one window at most. Too few: verdicts about such a late
+process become inconclusive; too many: memory."""
 
 CONTENTS_MAX = 4096
 """How many views have their kind and members remembered. Too few: M4 becomes inconclusive when an
