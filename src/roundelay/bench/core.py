@@ -32,11 +32,13 @@ NODES = ("a", "b", "c", "d", "e")
 MESSAGE_BYTES = 100
 _PAYLOAD = bytes(MESSAGE_BYTES)
 BACKLOG_MESSAGES = 300
-"""What waits at each node."""
+"""Messages that wait at each node at any time. Fewer: engines with large windows run dry. More:
+memory."""
 IDLE_EXPIRIES_MAX = 200
-"""So many timers in a row without a delivery, and the engine is said to have come to rest."""
+"""Timers in a row without a delivery after which an engine counts as stuck. Fewer: an engine that
+waits for a few timers is given up. More: a stuck engine is found later."""
 PEER = "totem"
-"""Whom the others are compared with."""
+"""The engine that the others are compared with."""
 
 Report = Callable[[int, int], None]
 

@@ -1,6 +1,6 @@
-"""`roundelay replay RECORD`: a node's recorded inputs through a fresh core.
+"""`roundelay replay RECORD`: runs a node's recorded inputs through a new core.
 
-A directory is replayed file by file; one that cannot be read does not keep the others from it.
+The files of a directory are replayed one by one; one that cannot be read does not stop the others.
 """
 
 import argparse
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.runtime.input_log import InputLogError, records
 from roundelay.runtime.replay import Replay, replay
-from roundelay.runtime.tape import TapeError, records
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,13 +27,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     try:
         paths = records(args.record)
-    except TapeError as e:
+    except InputLogError as e:
         raise UserError(str(e)) from None
     codes = []
     for path in paths:
         try:
             found = _replay(path)
-        except TapeError as e:
+        except InputLogError as e:
             if len(paths) == 1:
                 raise UserError(str(e)) from None
             print(f"roundelay replay: {e}", file=sys.stderr)

@@ -139,7 +139,7 @@ class Description:
     @property
     def has_token(self) -> bool:
         """Whether a token decides who may send or order."""
-        return "K1" in self.promises.static.names
+        return "K3" in self.promises.static.names
 
     @property
     def carries_safe(self) -> bool:

@@ -81,7 +81,7 @@ class Ledger(Generic[P]):
             self._learn(self.me, sender, received)
         return True
 
-    def hear(self, member: int, received: Sequence[int]) -> None:
+    def note_received(self, member: int, received: Sequence[int]) -> None:
         """A member tells what it has; of itself it has all that it ever sent."""
         known = self.known[member]
         for sender, number in enumerate(received):
@@ -89,7 +89,7 @@ class Ledger(Generic[P]):
                 self._learn(member, sender, number)
                 self.top[sender] = max(self.top[sender], number)
 
-    def lift(self, sender: int, stable: int) -> None:
+    def raise_stable(self, sender: int, stable: int) -> None:
         """Somebody knows that everybody has this sender's contents up to `stable`."""
         assert stable <= self.received[sender], f"all have {stable} of {sender}, and we do not"
         self.stable[sender] = max(self.stable[sender], stable)

@@ -49,8 +49,8 @@ MISSING = "missing"
 SILENCE = "silence"
 
 SILENCE_CHECKS = 4
-"""Looks at who has been heard, in the time that makes silence suspicious. Who was heard since a
-look counts as missed once at the next, so that silence is suspected in one look more."""
+"""How often, in the time `silence_s`, a member checks who has been heard. A member that falls
+silent is suspected at the check after this many; more checks find it sooner, and cost timers."""
 
 
 @value
@@ -112,15 +112,15 @@ class Link(Generic[P]):
         self._lives: dict[NodeId, int] = {}
         """The life of each member that is in this view: the first heard of."""
         self._missed = [0] * size
-        """By member: looks in a row at which it had not been heard."""
+        """By member: checks in a row since it was last heard."""
         self._unacked = 0
         """Received since this node last told what it has."""
-        self._watching = False
+        self._missing_armed = False
         """The timer for what is missing is armed."""
         self._asked = [0] * size
         """By sender: requests in a row that brought nothing forward."""
         self._stalls = 0
-        """Looks in a row at which no own content had become stable and some should have."""
+        """Checks in a row at which an own content was not stable and none had become so."""
         self._stalled_at = 0
         self._asked_max = math.ceil(config.stall_s / config.missing_s)
         """Requests in vain before the view is given up."""
@@ -162,8 +162,8 @@ class Link(Generic[P]):
             case Data():
                 self._on_data(member, message)
             case Heartbeat():
-                self.ledger.hear(member, message.received)
-                self._watch()
+                self.ledger.note_received(member, message.received)
+                self._arm_missing()
             case Request():
                 self._on_request(origin.node, message)
             case _:
@@ -217,14 +217,14 @@ class Link(Generic[P]):
     def _on_data(self, member: int, m: Data[P]) -> None:
         ledger = self.ledger
         before = ledger.received[m.sender]
-        ledger.lift(m.sender, m.stable)
+        ledger.raise_stable(m.sender, m.stable)
         ledger.store(m.sender, m.number, m.content)
-        ledger.hear(member, m.received)
+        ledger.note_received(member, m.received)
         advanced = ledger.received[m.sender] - before
         if advanced:
             self._asked[m.sender] = 0
             self._acknowledge(advanced)
-        self._watch()
+        self._arm_missing()
 
     def _acknowledge(self, received: int) -> None:
         """Tell soon what came, and at once if it is much."""
@@ -237,16 +237,16 @@ class Link(Generic[P]):
         elif first:
             self._set(HEARTBEAT, min(self.config.ack_s, self.config.heartbeat_s))
 
-    def _watch(self) -> None:
-        """See to it that what is missing is asked for, unless it is merely late."""
-        if self._watching or self.frozen:
+    def _arm_missing(self) -> None:
+        """Arm the timer after which missing contents are asked for, unless it is armed."""
+        if self._missing_armed or self.frozen:
             return
         if any(map(self.ledger.lacks, range(self.ledger.size))):
-            self._watching = True
+            self._missing_armed = True
             self._set(MISSING, self.config.missing_s)
 
     def _on_missing(self) -> None:
-        self._watching = False
+        self._missing_armed = False
         in_vain = False
         for sender in range(self.ledger.size):
             numbers = self.ledger.missing(sender, self.config.request_packets)
@@ -256,7 +256,7 @@ class Link(Generic[P]):
                 in_vain = in_vain or self._asked[sender] % self._asked_max == 0
         if in_vain:  # Its sender is heard, or it were suspected by now: nobody has it any more.
             self.out.append(Suspect((), "what is missing does not come"))
-        self._watch()
+        self._arm_missing()
 
     def _whom_to_ask(self, sender: int) -> int:
         attempt = self._asked[sender]
@@ -277,7 +277,7 @@ class Link(Generic[P]):
                 self.out.append(Send(again, self.view.id, node))
 
     def _on_silence(self) -> None:
-        """Look who has not been heard, and whether own contents get through."""
+        """Check which members were not heard, and whether own contents become stable."""
         silent: list[NodeId] = []
         for member, name in enumerate(self.view.members):
             if member != self.me:
@@ -327,7 +327,7 @@ class Link(Generic[P]):
         read = self._read(summaries)
         for summary in read.values():
             for sender, stable in enumerate(summary.stable):
-                self.ledger.lift(sender, stable)
+                self.ledger.raise_stable(sender, stable)
         self.ledger.pop_stable()  # Nobody lacks it. Whatever is yet to be taken stays to be taken.
         others = [s.received for node, s in read.items() if self._place[node] != self.me]
         if not others:

@@ -199,7 +199,7 @@ class TotemEngine:
         return self._drain()
 
     def receive(self, origin: Origin, message: Message) -> list[Effect[Message]]:
-        if type(message) is Data:  # By type, not by `match`: this is every packet's way.
+        if type(message) is Data:  # By type, not by `match`: every packet comes this way.
             self._store(message.seq, message.packet)
             self._catch_up()
         else:
@@ -236,7 +236,7 @@ class TotemEngine:
         """Keep a packet that arrived, unless it cannot be true."""
         ring, sender = self.ring, packet.span.node
         if sender not in self._others or packet.destinations is not None:
-            self._doubt(seq, packet)
+            self._check_own(seq, packet)
             return
         if seq > ring.high_seq:
             if self.held is not None:  # While the token rests here nobody has a new number.
@@ -249,11 +249,14 @@ class TotemEngine:
             return
         if not self._went_on and ring.last is not None and seq > ring.last.seq:
             self._went_on = True
-            if self.held is None:  # It reached the successor: time for the rest.
+            if (
+                self.held is None
+            ):  # The token reached the successor: wait for its way round the rest of the ring.
                 self._out.append(self._arm_retransmit)
 
-    def _doubt(self, seq: int, packet: Packet) -> None:
-        """A packet of this node, or of nobody. Own ones were stored when they were sent."""
+    def _check_own(self, seq: int, packet: Packet) -> None:
+        """A packet arrived that no other member can have sent: a copy of an own one, which was
+        stored when it was sent, or a forged one."""
         if self._held_own(seq, packet):
             if self._traced:
                 self._out.append(Record(Kind.RECEIVE, packet, self.view.id))

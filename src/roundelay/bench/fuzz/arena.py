@@ -23,7 +23,7 @@ from roundelay.core.ids import NodeId, Service, ViewId
 from roundelay.group.engines import describe, engine_factory
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
-from roundelay.membership.messages import MembershipCodec
+from roundelay.membership.codec import MembershipCodec
 from roundelay.sim.host import Transmission
 from roundelay.sim.network import Lan
 from roundelay.sim.world import World
@@ -34,7 +34,7 @@ GROUP = "sim"
 NODES = ("a", "b", "c", "d")
 LATENCY_NS = 100_000
 STEP_NS = 1_000_000
-"""Between looks at what to submit and which fault to do."""
+"""Virtual time between two decisions on what to submit and which fault to cause."""
 INTENSITIES = (0.02, 0.1, 0.5, 1.0, 2.0)
 """Forged frames for each real one; drawn anew every now and then."""
 SPELL_STEPS = 60
@@ -43,9 +43,11 @@ BOUND_NS = 15_000_000_000
 """Within this time after the last forged frame all nodes are in one view and deliver. The longest
 pause between two that expelled each other is 3 s, and there may be one after the other."""
 SLICE_NS = 50_000_000
+"""Virtual time between two checks whether the group has recovered."""
 KEPT = 40
 """Frames of each type that are kept to be forged or repeated later."""
 TRIES = 8
+"""Attempts to change a frame so that it can still be encoded; then the frame goes as it is."""
 
 
 class TimedCore:
@@ -225,7 +227,7 @@ class Arena:
         if isinstance(core, StaticStack):
             return "static"
         membership = core.membership
-        return f"{membership.phase} in {membership.view} after {membership.ring.seq}"
+        return f"{membership.phase} in {membership.view} after {membership.ring_id.seq}"
 
     def _core(self, node: NodeId) -> Stack | StaticStack:
         core = self.world.hosts[node].core
@@ -406,7 +408,7 @@ class Arena:
         core = self._core(node)
         if isinstance(core, StaticStack):
             return core.view.id
-        return self._forging.choice((core.membership.view.id, core.membership.ring))
+        return self._forging.choice((core.membership.view.id, core.membership.ring_id))
 
 
 _MEMBERSHIP = frozenset(MembershipCodec.tags.values())

@@ -17,7 +17,7 @@ orders.
     F              config.resilience        how many may fail and nothing delivered is lost
 
 The modules: `policy` (what distinguishes the three), `messages`, `ledger` (who holds what),
-`token`, `patience` (timers), `engine` (the rules), `ending` (how a view ends),
+`token`, `repetitions` (timers), `engine` (the rules), `ending` (how a view ends),
 `promises` (what all three promise), and one module for each name. What the paper leaves open or
 gets wrong is in `docs/dtp.md`, with what is done about it; `rules="paper"` brings the literal rules
 back.

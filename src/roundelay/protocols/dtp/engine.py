@@ -23,7 +23,8 @@ from roundelay.core.ids import NodeId, Service, View
 from roundelay.protocols.dtp import ending
 from roundelay.protocols.dtp.ledger import Ledger, LiteralLedger
 from roundelay.protocols.dtp.messages import NOBODY, Ack, DtpCodec, Message, Msg, Req
-from roundelay.protocols.dtp.patience import (
+from roundelay.protocols.dtp.policy import Config, PinwheelConfig, Policy
+from roundelay.protocols.dtp.repetitions import (
     ACK,
     ASKING,
     DISARMING,
@@ -31,10 +32,9 @@ from roundelay.protocols.dtp.patience import (
     REQ,
     SILENCE,
     WATCH,
-    Patience,
+    Repetitions,
     arming,
 )
-from roundelay.protocols.dtp.policy import Config, PinwheelConfig, Policy
 from roundelay.protocols.dtp.token import HOLD, TRST, LiteralToken, Token
 from roundelay.wire.primitives import Reason, WireError
 
@@ -66,8 +66,8 @@ class DtpEngine:
         "_more",
         "_out",
         "_outlet",
-        "_patience",
         "_released",
+        "_repetitions",
         "_rotates",
         "_traced",
         "_window",
@@ -128,7 +128,7 @@ class DtpEngine:
         """Whether it is over."""
         self.asking = False
         """Whether something is missing and was asked for."""
-        self._patience = Patience(self.config)
+        self._repetitions = Repetitions(self.config)
         self._id = view.id
         self._index = {member: i for i, member in enumerate(view.members)}
         self._acquired = Record(Kind.TOKEN, view=view.id, tag="acquire")
@@ -189,7 +189,7 @@ class DtpEngine:
                 self.silent = True
                 self._advance()
             case "watch":
-                self._look_for_the_token()
+                self._check_token()
             case _:
                 raise AssertionError(f"unknown timer {timer}")
         return self._drain()
@@ -230,7 +230,7 @@ class DtpEngine:
         if copy or self.frozen:
             return
         before = token.grip
-        after = token.hear(m, ledger.held[ledger.me])
+        after = token.note_transfer(m, ledger.held[ledger.me])
         if after is not before:
             if before is TRST:
                 self._out.append(DISARMING[ACK])
@@ -257,15 +257,15 @@ class DtpEngine:
             self.ledger.note(peer, m.held)
         if self.frozen:
             return
-        token, patience = self.token, self._patience
-        patience.note_request()
+        token, repetitions = self.token, self._repetitions
+        repetitions.note_request()
         successor = token.grip is TRST and token.next == peer
         if successor or token.grip is HOLD:
             for answer in self.ledger.answers(m):
                 self._send(answer, peer)
         if successor:
             assert token.sent is not None
-            patience.renew(ACK)
+            repetitions.reset(ACK)
             self._send(token.sent, peer)
 
     # What can be done now
@@ -276,7 +276,7 @@ class DtpEngine:
         if missing:
             own = ledger.own_ready
             if ledger.extend() and self.asking:
-                self._patience.renew(REQ)
+                self._repetitions.reset(REQ)
             if ledger.own_ready > own:
                 self._noted_own()
             missing = ledger.ready < ledger.top
@@ -300,7 +300,7 @@ class DtpEngine:
         ledger = self.ledger
         self.outstanding = ledger.expected[ledger.me] - 1 - ledger.own_ready
         if self.outstanding:
-            self._patience.renew(MSG)
+            self._repetitions.reset(MSG)
         else:
             self._out.append(DISARMING[MSG])
 
@@ -352,7 +352,7 @@ class DtpEngine:
             if self.size > 1:
                 self._out.append(Send(msg, self._id))
                 if not self.outstanding:
-                    self._patience.renew(MSG)
+                    self._repetitions.reset(MSG)
                     self._out.append(self._arm[MSG])
             self.outstanding += 1
             ledger.store(msg)
@@ -401,7 +401,7 @@ class DtpEngine:
         if self.silence and not self.silent:
             self._out.append(DISARMING[SILENCE])
         self.silence = self.silent = False
-        self._patience.begin_transfer()
+        self._repetitions.begin_transfer()
         self.token.pass_on(ack)
         self._out += (self._released, Send(ack, self._id), self._arm[ACK])
 
@@ -410,11 +410,11 @@ class DtpEngine:
     def _ask(self) -> None:
         if not self.asking:
             self.asking = True
-            self._patience.renew(REQ)
+            self._repetitions.reset(REQ)
             self._send_req()
 
     def _send_req(self) -> None:
-        self._patience.note_request()
+        self._repetitions.note_request()
         self._send(self.ledger.request())
         self._out.append(self._arm[REQ])
 
@@ -443,12 +443,12 @@ class DtpEngine:
 
     def _count(self, timer: str, members: tuple[NodeId, ...], reason: str) -> None:
         """One more repetition; after some, somebody is suspected."""
-        if self._patience.ends(timer):
+        if self._repetitions.exhausts(timer):
             self._out.append(Suspect(members, reason))
 
-    def _look_for_the_token(self) -> None:
+    def _check_token(self) -> None:
         """It is repeated by whoever handed it on, unless that one is gone too."""
-        if self._patience.misses(self.token.hop):
+        if self._repetitions.token_missed(self.token.hop):
             self._out.append(Suspect((), "the token is lost"))
         self._out.append(self._arm[WATCH])
 

@@ -48,7 +48,7 @@ class Token:
         self.answers = False
         self.grip = TRST
 
-    def hear(self, ack: Ack, held: int) -> Grip:
+    def note_transfer(self, ack: Ack, held: int) -> Grip:
         """Take note of a transfer and say what this member has to do with the token now. `held`
         is what it held before."""
         if ack.hop > self.hop and self.grip is not HOLD:
@@ -62,7 +62,7 @@ class LiteralToken(Token):
     """As the paper has it: whoever is named has the token, and a transfer is taken for confirmed
     by a larger number, by being named, or by anything that the successor acknowledges."""
 
-    def hear(self, ack: Ack, held: int) -> Grip:
+    def note_transfer(self, ack: Ack, held: int) -> Grip:
         self.hop = max(self.hop, ack.hop)
         if self.grip is TRST:
             assert self.sent is not None

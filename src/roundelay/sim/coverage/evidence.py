@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from roundelay.core.effects import Kind
-from roundelay.core.ids import NodeId, Packet, Span, View, ViewId
+from roundelay.core.ids import NodeId, Span, View, ViewId
 from roundelay.group.stack import Stack
 from roundelay.sim.host import Transmission
 from roundelay.sim.world import World
@@ -73,6 +73,7 @@ class Evidence:
         self.resilience = 0
         """F of the engine, if it has one."""
         self._entered: dict[Life, View] = {}
+        self._members: dict[ViewId, tuple[NodeId, ...]] = {}
 
     def __call__(self, world: World, node: NodeId, verb: str, what: Any) -> None:
         """Something happened."""
@@ -87,6 +88,7 @@ class Evidence:
             self.deliveries.append(Delivery(life, what.view, place, what.packet.span, entered))
         elif verb == "installs":
             self._entered[life] = what
+            self._members.setdefault(what.id, what.members)
 
     def _send(self, world: World, life: Life, core: Any, frame: Transmission) -> None:
         if not self.frames:
@@ -174,6 +176,11 @@ class Evidence:
         """What was done to the run, with its arguments."""
         return ((row, json.loads(row.x or "{}")) for row in self.kinds["fault"])
 
+    def members(self, view: ViewId | None) -> tuple[NodeId, ...]:
+        """The members of a view, sorted; of a static group all nodes."""
+        assert view is not None
+        return self._members.get(view, tuple(sorted(self.nodes)))
+
     def number(self, node: NodeId) -> int:
         return self.nodes.index(node)
 
@@ -205,10 +212,3 @@ def members(row: Row) -> tuple[int, ...]:
 def reason(row: Row) -> str:
     """Why somebody is suspected."""
     return str(json.loads(row.x or "{}").get("reason", ""))
-
-
-def packet(data: Any) -> Packet:
-    """The packet in an engine's data message."""
-    found = data.packet if hasattr(data, "packet") else data.content
-    assert isinstance(found, Packet)
-    return found

@@ -2,21 +2,27 @@
 
 from collections import defaultdict
 
-from roundelay.core.ids import ViewId
-from roundelay.sim.coverage.evidence import Evidence, Life, life, packet, reason
+from roundelay.core.ids import NodeId, ViewId
+from roundelay.sim.coverage.evidence import Evidence, Life, Sent, life, reason
 
 
 def served_by_its_sender(run: Evidence) -> bool:
     """A missing packet is asked for, and its sender sends it again."""
     return any(
-        sent.frame.to is not None and packet(sent.message).span.node == sent.frame.sender
+        sent.frame.to is not None and _sender(run, sent) == sent.frame.sender
         for sent in run.sent("DATA")
     )
 
 
 def served_by_another(run: Evidence) -> bool:
     """A missing packet is asked for, and another than its sender sends it again."""
-    return any(packet(sent.message).span.node != sent.frame.sender for sent in run.sent("DATA"))
+    return any(_sender(run, sent) != sent.frame.sender for sent in run.sent("DATA"))
+
+
+def _sender(run: Evidence, sent: Sent) -> NodeId:
+    """Who sent the content of a Data first."""
+    sender: int = sent.message.sender
+    return run.members(sent.view)[sender]
 
 
 def last_one_lost(run: Evidence) -> bool:

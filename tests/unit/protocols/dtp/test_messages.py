@@ -4,7 +4,7 @@ import pytest
 
 from roundelay.group.engines import engine_factory
 from roundelay.membership.config import TIMERS
-from roundelay.protocols.dtp import patience
+from roundelay.protocols.dtp import repetitions
 from roundelay.protocols.dtp.messages import BATCH_MAX, Ack, DtpCodec, Req
 from roundelay.protocols.dtp.policy import Config
 from roundelay.wire.primitives import WireError
@@ -47,7 +47,7 @@ def test_numbers_that_nobody_gives_out_are_refused(message):
 
 
 def test_timers_are_not_those_of_membership():
-    names = set(patience.arming(Config()))
+    names = set(repetitions.arming(Config()))
     assert len(names) == 5
     assert not names & TIMERS
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from roundelay.core.ids import ViewId
-from roundelay.sim.coverage.evidence import Evidence, Life, packet
+from roundelay.sim.coverage.evidence import Evidence, Life
 
 
 def token_sent_again(run: Evidence) -> bool:
@@ -25,7 +25,7 @@ def token_sent_again(run: Evidence) -> bool:
 
 def served_by_another(run: Evidence) -> bool:
     """A packet is sent again by a node that did not originate it."""
-    return any(packet(sent.message).span.node != sent.frame.sender for sent in run.sent("DATA"))
+    return any(sent.message.packet.span.node != sent.frame.sender for sent in run.sent("DATA"))
 
 
 def request_passed_on(run: Evidence) -> bool:

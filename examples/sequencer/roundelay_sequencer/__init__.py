@@ -1,0 +1,1 @@
+"""A fixed sequencer, as an engine for Roundelay that lives outside of it."""
