@@ -1,8 +1,10 @@
-"""A chat in the terminal. Everybody reads the same conversation, whoever types at the same time.
+"""A chat in the terminal. All members read the same lines in the same order, also when several type
+at the same time.
 
-That is agreed delivery, and it holds among those who are together. Who is cut off talks on with
-those it can reach; what the others said meanwhile is not repeated to it. The line "-- here" says
-who reads what is typed. A program that must not miss anything is made like counter.py.
+This is agreed delivery, and it holds among the members of a view. A node that is cut off goes on
+chatting with the nodes that it can reach, and never gets what the others said meanwhile. The line
+"-- here" names the nodes that read what is typed. A program that must not miss anything is built
+like counter.py.
 
 Run it in up to three terminals: python chat.py a, python chat.py b, python chat.py c
 An empty line or Ctrl-D leaves.
@@ -15,7 +17,7 @@ from roundelay import Message, View, blocking
 
 
 def listen(group: blocking.Group, me: str) -> None:
-    """Print what is said until the group is left."""
+    """Print views and messages until the group is left."""
     for event in group:
         match event:
             case View() if not event.transitional:

@@ -1,8 +1,8 @@
-"""A replicated counter: every node adds to it, and no addition is lost or counted twice.
+"""A replicated counter: every node can add to it, and no addition is lost or counted twice.
 
-Each addition is a message. All nodes apply the same additions in the same order, so each of them
-sees the counter pass through the same values; no locks, no server. A node that is cut off from the
-majority does not count: its additions wait until it is back, and it takes the value of the others.
+Each addition is a message. All nodes apply the same additions in the same order, so all see the
+counter take the same values, without locks and without a server. If a node is cut off from the
+majority, its additions wait until it is back; then it first takes over the value of the others.
 
 Run it in three terminals: python counter.py a, python counter.py b, python counter.py c
 Type numbers to add them. An empty line or Ctrl-D leaves.
@@ -17,7 +17,7 @@ import roundelay
 
 
 class Counter(Replica):
-    """The state is the value, a command is what to add."""
+    """The state is the counter's value, and a command is the number to add."""
 
     def apply(self, sender: str, command: int) -> None:
         self.state += command

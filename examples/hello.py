@@ -1,4 +1,4 @@
-"""Three nodes greet each other, and all see the same greetings in the same order.
+"""Three nodes greet each other, and all print the same greetings in the same order.
 
 Run it in three terminals: python hello.py a, python hello.py b, python hello.py c
 """
@@ -13,9 +13,9 @@ async def main(node: str, port: int = 5401) -> None:
     peers = {name: f"127.0.0.1:{port + i}" for i, name in enumerate("abc")}
     async with roundelay.join("hello", node=node, peers=peers) as group:
         others = [name for name in peers if name != node]
-        print("waiting for", " and ".join(others), flush=True)  # They may start later.
+        print("waiting for", " and ".join(others), flush=True)  # The others may start later.
         await group.wait_for(peers)
-        # Safe: who has heard all of them leaves, and by then everybody must have them.
+        # Safe, because a node leaves when it has all greetings, and the others need them too.
         await group.send(f"hello from {node}".encode(), safe=True)
         heard = 0
         async for event in group:

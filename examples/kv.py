@@ -1,17 +1,18 @@
 """A dictionary that all nodes share. A node that was killed has everything again after a restart.
 
-All nodes apply the same writes in the same order. Who restarts, or was cut off, takes over the
-dictionary of the others before it goes on. A node that is cut off from the majority answers
-nothing: what is typed there waits in its memory, and is done once it is back. `get` waits like a
-write, so it never shows a value that was already replaced when it was typed.
+All nodes apply the same writes in the same order. A node that restarts, or was cut off, takes over
+the dictionary of the others before it goes on. While a node is cut off from the majority, commands
+typed there wait in its memory until it is back. `get` is ordered like a write, so it never shows a
+value that was already replaced when the command was typed.
 
 Run it in three terminals: python kv.py a, python kv.py b, python kv.py c
-The first start needs all three. Type `set NAME VALUE`, `get NAME`, `del NAME`, or `show` for all
-that this node knows. An empty line or Ctrl-D leaves.
+The first start needs all three. Type `set NAME VALUE`, `get NAME`, `del NAME`, or `show`, which
+prints all names and values that this node knows. An empty line or Ctrl-D leaves.
 
-So far the dictionary lives as long as two of the three nodes do. With a directory for each node,
-python kv.py a --state state/a and so on, it is on disk before a write is confirmed, and is there
-again after all of them were killed, as soon as two are back.
+Started like this, the nodes keep the dictionary in memory, and it survives as long as two of the
+three nodes run. Give each node a directory, as in python kv.py a --state state/a, to keep it on
+disk too: a write is then confirmed only when it is on disk, and after all nodes were killed, the
+dictionary is there again as soon as two are back.
 """
 
 import argparse
@@ -28,16 +29,16 @@ READY = "ready"
 
 
 class Dictionary(Replica):
-    """The state maps names to values, a command is a list of the words that were typed."""
+    """The state maps names to values, and a command is the list of words that were typed."""
 
     def __init__(self, group: roundelay.Group) -> None:
         super().__init__(group, {})
         self.typed: deque[list[str]] = deque()
         """Commands of this node that have not been answered yet, oldest first."""
         self.said = ""
-        """How this node is, as was printed last."""
+        """What `answer` printed last about this node: `READY`, or that it waits."""
         self.known: dict[str, str] = {}
-        """The dictionary as it was when this node last knew for certain."""
+        """The dictionary when it was last certain at this node."""
 
     def apply(self, sender: str, command: list[str]) -> None:
         match command:
@@ -46,10 +47,10 @@ class Dictionary(Replica):
             case ["del", name]:
                 self.state.pop(name, None)
             case ["get", _]:
-                pass  # It only has to take its place among the others.
+                pass  # It changes nothing; `answer` prints the value once the command is certain.
 
     async def do(self, line: str) -> None:
-        """Obey a line that was typed."""
+        """Carry out a line that was typed."""
         match line.split(maxsplit=2):
             case ["set", _, _] | ["get", _] | ["del", _] as command:
                 if self.said != READY:
@@ -64,7 +65,7 @@ class Dictionary(Replica):
                 print("type: set NAME VALUE, get NAME, del NAME, or show", flush=True)
 
     def answer(self) -> None:
-        """Say what became certain, or that nothing is."""
+        """Print the results of commands that became certain, or that this node waits."""
         now = READY if self.certain else "waiting for the others"
         if now != self.said:
             print(now, flush=True)
@@ -100,7 +101,9 @@ async def main(node: str, port: int, state: Path | None) -> None:
 
 parser = argparse.ArgumentParser(description="A dictionary that all nodes share.")
 parser.add_argument("node", choices="abc")
-parser.add_argument("port", type=int, nargs="?", default=5401, help="of a; b and c follow")
-parser.add_argument("--state", type=Path, help="a directory of this node's own")
+parser.add_argument(
+    "port", type=int, nargs="?", default=5401, help="the port of a; b and c use the next two"
+)
+parser.add_argument("--state", type=Path, help="a directory for this node alone")
 arguments = parser.parse_args()
 asyncio.run(main(arguments.node, arguments.port, arguments.state))

@@ -1,9 +1,10 @@
 """A work queue without a server.
 
-Every node may add jobs. All see the same jobs in the same order, so all know who is to do which,
-and nobody has to hand them out. When a node disappears, its unfinished jobs go to others. A node
-that is cut off from the majority begins no job: the others may have given it away. If it was busy
-with one at that moment, the job is begun a second time by another node; one result counts.
+Every node may add jobs. All nodes see the same jobs in the same order, so each can tell which node
+does which job, and no node has to assign them. When a node disappears, its unfinished jobs go to
+other nodes. A node that is cut off from the majority starts no job, since the others may have given
+the job to another node. If it was working on a job when it was cut off, another node starts this
+job a second time, and only one result counts.
 
 Run it in three terminals: python work_queue.py a, python work_queue.py b, python work_queue.py c
 Type jobs to add them, each with a name of its own. An empty line or Ctrl-D leaves.
@@ -19,14 +20,14 @@ import roundelay
 
 
 class Queue(Replica):
-    """The state maps every unfinished job to the node that is to do it."""
+    """The state maps every unfinished job to the node that does it."""
 
     def __init__(self, group: roundelay.Group) -> None:
         super().__init__(group, {})
-        self.begun: set[str] = set()
-        """Jobs that this node has done, or is doing."""
+        self.started: set[str] = set()
+        """Jobs that this node has started."""
         self.known: set[str] = set()
-        """Jobs that were unfinished when we last knew for certain."""
+        """Jobs that were unfinished when the state was last certain."""
 
     def apply(self, sender: str, command: dict[str, Any]) -> None:
         match command:
@@ -35,7 +36,7 @@ class Queue(Replica):
             case {"done": job}:
                 self.state.pop(job, None)
 
-    def begin(self) -> None:
+    def on_agreement(self) -> None:
         for job, node in self.state.items():
             if node not in self.members:
                 self.state[job] = self._choose(job)
@@ -48,9 +49,9 @@ class Queue(Replica):
             print(f"{job} is done", flush=True)
         self.known = set(self.state)
         for job, node in list(self.state.items()):
-            if node == self.node and job not in self.begun:
-                self.begun.add(job)
-                print(f"doing {job}", flush=True)  # This is where the work would be.
+            if node == self.node and job not in self.started:
+                self.started.add(job)
+                print(f"doing {job}", flush=True)  # A real program works here.
                 await self.submit({"done": job})
 
 

@@ -14,17 +14,28 @@ from roundelay.core.contract import Conclusion, Item, Origin
 from roundelay.core.effects import Deliver, Effect, Persist, SetTimer
 from roundelay.core.ids import Service, ViewId
 from roundelay.group import assembler, packer
-from roundelay.membership import machine, primary, recovery, storage
-from roundelay.membership.apart import Apart
+from roundelay.membership import forming, primary, recovery, state, storage
+from roundelay.membership.broken_links import BrokenLinks
 from roundelay.membership.config import CONSENSUS
 from roundelay.membership.expulsions import Expulsions
 from roundelay.membership.failures import Failures
+from roundelay.membership.forming import Forming
+from roundelay.membership.gather import Gather
 from roundelay.membership.machine import Membership
-from roundelay.membership.messages import MESSAGES, STEP, Commit, Entry, Join, Primary, RingItem
-from roundelay.membership.phase import Phase
+from roundelay.membership.messages import (
+    MESSAGES,
+    STEP,
+    Commit,
+    CommitEntry,
+    Join,
+    Primary,
+    RingItem,
+)
+from roundelay.membership.phase import GatherReason, Phase
 from roundelay.membership.primary import Standing
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import NOBODY, Ring, Token
+from roundelay.membership.state import State
 from roundelay.protocols.dtp.repetitions import ACK, Repetitions
 from roundelay.protocols.totem import TotemEngine
 
@@ -188,7 +199,7 @@ def old_ring_not_sealed() -> list[Patch]:
     def receive(self: Membership, origin: Origin, message: Any) -> list[Effect[Any]]:
         direct = type(message) not in MESSAGES and origin.view == self.view.id
         if direct and self.phase is Phase.RECOVERY:
-            self.tenant.engine.receive(origin, message)
+            self.guard.engine.receive(origin, message)
             return []
         return original(self, origin, message)
 
@@ -211,14 +222,15 @@ def no_obligations() -> list[Patch]:
     "After an attempt that failed, only its members are owed anything, not those of one before it."
 )
 def older_obligations_forgotten() -> list[Patch]:
-    def visit(self: Membership, token: Token) -> None:
-        recovery, complete = self.recovery, self.recovery is not None and self.recovery.complete
-        original(self, token)
-        if recovery is not None and recovery.complete and not complete and self.obligation:
-            self.obligation = recovery.transitional
+    def visit(self: Forming, token: Token) -> recovery.Step:
+        ring, complete = self.recovery, self.recovery is not None and self.recovery.complete
+        step = original(self, token)
+        if ring is not None and ring.complete and not complete and self._state.obligation:
+            self._state.obligation = ring.transitional
+        return step
 
-    original = Membership._visit
-    return [(Membership, "_visit", visit)]
+    original = Forming.visit
+    return [(Forming, "visit", visit)]
 
 
 @bug("An item of another ring that has the same number counts as ours: ours is never sent.")
@@ -239,13 +251,14 @@ def believe(m: Commit, sent: Commit, view: Any) -> bool:
 
 @bug("Companions are those who were members, not those who come from the same view.")
 def transitional_by_name() -> list[Patch]:
-    def enter(self: Membership, m: Commit) -> None:
+    def enter(self: Forming, m: Commit) -> recovery.Step | None:
+        view = self._state.view
         entries = tuple(
-            Entry(
+            CommitEntry(
                 e.node,
-                self.view.id if e.node in self.view.members else e.old,
+                view.id if e.node in view.members else e.old,
                 e.summary or totem_summary(),
-                tuple(n for n in e.obligation if n in self.view.members),
+                tuple(n for n in e.obligation if n in view.members),
                 e.last,
                 e.attempts,
                 e.able,
@@ -254,13 +267,13 @@ def transitional_by_name() -> list[Patch]:
             )
             for e in m.entries
         )
-        original(self, Commit(m.ring, m.token_seq, m.index, entries))
+        return original(self, Commit(m.ring, m.token_seq, m.index, entries))
 
     def totem_summary() -> bytes:
         return bytes(16)
 
-    original = Membership._enter_recovery
-    return [(Membership, "_enter_recovery", enter), (machine, "is_sound", believe)]
+    original = Forming._enter_recovery
+    return [(Forming, "_enter_recovery", enter), (forming, "is_sound", believe)]
 
 
 @bug("Nothing is exchanged: everybody concludes with what it holds.")
@@ -301,7 +314,7 @@ def installed_without_aru() -> list[Patch]:
 
     def hasty(self: Recovery, token: Token) -> recovery.Step:
         step = visit(self, token)
-        return recovery.Step(step.sends, step.token, step.accused, self._count >= 2)
+        return recovery.Step(step.sends, step.token, step.accused, self._clear_visits >= 2)
 
     return [(Recovery, "visit", hasty)]
 
@@ -311,39 +324,41 @@ def installed_without_aru() -> list[Patch]:
 
 @bug("A Commit token of the first rotation that comes again counts as the second.")
 def commit_copy_accepted() -> list[Patch]:
-    def on_commit(self: Membership, m: Commit) -> None:
-        if self.phase is Phase.COMMIT and m.ring == self.ring and m.index < len(m.entries):
+    def on_commit(self: Forming, m: Commit) -> recovery.Step | None:
+        now = self._state
+        if now.phase is Phase.COMMIT and m.ring == now.ring_id and m.index < len(m.entries):
             filled = tuple(
-                e if e.old is not None else Entry(e.node, ViewId(0, e.node)) for e in m.entries
+                e if e.old is not None else CommitEntry(e.node, ViewId(0, e.node))
+                for e in m.entries
             )
-            original(self, Commit(m.ring, self._commit_seq + 1, len(filled), filled))
-            return
-        original(self, m)
+            return original(self, Commit(m.ring, self._commit_seq + 1, len(filled), filled))
+        return original(self, m)
 
-    original = Membership._on_commit
-    return [(Membership, "_on_commit", on_commit), (machine, "is_sound", believe)]
+    original = Forming.on_commit
+    return [(Forming, "on_commit", on_commit), (forming, "is_sound", believe)]
 
 
 @bug("The ring number is written to storage only at start.")
 def number_not_stored() -> list[Patch]:
-    def persist(self: Membership) -> None:
-        seq = self.__dict__.setdefault("first_seq", self.ring.seq)
-        self._emit(Persist(storage.pack(seq, self.standing)))
+    def persist(self: State) -> None:
+        seq = self.__dict__.setdefault("first_seq", self.ring_id.seq)
+        self.emit(Persist(storage.pack(seq, self.standing)))
 
-    return [(Membership, "_persist", persist)]
+    return [(State, "persist", persist)]
 
 
 @bug("The ring number is written to storage after the Commit token has left.")
 def number_stored_too_late() -> list[Patch]:
-    def accept(self: Membership, m: Commit) -> None:
-        start = len(self._out)
-        original(self, m)
+    def accept(self: Forming, m: Commit) -> recovery.Step | None:
+        out = self._state.out
+        start = len(out)
+        step = original(self, m)
         if len(m.entries) > 1:
-            effects = self._out[start:]
-            self._out[start:] = sorted(effects, key=lambda effect: isinstance(effect, Persist))
+            out[start:] = sorted(out[start:], key=lambda effect: isinstance(effect, Persist))
+        return step
 
-    original = Membership._accept_commit
-    return [(Membership, "_accept_commit", accept)]
+    original = Forming.accept
+    return [(Forming, "accept", accept)]
 
 
 @bug("A node that starts takes the number it finds, instead of a new one.")
@@ -353,7 +368,7 @@ def number_not_raised_at_start() -> list[Patch]:
         return storage.Stored(max(0, found.seq - STEP), found.standing, found.kept)
 
     original = storage.read_storage
-    return [(machine, "read_storage", read)]
+    return [(state, "read_storage", read)]
 
 
 # Primary views
@@ -367,19 +382,19 @@ def lost_disk_votes() -> list[Patch]:
         return found
 
     original = storage.read_storage
-    return [(machine, "read_storage", read)]
+    return [(state, "read_storage", read)]
 
 
 @bug("A node that lost its storage counts where a view is in doubt.")
 def lost_disk_counts_in_a_doubt() -> list[Patch]:
-    def everybody(entries: Sequence[Entry]) -> primary.Ruling:
+    def everybody(entries: Sequence[CommitEntry]) -> primary.Ruling:
         ruling = original(entries)
         if ruling.voters or not ruling.why.startswith("needs one of"):
             return ruling
         return original([replace(entry, able=True) for entry in entries])
 
     original = primary.rule
-    return [(machine, "rule", everybody)]
+    return [(recovery, "rule", everybody)]
 
 
 @bug("Of the views in doubt the last four are remembered.")
@@ -399,21 +414,21 @@ def attempts_not_stored() -> list[Patch]:
         return original(seq, Standing(standing.able, standing.last))
 
     original = storage.pack
-    return [(machine, "pack", pack)]
+    return [(state, "pack", pack)]
 
 
 @bug("A view in doubt is stored after the token has left.")
 def attempt_stored_too_late() -> list[Patch]:
-    def visit(self: Membership, token: Token) -> None:
-        before = len(self._out)
-        original(self, token)
-        late = [e for e in self._out[before:] if isinstance(e, Persist)]
-        if late and self.phase is Phase.RECOVERY:
-            self._out[before:] = [e for e in self._out[before:] if not isinstance(e, Persist)]
-            self._out += late
+    def visit(self: Forming, token: Token) -> recovery.Step:
+        out = self._state.out
+        before = len(out)
+        step = original(self, token)
+        if not step.install:
+            out[before:] = sorted(out[before:], key=lambda effect: isinstance(effect, Persist))
+        return step
 
-    original = Membership._visit
-    return [(Membership, "_visit", visit)]
+    original = Forming.visit
+    return [(Forming, "visit", visit)]
 
 
 @bug("The last primary view is forgotten at a restart, and the node votes all the same.")
@@ -422,7 +437,7 @@ def last_primary_not_stored() -> list[Patch]:
         return original(seq, Standing(standing.able, None))
 
     original = storage.pack
-    return [(machine, "pack", pack)]
+    return [(state, "pack", pack)]
 
 
 @bug("Half of the voters is taken for a majority.")
@@ -438,10 +453,10 @@ def half_is_a_majority() -> list[Patch]:
 @bug("Consensus does not end the wait: its timer goes on and gives everybody up.")
 def literal_consensus_timer() -> list[Patch]:
     def check(self: Membership, *, alone: bool = False) -> None:
-        waiting = self.commit_wait
+        waiting = self.gather.commit_wait
         original(self, alone=alone)
-        if self.commit_wait and not waiting:
-            self._emit(SetTimer(CONSENSUS, self.config.ring_retransmit_s))
+        if self.gather.commit_wait and not waiting:
+            self._state.emit(SetTimer(CONSENSUS, self.config.ring_retransmit_s))
             self.proposal.agreed = {self.node}
 
     original = Membership._check_consensus
@@ -453,8 +468,8 @@ def literal_join_in_commit() -> list[Patch]:
     def on_join(self: Membership, origin: Origin, m: Join) -> None:
         forming = self.phase in (Phase.COMMIT, Phase.RECOVERY)
         agreed = set(self.proposal.agreed)
-        if forming and m.ring_seq >= self.ring.seq:
-            self._gather()
+        if forming and m.ring_seq >= self.ring_id.seq:
+            self._gather(GatherReason.RING_ABANDONED)
             self.proposal.agreed |= agreed
             self._check_consensus()
         original(self, origin, m)
@@ -465,17 +480,18 @@ def literal_join_in_commit() -> list[Patch]:
 
 @bug("An outsider's Join is heeded even if it gives us up: the two expel each other for ever.")
 def literal_outsider_join() -> list[Patch]:
-    def left_over(self: Membership, origin: Origin, m: Join) -> bool:
-        return origin.node in self.view.members and m.ring_seq < self.ring.seq
+    def is_stale(self: Gather, origin: Origin, m: Join, *, forming: bool) -> bool:
+        now = self._state
+        return origin.node in now.view.members and m.ring_seq < now.ring_id.seq
 
-    return [(Membership, "_left_over", left_over)]
+    return [(Gather, "_is_stale", is_stale)]
 
 
 @bug("A ring that is installed is left if the successor is not heard to have installed it too.")
 def installed_and_left() -> list[Patch]:
     def on_loss(self: Membership) -> None:
         if self.phase is Phase.OPERATIONAL:
-            self._gather()
+            self._gather(GatherReason.RING_STUCK)
         else:
             original(self)
 
@@ -486,7 +502,7 @@ def installed_and_left() -> list[Patch]:
 @bug("Rings that have nothing to say do not say so: they never find each other.")
 def no_merge_detection() -> list[Patch]:
     def silent(self: Membership) -> None:
-        self.tenant.spoke = False
+        self.guard.multicast = False
 
     return [(Membership, "_on_merge_timer", silent)]
 
@@ -503,7 +519,7 @@ def no_forced_failure() -> list[Patch]:
 def engine_started_too_early() -> list[Patch]:
     def install(self: Membership) -> None:
         original(self)
-        self._begin()
+        self._start_engine()
 
     original = Membership._install
     return [(Membership, "_install", install)]
@@ -511,30 +527,31 @@ def engine_started_too_early() -> list[Patch]:
 
 @bug("Whoever was given up twice is left alone, also if it was merely out of reach.")
 def pauses_for_everybody() -> list[Patch]:
-    def settle(self: Expulsions, gone: Any) -> list[tuple[str, float]]:
+    def note_install(self: Expulsions, gone: Any) -> list[tuple[str, float]]:
         gone = list(gone)
         self._deaf.update(gone)
         return original(self, gone)
 
-    original = Expulsions.settle
-    return [(Expulsions, "settle", settle)]
+    original = Expulsions.note_install
+    return [(Expulsions, "note_install", note_install)]
 
 
 @bug("Whoever cannot be in one view with a member, for want of a link, is tried again at once.")
 def bad_link_tried_at_once() -> list[Patch]:
-    def count(self: Apart, node: str, other: str) -> list[Any]:
+    def count(self: BrokenLinks, node: str, other: str) -> list[Any]:
         return []
 
-    return [(Apart, "_count", count)]
+    return [(BrokenLinks, "_count", count)]
 
 
 @bug("A ring that has spoken in one period says nothing in the next.")
 def merge_detection_at_half_speed() -> list[Patch]:
     def on_merge_timer(self: Membership) -> None:
         original(self)
-        effect = self._out[-1]
+        out = self._state.out
+        effect = out[-1]
         assert isinstance(effect, SetTimer)
-        self._out[-1] = SetTimer(effect.timer, 2 * effect.delay_s)
+        out[-1] = SetTimer(effect.timer, 2 * effect.delay_s)
 
     original = Membership._on_merge_timer
     return [(Membership, "_on_merge_timer", on_merge_timer)]

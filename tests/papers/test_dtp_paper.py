@@ -12,8 +12,8 @@ import pytest
 from roundelay.core.ids import NodeId
 from roundelay.protocols.dtp.engine import DtpEngine
 from roundelay.protocols.dtp.messages import Ack
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
 from roundelay.sim.world import World
 
 SENDERS = "235354"
@@ -66,7 +66,7 @@ class Party:
     def __init__(self, head: str) -> None:
         self.sent: list[tuple[str, Any]] = []
         """Frames: their type, and what they say."""
-        self.story = Story(watch=self._watch)
+        self.story = ScenarioRunner(watch=self._watch)
         self.play(head)
 
     def play(self, *commands: str) -> str:
@@ -160,7 +160,7 @@ def fullest(protocol: str, size: int, rate: int) -> tuple[int, int]:
         msgs.append(len(core.engine.ledger.msgs))
         acks.append(len(core.engine.ledger.acks))
 
-    story = Story(watch=watch)
+    story = ScenarioRunner(watch=watch)
     nodes = " ".join("123456789"[:size])
     for block in parse(BUS.format(protocol=protocol, nodes=nodes, rate=rate)):
         story.play(block)

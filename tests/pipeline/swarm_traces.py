@@ -6,9 +6,9 @@ from pathlib import Path
 from tests.pipeline.conftest import write
 
 from roundelay.check import Report, Validity, check
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
 from roundelay.sim.seeds import scenario
-from roundelay.sim.story import Story
 
 Verdicts = dict[str, tuple[str, int]]
 """By property: validity, and instances where it is ok."""
@@ -50,7 +50,7 @@ def clean(engine: str, static: bool, home: str) -> tuple[str, Verdicts]:
 
 
 def _play(run: str, text: str, home: str) -> tuple[str, Verdicts]:
-    story = Story()
+    story = ScenarioRunner()
     for block in parse(text):
         story.play(block)
     manifest = replace(story.manifest(text), run=run)

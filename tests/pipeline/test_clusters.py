@@ -5,18 +5,19 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from tests.pipeline.cluster import LIMIT_S, lose_an_executor
+from tests.patience import LIMIT_S, until
+from tests.pipeline.cluster import lose_an_executor
 from tests.pipeline.connect_server import try_all
+from tests.pipeline.processes import die_with_parent
 
 from .conftest import write_text
 
-pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 FINE = "p!a q?a p.a=1 q.a=1 q!b p?b q.b=2 p.b=2 end{p,q}"
 WRONG = "p!a q!b p?b q?a p.a p.b q.b q.a end{p,q}"
@@ -46,6 +47,7 @@ def roundelay(
         text=True,
         timeout=LIMIT_S,
         check=False,
+        preexec_fn=die_with_parent,
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, done.stdout + done.stderr
@@ -67,7 +69,7 @@ def test_executors_of_their_own_get_our_package_and_java_is_brought_along(tmp_pa
 
 def test_a_standalone_cluster_loses_an_executor_in_mid_job(tmp_path):
     """The verdicts are those that one machine gives, though an executor is killed meanwhile."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn"), die_with_parent) as pool:
         expected, found = pool.submit(lose_an_executor, str(tmp_path)).result(LIMIT_S * 2)
     assert found == expected
     assert "violated" in {verdict for verdicts in found.values() for verdict in verdicts}
@@ -78,7 +80,7 @@ def test_a_connect_server_does_all_of_it(tmp_path):
     pytest.importorskip("grpc", reason="Spark Connect needs: pip install 'pyspark[connect]'")
     write_text(tmp_path / "in" / "fine", FINE, "fine", protocol="template")
     write_text(tmp_path / "in" / "wrong", WRONG, "wrong", protocol="template")
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn"), die_with_parent) as pool:
         violated, measured = pool.submit(try_all, str(tmp_path)).result(LIMIT_S * 2)
     assert not violated["fine"]
     assert "O5" in violated["wrong"]
@@ -99,6 +101,7 @@ def check_here(tmp_path):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=die_with_parent,
         )
 
     return start
@@ -117,11 +120,12 @@ def test_a_session_on_one_machine_leaves_nothing_behind(check_here, tmp_path):
 
 def test_a_session_that_is_told_to_end_leaves_nothing_behind(check_here, tmp_path):
     with check_here() as process:
-        deadline = time.monotonic() + LIMIT_S
-        while not list((tmp_path / "temporary").glob("roundelay-spark-*")):
+
+        def begun() -> bool:
             assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+            return bool(list((tmp_path / "temporary").glob("roundelay-spark-*")))
+
+        until(begun, "a session")
         process.terminate()
         process.communicate(timeout=LIMIT_S)
     assert process.returncode == 128 + signal.SIGTERM

@@ -13,11 +13,11 @@ from tests.unit.check.trial import corpus
 
 from roundelay.check import PROPERTIES, Validity, read_model
 from roundelay.pipeline.arrow import EVENT_FIELDS, to_arrays
-from roundelay.pipeline.batch import COLUMNS
-from roundelay.pipeline.facts import facts_of
-from roundelay.pipeline.spans import BLOCK_KEYS
-from roundelay.pipeline.stitch import RINGS, Edges, Stitched, conclude_keys, stitch
-from roundelay.pipeline.views import Fact
+from roundelay.pipeline.expressions import BLOCK_KEYS
+from roundelay.pipeline.proofs.arrays import COLUMNS
+from roundelay.pipeline.proofs.batch_facts import facts_of
+from roundelay.pipeline.proofs.stitch import RINGS, Edges, RunProofs, conclude_keys, stitch
+from roundelay.pipeline.proofs.views import Fact
 from roundelay.trace import mini
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import Row, expand
@@ -43,7 +43,7 @@ def facts(rows: Sequence[Row], cuts: Sequence[int] = ()) -> list[Fact]:
     return found
 
 
-def edges_of(run: Stitched, rows: Sequence[Row]) -> Edges:
+def edges_of(run: RunProofs, rows: Sequence[Row]) -> Edges:
     """What the edges hold, message by message."""
     static = not any(row.kind == "install" for row in rows)
     owners: dict[Any, set[Any]] = defaultdict(set)
@@ -78,14 +78,14 @@ def edges_of(run: Stitched, rows: Sequence[Row]) -> Edges:
     )
 
 
-def prove(rows: Sequence[Row], cuts: Sequence[int] = ()) -> Stitched:
+def prove(rows: Sequence[Row], cuts: Sequence[int] = ()) -> RunProofs:
     run = stitch(facts(rows, cuts))
     if "O4" in run.proved:
         conclude_keys(run, edges_of(run, rows))
     return run
 
 
-def stitched(text: str, cuts: Sequence[int] = ()) -> Stitched:
+def stitched(text: str, cuts: Sequence[int] = ()) -> RunProofs:
     return prove(mini.parse(text)[1], cuts)
 
 
@@ -151,11 +151,11 @@ def test_what_is_proved_is_what_the_local_checker_says():
         for name, instances, needs in run.implied:
             open_ = [need for need in needs if need not in holds]
             if RINGS not in open_ and all(
-                PROPERTIES[need].judge(model).validity in _FINE for need in open_
+                PROPERTIES[need].verdict_on(model).validity in _FINE for need in open_
             ):
                 holds[name] = instances
         for name in holds.keys() - {RINGS}:
-            verdict = PROPERTIES[name].judge(model)
+            verdict = PROPERTIES[name].verdict_on(model)
             assert verdict.instances == holds[name], (name, text, verdict)
             assert verdict.validity is (Validity.OK if holds[name] else Validity.VACUOUS), text
             seen[name] += bool(holds[name])
@@ -177,15 +177,15 @@ def test_holes_repetitions_and_disorder_are_noticed():
     assert not stitch(facts(moved)).logs[0].ordered
 
 
-def test_what_is_odd_is_told_of_every_run_in_a_batch():
+def test_what_is_unusual_is_written_about_every_run_in_a_batch():
     """Else the facts of the others would prove too much."""
     _, rows = mini.parse("p!a p#a=1 p$a=1 q$a=1 p.a=1 q.a=1")
     arrays = to_arrays([*rows, *rows])
     runs = pa.array(["one"] * len(rows) + ["two"] * len(rows))
     names = ["run", *(name for name, _ in EVENT_FIELDS)]
     batch = pa.RecordBatch.from_arrays([runs, *arrays], names=names).select(list(COLUMNS))
-    odd = [f for f in facts_of(batch).to_pylist() if f["fact"] == "odd"]
-    assert sorted((f["run"], f["proc"]) for f in odd) == [
+    unusual = [f for f in facts_of(batch).to_pylist() if f["fact"] == "unusual"]
+    assert sorted((f["run"], f["proc"]) for f in unusual) == [
         ("one", 0),
         ("one", 1),
         ("two", 0),

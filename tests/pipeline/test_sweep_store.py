@@ -11,10 +11,10 @@ import pytest
 
 import roundelay
 from roundelay.cli import main
-from roundelay.experiments import load_runs
+from roundelay.experiments import load
+from roundelay.experiments.plan import SweepPlan, parse
 from roundelay.pipeline.errors import PipelineError
 from roundelay.pipeline.sweep import drive, store, work
-from roundelay.pipeline.sweep.plan import Plan, parse
 from roundelay.pipeline.sweep.store import Store, open_store, read_sweep
 from roundelay.pipeline.sweep.waves import Wave, Waves
 from roundelay.pipeline.sweep.work import Job, Row
@@ -28,14 +28,14 @@ messages = [4, 6]
 
 
 @pytest.fixture
-def plan() -> Plan:
+def plan() -> SweepPlan:
     return parse(PLAN, "small.toml")
 
 
 def fill(held: Store, jobs: list[Job], first: int = 0) -> None:
     """Run cells here, two in a wave."""
     for i in range(0, len(jobs), 2):
-        held.add(first + i, [work.run(job) for job in jobs[i : i + 2]])
+        held.add_wave(first + i, [work.run(job) for job in jobs[i : i + 2]])
 
 
 def everything(directory: Path) -> dict[str, bytes]:
@@ -47,7 +47,7 @@ def everything(directory: Path) -> dict[str, bytes]:
 def test_the_table_has_every_cell_in_the_order_of_the_plan(plan, tmp_path):
     with open_store(tmp_path, plan) as held:
         fill(held, list(reversed(held.pending(retry=False))))
-        held.finish()
+        held.write_results()
     table = pq.read_table(tmp_path / "results")
     assert set(table.column("protocol").to_pylist()) == {"fifo", "template"}
     with (tmp_path / "results.csv").open() as file:
@@ -57,7 +57,7 @@ def test_the_table_has_every_cell_in_the_order_of_the_plan(plan, tmp_path):
         ("fifo", "4", "1"),
         ("fifo", "6", "0"),
     ]
-    alone = load_runs.run(load_runs.Cell("fifo", messages=6), 1)
+    alone = load.run(load.Cell("fifo", messages=6), 1)
     assert {name: float(rows[3][name]) for name in alone} == alone
     assert json.loads((tmp_path / "sweep.json").read_text())["finished"] is True
 
@@ -66,35 +66,35 @@ def test_what_is_done_is_not_done_again_and_the_table_is_the_same(plan, tmp_path
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     with open_store(whole, plan) as held:
         fill(held, held.pending(retry=False))
-        held.finish()
+        held.write_results()
     with open_store(cut, plan) as held:
         fill(held, held.pending(retry=False)[2:4])
     (cut / "waves" / "00009.tmp").write_bytes(b"half a wave")
     with open_store(cut, plan) as held:
         left = held.pending(retry=False)
-        assert len(left) == len(plan.tasks()) - 2
+        assert len(left) == len(plan.runs()) - 2
         fill(held, left, held.next_wave)
-        held.finish()
+        held.write_results()
     assert everything(cut) == everything(whole)
 
 
 def test_an_error_is_a_row_and_is_run_again_only_if_asked(plan, tmp_path, monkeypatch):
-    def run(cell: load_runs.Cell, seed: int) -> dict[str, float]:
+    def run(cell: load.Cell, seed: int) -> dict[str, float]:
         if cell.messages == 6:
             raise RuntimeError("too many\nand more")
         return {"found": 1.0}
 
-    monkeypatch.setattr(load_runs, "run", run)
+    monkeypatch.setattr(load, "run", run)
     with open_store(tmp_path, plan) as held:
         fill(held, held.pending(retry=False))
-        held.finish()
+        held.write_results()
         assert {why for _, why in held.errors()} == {"RuntimeError: too many"}
         assert not held.pending(retry=False)
         assert len(held.pending(retry=True)) == 4
     rows = pq.read_table(tmp_path / "results").to_pylist()
     found = {(r["found"], r["error"]) for r in rows if r["messages"] == 6}
     assert found == {(None, "RuntimeError: too many")}
-    monkeypatch.setattr(load_runs, "run", lambda cell, seed: {"found": 2.0})
+    monkeypatch.setattr(load, "run", lambda cell, seed: {"found": 2.0})
     with open_store(tmp_path, plan) as held:
         fill(held, held.pending(retry=True), held.next_wave)
         assert not held.errors()
@@ -104,10 +104,10 @@ def test_an_error_is_a_row_and_is_run_again_only_if_asked(plan, tmp_path, monkey
 
 
 def test_one_cell_and_another_have_names_of_their_own(plan):
-    jobs = [work.job("load", task) for task in plan.tasks()]
+    jobs = [work.job("load", one) for one in plan.runs()]
     assert len({job.name for job in jobs}) == len(jobs)
-    assert jobs[0].name == work.job("load", plan.tasks()[0]).name != jobs[1].name
-    assert jobs[0].name != work.job("totem", plan.tasks()[0]).name
+    assert jobs[0].name == work.job("load", plan.runs()[0]).name != jobs[1].name
+    assert jobs[0].name != work.job("totem", plan.runs()[0]).name
 
 
 def test_traces_are_kept_if_the_plan_says_so(plan, tmp_path):
@@ -120,7 +120,7 @@ def test_traces_are_kept_if_the_plan_says_so(plan, tmp_path):
     assert trace.manifest is not None
     assert (trace.manifest.run, trace.manifest.protocol) == (jobs[0].name, "fifo")
     assert trace.manifest.config["cell"]["messages"] == 4
-    assert rows[0].measures == load_runs.run(load_runs.Cell("fifo", messages=4), 0)
+    assert rows[0].measures == load.run(load.Cell("fifo", messages=4), 0)
     assert work.run(jobs[0]).error == ""  # A trace that is there already is no obstacle.
 
 
@@ -201,7 +201,7 @@ class Cluster:
         self.flown: list[Wave] = []
         self.alive = True
         self.deadly = deadly
-        monkeypatch.setattr(drive, "_fly", self.fly)
+        monkeypatch.setattr(drive, "_run_wave", self.fly)
         monkeypatch.setattr(drive, "_alive", lambda spark: self.alive)
         monkeypatch.setattr(drive, "_progress", lambda spark, wave: (0.0, 0))
         monkeypatch.setattr(drive, "_cores", lambda spark: 2)
@@ -220,9 +220,9 @@ def test_a_cell_that_kills_its_executor_is_found_and_the_others_go_on(plan, tmp_
         cluster = Cluster(monkeypatch, pending[3].name)
         told: list[tuple[float, float, int]] = []
         summary = drive.drive(None, held, pending, lambda *said: told.append(said))  # type: ignore[arg-type]
-        held.finish()
-        ((task, why),) = held.errors()
-    assert (task.cell.messages, task.seed) == (pending[3].fields["messages"], pending[3].seed)
+        held.write_results()
+        ((planned, why),) = held.errors()
+    assert (planned.cell.messages, planned.seed) == (pending[3].fields["messages"], pending[3].seed)
     assert why == drive.DIED
     assert summary.cells == len(pending) == 8
     assert max(len(wave.jobs) for wave in cluster.flown) > 1
@@ -246,10 +246,10 @@ def test_a_wave_is_written_down_before_the_next_is_taken(plan, tmp_path):
         pending = held.pending(retry=False)
         waves = Waves(pending, cores=2)
         loop = drive._Loop(None, held, waves, lambda *said: None)  # type: ignore[arg-type]
-        wave = waves.take()
+        wave = waves.pop()
         future: Future[list[Row]] = Future()
         future.set_result([work.run(job) for job in wave.jobs])
-        loop._land(wave, future)
+        loop._finish_wave(wave, future)
     with open_store(tmp_path, plan) as held:
         assert set(held.rows) == {job.name for job in wave.jobs}
 

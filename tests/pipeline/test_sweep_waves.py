@@ -16,7 +16,7 @@ def learned(waves: Waves, seconds_per_cost: float) -> Waves:
 def all_of(waves: Waves) -> list[list[list[str]]]:
     taken = []
     while waves:
-        taken.append([[job.name for job in task] for task in waves.take().tasks])
+        taken.append([[job.name for job in task] for task in waves.pop().tasks])
     return taken
 
 
@@ -32,7 +32,7 @@ def test_before_anything_is_known_a_wave_is_a_cell_for_each_core():
 
 def test_cheap_cells_share_a_task_and_dear_ones_have_their_own():
     waves = learned(Waves(jobs(3, *[0.3] * 10), cores=2), 1.0)
-    wave = waves.take()
+    wave = waves.pop()
     assert [len(task) for task in wave.tasks] == [1, 3, 3, 3, 1]
     assert all(sum(job.cost for job in task) <= TASK_S for task in wave.tasks[1:])
     assert not waves
@@ -40,14 +40,14 @@ def test_cheap_cells_share_a_task_and_dear_ones_have_their_own():
 
 def test_a_wave_is_long_and_no_longer():
     waves = learned(Waves(jobs(*[1.0] * 200), cores=2), 1.0)
-    assert sum(job.cost for job in waves.take().jobs) == 2 * WAVE_S
+    assert sum(job.cost for job in waves.pop().jobs) == 2 * WAVE_S
     assert waves
 
 
 def test_what_was_learned_last_counts():
     """Cells get cheaper as they go; what the dear ones took says little of them."""
     waves = learned(learned(Waves(jobs(*[1.0] * 1000), cores=1), 1.0), 0.125)
-    assert len(waves.take().jobs) == 8 * WAVE_S
+    assert len(waves.pop().jobs) == 8 * WAVE_S
 
 
 def test_no_cell_is_lost_or_run_twice():
@@ -58,10 +58,10 @@ def test_no_cell_is_lost_or_run_twice():
 
 def test_a_wave_that_failed_comes_back_in_halves_cell_by_cell():
     waves = learned(Waves(jobs(*[0.1] * 5), cores=1), 1.0)
-    wave = waves.take()
+    wave = waves.pop()
     assert [len(task) for task in wave.tasks] == [5]
     waves.halve(wave)
-    first, second = waves.take(), waves.take()
+    first, second = waves.pop(), waves.pop()
     assert [len(task) for task in (*first.tasks, *second.tasks)] == [1] * 5
     assert [job.name for job in first.jobs + second.jobs] == [job.name for job in wave.jobs]
     assert (wave.number, first.number, second.number) == (0, 1, 2)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import LIMIT_S, STORY_S
 
 import roundelay
 from roundelay.check import check
@@ -19,7 +20,6 @@ from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process
 
-LIMIT_S = 60.0
 NODES = "abc"
 MESSAGES = 600
 
@@ -36,7 +36,7 @@ async def load(directory: Path, engine: str) -> dict[str, list[tuple[str, bytes]
                 if len(log[node]) == MESSAGES * len(NODES):
                     return
 
-    async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack:
+    async with asyncio.timeout(STORY_S), AsyncExitStack() as stack:
         groups = {}
         for node in NODES:
             group = roundelay.join(

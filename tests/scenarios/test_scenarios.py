@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse, rewrite
-from roundelay.sim.story import Story
 
 ROOT = Path(__file__).parent
 FILES = sorted(ROOT.rglob("*.txt"))
@@ -14,7 +14,7 @@ FILES = sorted(ROOT.rglob("*.txt"))
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_scenario(path, request):
     text = path.read_text()
-    story = Story()
+    story = ScenarioRunner()
     actual = rewrite(text, story.play)
     if request.config.getoption("--rewrite"):
         path.write_text(actual)

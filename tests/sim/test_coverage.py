@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from roundelay.sim.coverage import Evidence, catalogue, sentence
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
 
 
 class Case(NamedTuple):
@@ -338,7 +338,7 @@ def play(nodes: str, engine: str, group: str, commands: str) -> Evidence:
     head = f"engine {engine}\ngroup {group}\nnetwork lan latency=100us\nnodes {nodes}\nrun 60ms"
     lines = [line for line in f"{head}\n{commands}".splitlines() if line]
     evidence = Evidence()
-    story = Story(watch=evidence)
+    story = ScenarioRunner(watch=evidence)
     for block in parse("\n".join(lines) + "\n----\n"):
         story.play(block)
     evidence.close(story.rows)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from roundelay.sim.recording import Recording, RecordingError
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
 
 FAULTS = """
 network lan latency=100us jitter=80us
@@ -31,16 +31,16 @@ end after=300ms
 CHILD = """
 import sys
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
-story = Story(seed=int(sys.argv[1]))
+from roundelay.sim.runner import ScenarioRunner
+story = ScenarioRunner(seed=int(sys.argv[1]))
 for block in parse(sys.stdin.read()):
     story.play(block)
 print(story.sha256(), len(story.rows))
 """
 
 
-def play(seed: int, choices: dict[str, str] | None = None) -> Story:
-    story = Story(seed=seed, choices=choices)
+def play(seed: int, choices: dict[str, str] | None = None) -> ScenarioRunner:
+    story = ScenarioRunner(seed=seed, choices=choices)
     for block in parse(FAULTS):
         story.play(block)
     return story

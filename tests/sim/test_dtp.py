@@ -11,8 +11,8 @@ from roundelay.protocols.dtp.engine import DtpEngine
 from roundelay.protocols.dtp.ledger import Ledger, LiteralLedger
 from roundelay.protocols.dtp.messages import Msg
 from roundelay.protocols.dtp.token import LiteralToken, Token
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse, rewrite
-from roundelay.sim.story import Story
 from roundelay.sim.swarm import Campaign
 from roundelay.sim.watch import Watch
 
@@ -31,7 +31,7 @@ LITERAL = {
 def test_the_literal_rules_are_convicted(name):
     """Run with `roundelay sim run --rewrite` if what happens has changed on purpose."""
     text = (SHIPPED / f"{name}.txt").read_text()
-    story = Story(watch=Watch())
+    story = ScenarioRunner(watch=Watch())
     assert rewrite(text, story.play) == text
     report = check(story.rows, story.manifest())
     assert LITERAL[name] <= {verdict.property for verdict in report.violated}
@@ -40,7 +40,7 @@ def test_the_literal_rules_are_convicted(name):
 @pytest.mark.parametrize("name", LITERAL)
 def test_the_repaired_rules_are_not(name):
     text = (SHIPPED / f"{name}.txt").read_text().replace("rules=paper", "rules=safe")
-    story = Story(watch=Watch())
+    story = ScenarioRunner(watch=Watch())
     for block in parse(text):
         story.play(block)
     report = check(story.rows, story.manifest())
@@ -62,7 +62,7 @@ end after=1s
 
 
 def watched(engine: str, seed: int = 1) -> None:
-    story = Story(watch=Watch())
+    story = ScenarioRunner(watch=Watch())
     for block in parse(ROUGH.format(engine=engine, seed=seed)):
         story.play(block)
     assert check(story.rows, story.manifest()).ok

@@ -17,10 +17,10 @@ from roundelay.membership.config import CONSENSUS
 from roundelay.membership.machine import Membership
 from roundelay.sim.explore import SITUATIONS, Exploration, Search, Tally, Violation
 from roundelay.sim.explore.deviations import Kind
-from roundelay.sim.explore.stage import Stage
 from roundelay.sim.explore.states import digest
+from roundelay.sim.explore.stepped import SteppedRunner
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
 from roundelay.sim.watch import Watch
 from roundelay.trace.schema import Row
 
@@ -54,9 +54,9 @@ def first_violation(situation: str, deviations: int) -> Violation:
     raise AssertionError("nothing was found")
 
 
-def play(scenario: str) -> tuple[Story, str]:
+def play(scenario: str) -> tuple[ScenarioRunner, str]:
     """The run of a scenario, and what its last block prints or what broke in it."""
-    story, printed = Story(watch=Watch()), ""
+    story, printed = ScenarioRunner(watch=Watch()), ""
     try:
         for block in parse(scenario):
             printed = story.play(block)
@@ -130,7 +130,7 @@ def test_a_run_that_goes_round_in_a_circle_is_judged():
     """Nobody gives up the silent: two nodes say the same for ever, in states that return."""
 
     def wait_on(self: Membership) -> None:
-        self._emit(SetTimer(CONSENSUS, self.config.consensus_s))
+        self._state.emit(SetTimer(CONSENSUS, self.config.consensus_s))
 
     with patch.object(Membership, "_on_consensus_timer", wait_on):
         violation = first_violation("crash", 0)
@@ -168,11 +168,11 @@ def test_scenarios_are_the_runs_that_were_searched():
     """Frames of a second incarnation among them, whose names need quotes."""
     ended: list[list[tuple[object, ...]]] = []
 
-    def condemn(stage: Stage) -> tuple[str, ...]:
+    def condemn(stage: SteppedRunner) -> tuple[str, ...]:
         ended.append(story_of(stage.rows))
         return ("everything is wrong",)
 
-    with patch.object(Stage, "judge", condemn):
+    with patch.object(SteppedRunner, "judge", condemn):
         found = search_all(Search("totem", "restart", deviations=1, limit=10_000)).violations
     assert len(found) == len(ended) > 30
     assert any("'1/" in deviation for violation in found for deviation in violation.deviations)

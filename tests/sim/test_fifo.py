@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from roundelay.check import Report, Standing, Validity, check
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
 
 SEEDS = 40
 NODES = "abcde"
@@ -66,8 +66,8 @@ def scenario(seed: int) -> str:
     return "\n".join([*lines, *quiet, "----", ""])
 
 
-def play(text: str, seed: int | None = None) -> Story:
-    story = Story(seed=seed)
+def play(text: str, seed: int | None = None) -> ScenarioRunner:
+    story = ScenarioRunner(seed=seed)
     for block in parse(text):
         story.play(block)
     return story

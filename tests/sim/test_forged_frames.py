@@ -9,13 +9,13 @@ from roundelay.core.contract import Boot
 from roundelay.core.effects import Send
 from roundelay.core.ids import Packet, Service, Span, ViewId
 from roundelay.group.body import pack
-from roundelay.membership.claims import CLAIM_MAX, CLAIM_STEP
 from roundelay.membership.messages import SEQ_MAX, Join, Leave, Merge
+from roundelay.membership.plausibility import SEQ_BELIEVED, SEQ_STEP
 from roundelay.membership.ring import Token
 from roundelay.protocols.totem import Data, TokenPass
 from roundelay.sim.host import Transmission
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
 from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.primitives import I64_MAX, Reason
 
@@ -27,7 +27,7 @@ class Group:
     """Three simulated nodes, and somebody who sends them frames in the name of others."""
 
     def __init__(self) -> None:
-        self.story = Story()
+        self.story = ScenarioRunner()
         self.do("engine totem", "network lan latency=100us", "show", "nodes a b c", "run 60ms")
         assert self.views() == {MEMBERS}
 
@@ -125,7 +125,7 @@ def test_a_forged_clock_changes_nothing_but_the_clock_of_the_trace():
     assert group.view == before
 
 
-@pytest.mark.parametrize("seq", [SEQ_MAX, CLAIM_MAX + CLAIM_STEP + 1])
+@pytest.mark.parametrize("seq", [SEQ_MAX, SEQ_BELIEVED + SEQ_STEP + 1])
 def test_a_forged_join_of_an_incredible_ring_number_is_refused(seq):
     group = Group()
     before = group.view
@@ -140,7 +140,7 @@ def test_forged_ring_numbers_at_the_limit_leave_room_for_all_that_come():
     all have restarted, and after a second forged number."""
     group = Group()
     for _ in range(3):
-        limit = max(CLAIM_MAX, group.view.seq) + CLAIM_STEP
+        limit = max(SEQ_BELIEVED, group.view.seq) + SEQ_STEP
         group.forge(Join(MEMBERS, (), limit), "b", "a", "c")
         group.recovers()
         assert limit < group.view.seq < limit + 100

@@ -4,9 +4,9 @@ import pytest
 
 from roundelay.core.effects import Deliver
 from roundelay.core.ids import View, ViewId
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
 from roundelay.sim.seeds import scenario
-from roundelay.sim.story import Story
 
 PARTITION = """
 seed {seed}
@@ -45,7 +45,7 @@ def positions(text: str) -> tuple[dict[tuple[ViewId, int], set[str]], int]:
                 if views[node].transitional:
                     transitional.add(place)
 
-    story = Story(watch=watch)
+    story = ScenarioRunner(watch=watch)
     for block in parse(text):
         story.play(block)
     return found, len(transitional)

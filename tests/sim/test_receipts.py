@@ -4,8 +4,8 @@ import pytest
 
 from roundelay.core.effects import Deliver, Receipt
 from roundelay.core.ids import View, ViewId
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
 
 SCENARIO = """
 seed {seed}
@@ -54,7 +54,7 @@ def test_receipts_are_given_once_at_the_position_of_the_delivery(engine, seed):
             assert node in what.members
             views[node] = what.id
 
-    story = Story(watch=watch)
+    story = ScenarioRunner(watch=watch)
     for block in parse(SCENARIO.format(engine=engine, seed=seed)):
         story.play(block)
     submitted = {

@@ -16,8 +16,8 @@ import pytest
 from replica import Replica
 
 from roundelay.core.ids import Service, View
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
 from roundelay.sim.world import World
 
 LAG_NS = 2_000_000
@@ -159,7 +159,7 @@ class Run:
         self.applications: dict[str, Application] = {}
         self.victims = self.nodes if disks else self.chance.choice(self.nodes) if seed % 2 else ""
         """Who may crash. Without disks it is one: if several do, what they have may be gone."""
-        self.story = Story(seed=seed, watch=self._watch)
+        self.story = ScenarioRunner(seed=seed, watch=self._watch)
         self.do("engine totem", "network lan latency=100us jitter=100us", "show")
         self.do(f"nodes {' '.join(self.nodes)}", "run 20ms")
 

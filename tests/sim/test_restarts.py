@@ -5,14 +5,14 @@ from random import Random
 import pytest
 
 from roundelay.check import check
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
 from roundelay.sim.watch import Watch
 
 RESTARTS = 50
 
 
-def play(seed: int, storage: tuple[str, ...]) -> Story:
+def play(seed: int, storage: tuple[str, ...]) -> ScenarioRunner:
     random = Random(f"restarts/{seed}")
     lines = [
         f"seed {seed}",
@@ -31,7 +31,7 @@ def play(seed: int, storage: tuple[str, ...]) -> Story:
         lines.append(f"at {now}ms restart {node} storage={random.choice(storage)}")
         now += random.choice((1, 3, 10, 60, 150, 400))
     lines += [f"run {now}ms", "end after=6s"]
-    story = Story(watch=Watch())
+    story = ScenarioRunner(watch=Watch())
     for block in parse("\n".join(lines) + "\n----\n"):
         story.play(block)
     return story

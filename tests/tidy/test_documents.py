@@ -11,12 +11,12 @@ from roundelay.group.engines import describe, engine_names
 from roundelay.runtime import errors
 from roundelay.runtime.chaos import Relay
 from roundelay.runtime.settings import SETTINGS
+from roundelay.sim.commands import COMMANDS
 from roundelay.sim.coverage import goal_name, links, sentence, traffic, views
 from roundelay.sim.engines.dtp import goals as dtp
 from roundelay.sim.engines.dtp import mishaps as dtp_mishaps
 from roundelay.sim.engines.totem import goals as totem
 from roundelay.sim.mishaps import MISHAPS
-from roundelay.sim.story import Story
 from roundelay.trace.schema import Row
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -42,7 +42,7 @@ def test_every_column_and_kind_of_the_trace_is_documented():
 
 
 def test_every_scenario_command_is_documented():
-    commands = {name[5:] for name in dir(Story) if name.startswith("_cmd_")}
+    commands = {*COMMANDS, "at"}
     listed = {phrase.split()[0] for phrase in named((DOCS / "scenarios.md").read_text())}
     assert commands - listed == {"start"}  # Told of where `nodes` is.
     assert "`start a b`" in (DOCS / "scenarios.md").read_text()

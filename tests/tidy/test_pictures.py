@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from roundelay.cli import main
-from roundelay.cli.simulator.files import write_trace
+from roundelay.cli.sim.files import write_trace
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse, rewrite
-from roundelay.sim.story import Story
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCENARIOS = sorted((DOCS / "pictures").glob("*.txt"))
@@ -25,7 +25,7 @@ WIDTH_MAX = 700
 def test_a_picture_is_what_its_scenario_gives(path, tmp_path, request):
     text = path.read_text()
     assert text.startswith("# "), "it does not open with its story"
-    story = Story()
+    story = ScenarioRunner()
     actual = rewrite(text, story.play)
     write_trace(story, text, tmp_path / "trace")
     options = shlex.split(" ".join(re.findall(r"^# draw: (.+)$", text, re.MULTILINE)))

@@ -1,8 +1,9 @@
-"""How many times faster than real time does the simulator run a Totem ring?
+"""Measures how many times faster than real time the simulator runs a Totem ring.
 
-Five nodes with views on a network of 100 us latency, a thousand messages a second of 1 KB from all
-of them. In turn: nothing kept, the trace kept in memory, the online checker on top, and rows for
-every frame on top of that. The token makes some ten thousand hops a second: they are the work.
+Five nodes with views on a network of 100 us latency submit a thousand messages of 1 KB a second in
+all. The ring is run in four ways in turn: without a trace, with a trace in memory, with the online
+checker as well, and with rows for every frame as well. The token makes some ten thousand hops a
+second, which are most of the work.
 """
 
 import cProfile
@@ -29,9 +30,7 @@ LATENCY_NS = 100_000
 MESSAGES_PER_S = 1000
 MESSAGE_BYTES = 1024
 FORMING_NS = 1_000_000_000
-"""Before the clock is started: until all five are in one view."""
-TARGET = 5.0
-"""Times real time, with trace and checker."""
+"""Virtual time before the measurement begins, in which all five nodes form one view."""
 
 WAYS = ("bare", "trace", "trace and checker", "and a row for every frame")
 Report = Callable[[int, int], None]
@@ -50,7 +49,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _Measurement:
     cpu_s: float
     events: int
     rows: int
@@ -58,7 +57,7 @@ class _Run:
 
 def compare(virtual_s: float, rounds: int, report: Report) -> list[Pace]:
     """Run the ring in each way, in turn."""
-    runs: dict[str, list[_Run]] = {way: [] for way in WAYS}
+    runs: dict[str, list[_Measurement]] = {way: [] for way in WAYS}
     for i in range(rounds):
         for j, way in enumerate(WAYS):
             runs[way].append(_run(way, virtual_s))
@@ -67,7 +66,7 @@ def compare(virtual_s: float, rounds: int, report: Report) -> list[Pace]:
 
 
 def ring(append: Append, virtual_s: float, *, net_rows: bool) -> tuple[World, Callable[[], None]]:
-    """A ring that has formed, and what lets `virtual_s` pass on it under load."""
+    """A ring that has formed, and a function that lets `virtual_s` pass on it under load."""
     engine = engine_factory("totem")
 
     def core(boot: Boot) -> Stack:
@@ -91,7 +90,7 @@ def ring(append: Append, virtual_s: float, *, net_rows: bool) -> tuple[World, Ca
     return world, go
 
 
-def _run(way: str, virtual_s: float) -> _Run:
+def _run(way: str, virtual_s: float) -> _Measurement:
     rows: list[Row] = []
     checker = OnlineChecker(NODES)
     checked = partial(_checked, rows.append, checker.append)
@@ -103,12 +102,13 @@ def _run(way: str, virtual_s: float) -> _Run:
     go()
     cpu_s = time.process_time() - start
     assert not checker.violations, checker.violations
-    return _Run(cpu_s, world.loop.events - before, len(rows))
+    return _Measurement(cpu_s, world.loop.events - before, len(rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a package of ours costs, with the built-in functions that it calls."""
+    """The share of time that one of our packages takes, including the built-in functions it
+    calls."""
 
     package: str
     share: float
@@ -116,8 +116,8 @@ class Share:
 
 
 def profile(virtual_s: float) -> list[Share]:
-    """Where the time goes with trace and checker, dearest first. A profiler makes calls dearer
-    than they are, so these are shares and no times."""
+    """Where the time goes with trace and checker, the most expensive package first. A profiler
+    makes calls slower than they are, so these are shares and not times."""
     rows: list[Row] = []
     checker = OnlineChecker(NODES)
     world, go = ring(partial(_checked, rows.append, checker.append), virtual_s, net_rows=False)
@@ -142,7 +142,7 @@ def _checked(keep: Append, check: Append, row: Row) -> None:
     check(row)
 
 
-def _pace(way: str, virtual_s: float, runs: list[_Run]) -> Pace:
+def _pace(way: str, virtual_s: float, runs: list[_Measurement]) -> Pace:
     return Pace(
         way,
         virtual_s,

@@ -1,13 +1,13 @@
-"""How fast is the simulator, and does its online checker stay within its window?
+"""Measures the speed of the simulator, and the memory of a run with the online checker.
 
 Events: the same ping workload on our loop and network and on SimPy, alternating, so that a busy
-machine slows both. Each of `pairs` nodes sends a frame to its partner, which answers on arrival,
-for a given virtual time; an event is an arrival. The bare simulator has no cores and no trace.
-SimPy runs it twice: as its users write it, with processes and mailboxes, and as a floor with
-nothing but timeouts and callbacks, without a network.
+machine slows both down. In each of `pairs` pairs both nodes send a frame to their partner, which
+answers when it arrives, for a given virtual time; an event is an arrival. The simulator has no
+cores and no trace here. SimPy runs the workload twice: with processes and mailboxes, as its users
+write it, and as its fastest way with timeouts and callbacks alone, without a network.
 
-Memory: a static group with the online checker and without a kept trace, at two lengths of run,
-each in a process of its own; the peak resident size tells what grows.
+Memory: a static group with the online checker, whose trace is not kept, in runs of two lengths,
+each in a process of its own. The peak resident size shows what grows.
 """
 
 import json
@@ -32,6 +32,7 @@ from roundelay.sim.network import Bus, Lan
 from roundelay.sim.world import World
 
 LATENCY_NS = 100_000
+"""The latency of the network in virtual time; it does not affect the figures."""
 Report = Callable[[int, int], None]
 
 
@@ -81,7 +82,7 @@ def compare_events(pairs: int, events: int, rounds: int, report: Report) -> Spee
 
 
 def ping_roundelay(pairs: int, events: int) -> int:
-    """Partners on our loop and network; returns the arrivals."""
+    """The pairs on our loop and network; returns the number of arrivals."""
     loop, network = Loop(), Lan(LATENCY_NS)
     arrivals = 0
     until = LATENCY_NS * (events // (2 * pairs))
@@ -104,7 +105,7 @@ def ping_roundelay(pairs: int, events: int) -> int:
 
 
 def ping_simpy(pairs: int, events: int) -> int:
-    """The same partners as SimPy processes: a mailbox each, a delayed put for the wire."""
+    """The same pairs as SimPy processes: each node has a mailbox, and a delayed put is the wire."""
     import simpy
 
     env = simpy.Environment()
@@ -132,7 +133,7 @@ def ping_simpy(pairs: int, events: int) -> int:
 
 
 def ping_callbacks(pairs: int, events: int) -> int:
-    """SimPy's floor: a timeout and a callback for each frame."""
+    """The same pairs in SimPy's fastest way: a timeout and a callback for each frame."""
     import simpy
 
     env = simpy.Environment()
@@ -155,7 +156,7 @@ def ping_callbacks(pairs: int, events: int) -> int:
 
 
 def memory_in_child(messages: int) -> Memory:
-    """Measure one run in a fresh process, whose peak is its own."""
+    """Measure one run in a new process, so that the peak is its own."""
     child = subprocess.run(
         [sys.executable, "-m", "roundelay.bench.sim", str(messages)],
         capture_output=True,
@@ -167,9 +168,9 @@ def memory_in_child(messages: int) -> Memory:
 
 
 def checked_run(messages: int, nodes: int = 5) -> tuple[int, OnlineChecker]:
-    """A run whose rows go to the online checker and nowhere else; returns how many there were.
+    """A run whose rows go only to the online checker; returns their number and the checker.
 
-    One sender on a bus: the template engine orders nothing, and this is the run in which it need
+    Only one node sends, on a bus: the template engine orders nothing, and with one sender it need
     not.
     """
     names = tuple(f"n{i}" for i in range(nodes))

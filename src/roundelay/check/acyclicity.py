@@ -18,7 +18,8 @@ from itertools import combinations, pairwise
 from typing import NamedTuple
 
 SEARCH_STEPS_MAX = 2_000_000
-"""How much work a shorter circle is worth. More than this, and a longer one has to do."""
+"""Items that the search for the shortest circle looks at before it is content with the shortest so
+far. Too few: a report shows a longer circle than it must; too many: it takes long to appear."""
 
 
 class Step(NamedTuple):

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
+from roundelay.check import sentences as say
+from roundelay.check.names import Names
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import REGULAR, Row
 
@@ -32,10 +34,11 @@ KINDS = frozenset({Kind.INSTALL, Kind.FREEZE, Kind.CRASH, Kind.RECOVER})
 """Kinds of rows that matter here."""
 
 VIEWS_MAX = 4096
-"""Primary views, and rings that are being formed, that a `Lineage` with a limit remembers."""
+"""How many primary views, and how many rings that are being formed, the online checker remembers.
+Too few: M10 becomes inconclusive when a node installs an older view; too many: memory."""
 
 RECOVERIES_MAX = 64
-"""Recoveries of one process that it remembers for a witness."""
+"""How many recoveries of one process it remembers, to show them in a witness; the latest."""
 
 
 class Breach(NamedTuple):
@@ -49,6 +52,15 @@ class Breach(NamedTuple):
     """The fewest rows that show it."""
     parent: Identity | None = None
     """Where the way back from the second passes the first by."""
+
+    def sentence(self, names: Names) -> str:
+        first, second = (
+            names.view_of(*view.id, REGULAR, view.members) for view in (self.first, self.second)
+        )
+        if self.beside:
+            assert self.parent is not None
+            return say.past_a_primary(second, names.view(*self.parent, REGULAR), first)
+        return say.two_primaries(first, second)
 
 
 @dataclass(slots=True, eq=False)
@@ -123,8 +135,8 @@ class Lineage:
 
     In a trace with a total order rows are given in that order, and `feed` answers with the first
     breach as soon as there is one. In others, rows are given process by process, each in its own
-    order; `settle` comes last, and tells only of descent. With a `limit` it remembers so many views
-    at most, and `unsure` says when that was not enough.
+    order; `resolve` comes last, and tells only of descent. With a `limit` it remembers so many
+    views at most, and `unsure` says when that was not enough.
     """
 
     def __init__(self, *, total: bool, limit: int | None = None) -> None:
@@ -166,7 +178,7 @@ class Lineage:
         """Whether anybody tells when it froze its view for this ring."""
         return ring in self._frozen
 
-    def settle(self) -> Breach | None:
+    def resolve(self) -> Breach | None:
         """What all rows together say of descent."""
         for view in self.views.values():
             frozen = self._frozen.get(view.id, {})

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from roundelay.check.judge import Report
+from roundelay.check.checker import Report
 from roundelay.check.model import Config, Message, Model
 from roundelay.check.profiles import Standing
 from roundelay.check.property import PROPERTIES
@@ -20,7 +20,7 @@ _SHOWN = (Validity.VIOLATED, Validity.OUTSIDE, Validity.INCONCLUSIVE, Validity.O
 """The order of verdicts in a table; vacuous ones come last, in one line."""
 
 _ALIKE = 3
-"""More verdicts than this with one reason are told in one line."""
+"""Up to so many verdicts that have the same reason get a line each; more of them share one line."""
 
 
 def table(report: Report, manifest: Manifest | None = None, *, everything: bool = False) -> str:
@@ -148,6 +148,8 @@ class _Words:
                     primary += f" with voters {self._names.names(row.voters)}"
                 members = self._names.names(row.members or ())
                 return f"installs {self._view()}{{{members}}}{primary}"
+            case Kind.GATHER:
+                return f"begins to gather: {row.tag.replace('_', ' ')}"
             case Kind.FREEZE:
                 ring = self._names.view(Config(row.k0 or 0, row.k1 or 0, REGULAR))
                 return f"accepts the Commit token of {ring} and freezes its view"

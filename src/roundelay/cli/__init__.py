@@ -1,13 +1,12 @@
 """The `roundelay` command.
 
-One module per subcommand, imported when that subcommand runs, so that `--help` is quick and needs
-no optional package. Such a module has two functions: `configure(parser)` declares its arguments
-and `run(args)` does the work and returns the exit code: 0 fine, 1 a property was violated or a run
-failed, 2 the command was used wrongly or the environment lacks something.
+One module or package per command, imported when that command runs, so that `--help` is quick and
+needs no optional package; `subcommands` says what such a module has. Exit codes: 0 if all is fine,
+1 if a property was violated or a run failed, 2 if the command was used wrongly or the environment
+lacks something.
 """
 
 import argparse
-import importlib
 import io
 import os
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Sequence
 
 from roundelay import __version__
 from roundelay.cli.errors import UserError
+from roundelay.cli.subcommands import add_commands
 from roundelay.trace.extras import EXTRAS, needs
 
 COMMANDS = {
@@ -39,17 +39,17 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; every expected failure ends in a sentence, never in a traceback."""
+    """Run one command. Every expected failure prints a sentence and no traceback."""
     argv = sys.argv[1:] if argv is None else argv
     command = next((word for word in argv if not word.startswith("-")), None)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # Names and payloads may hold what the terminal's encoding, or any, does not have.
+            # Names and payloads may hold characters that the terminal's encoding lacks.
             stream.reconfigure(errors="backslashreplace")
     try:
-        parser = _parser(command)
+        parser = _parser()
         args = parser.parse_args(argv)
-        if args.command is None:
+        if not hasattr(args, "run"):
             parser.print_help()
             return 2
         code: int = args.run(args)
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"roundelay {command}: {e}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # The reader went away (`| head`). Keep the interpreter from complaining as it exits.
+        # The reader went away (`| head`). Keep the interpreter from printing an error as it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
@@ -79,18 +79,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _parser(command: str | None) -> argparse.ArgumentParser:
-    """All commands by name; the arguments of `command` alone, as only its module is imported."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="roundelay", description="Totally ordered group communication."
     )
     parser.add_argument("--version", action="version", version=f"roundelay {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, summary in COMMANDS.items():
-        about = summary[0].upper() + summary[1:] + "."
-        sub = subparsers.add_parser(name, help=summary, description=about)
-        if name == command:
-            module = importlib.import_module(f"roundelay.cli.{name}")
-            module.configure(sub)
-            sub.set_defaults(run=module.run)
+    add_commands(parser, __name__, COMMANDS)
     return parser

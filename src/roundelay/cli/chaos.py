@@ -1,8 +1,8 @@
 """`roundelay chaos`: a relay that injects faults between real nodes.
 
-Prints, for every node, the peers to start it with, as one JSON document. Then it obeys the lines of
-standard input, one command each, and answers each with a line; it ends with its input, or with
-Ctrl-C.
+It prints, as one JSON document, the peers with which each node is to be started. Then it carries
+out the commands on standard input, one per line, and answers each with a line. It ends at the end
+of its input, or on Ctrl-C.
 """
 
 import argparse
@@ -65,10 +65,10 @@ async def _serve(relay: Relay, first: list[str]) -> None:
 
 
 def _lines() -> asyncio.Queue[str | None]:
-    """The lines of standard input as they come; None at its end.
+    """The lines of standard input as they arrive; None at the end.
 
-    They are read by a thread that the interpreter does not wait for when Ctrl-C ends the command,
-    and with plain calls of the system: the lock of a buffered reader would be waited for.
+    A daemon thread reads them, so that the interpreter does not wait for it when Ctrl-C ends the
+    command. It reads with `os.read`: the interpreter would wait for the lock of a buffered reader.
     """
     queue: asyncio.Queue[str | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()

@@ -11,7 +11,7 @@ from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.schema import Row
 
 AROUND = 60
-"""Events before and after each row of a witness."""
+"""The default number of events drawn before and after each row of a witness."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -122,7 +122,8 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 def _witness(
     rows: Sequence[Row], manifest: Manifest | None, problems: Sequence[str], wanted: str | None
 ) -> tuple[tuple[Row, ...], str]:
-    """The first violation that has something to show, or that of the wanted property."""
+    """The rows and the sentence of the first violation that has a witness, or of the wanted
+    property."""
     from roundelay.check import check
     from roundelay.check.verdict import Validity
 

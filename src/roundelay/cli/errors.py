@@ -1,5 +1,5 @@
-"""The one exception that reaches the user."""
+"""The exception whose message the user sees."""
 
 
 class UserError(Exception):
-    """Printed as one sentence, exit code 2. Say what is wrong and what to do next."""
+    """Its message is printed, and the exit code is 2. Say what is wrong and what to do next."""

@@ -12,10 +12,10 @@ from roundelay.cli.progress import Progress
 from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
-    from roundelay.pipeline.measure import Line
+    from roundelay.pipeline.measure.measure import Line
 
 RUNS_SHOWN = 5
-"""Runs whose measures are printed; the files have them all."""
+"""The number of runs whose measures are printed; the files have all of them."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,9 +39,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _measure(args: argparse.Namespace) -> int:
-    from roundelay.pipeline.measure import measure
+    from roundelay.pipeline.ingest.table import Table
+    from roundelay.pipeline.measure.measure import measure
     from roundelay.pipeline.session import open_session
-    from roundelay.pipeline.table import Table
 
     table = Table.open(args.table)
     output = args.output or args.table
@@ -59,7 +59,7 @@ def _measure(args: argparse.Namespace) -> int:
 
 
 def described(lines: "Sequence[Line]") -> list[str]:
-    """Measures as text, for the first runs."""
+    """The measures of the first runs as lines of text."""
     runs = list(dict.fromkeys(line.run for line in lines))
     said: list[str] = []
     for run_ in runs[:RUNS_SHOWN]:

@@ -1,4 +1,4 @@
-"""`roundelay node`: run one node of a group until it is told to stop."""
+"""`roundelay node`: runs one node of a group until a signal stops it."""
 
 import argparse
 import asyncio
@@ -53,6 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace-frames", action="store_true", default=None, help="rows of single frames too"
     )
+    parser.add_argument(
+        "--check", action="store_true", default=None, help="check this node's own rows as it runs"
+    )
     parser.add_argument("--record", metavar="DIR", help="keep every input, for `roundelay replay`")
     parser.add_argument("--control", metavar="PATH", help="the control socket")
     parser.add_argument("--quiet", action="store_true", help="log warnings only")
@@ -71,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     except OSError as e:
         if not exhausted(e):
             raise
-        raise UserError(str(exhausted_error())) from None  # There is not even an event loop.
+        raise UserError(str(exhausted_error())) from None  # Not even for an event loop.
     return 0
 
 
@@ -82,7 +85,7 @@ async def _serve(told: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with Group(told) as group:
-        group.ignore()  # Whoever wants events asks for them with `tail`.
+        group.ignore()  # `roundelay tail` asks for events; here nobody reads them.
         stopping = asyncio.create_task(stop.wait())
         failing = asyncio.create_task(group.wait_closed())
         await asyncio.wait((stopping, failing), return_when=asyncio.FIRST_COMPLETED)
@@ -96,7 +99,7 @@ def _settings(args: argparse.Namespace) -> Settings:
     values: dict[str, Any] = {} if args.file is None else _read(args.file)
     for name in (
         *("group", "node", "bind", "multicast", "engine", "timeout_s", "datagram_bytes"),
-        *("state", "trace", "trace_every_row", "trace_frames", "record", "control"),
+        *("state", "trace", "trace_every_row", "trace_frames", "check", "record", "control"),
     ):
         if getattr(args, name) is not None:
             values[name] = getattr(args, name)

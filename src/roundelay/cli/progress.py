@@ -4,17 +4,20 @@ import sys
 import time
 
 QUIET_S = 2.0
-"""Short work shows nothing."""
+"""How many seconds a command runs before it shows progress; a shorter command shows none."""
 STEP_S = 5.0
-"""Between lines where there is no terminal to redraw one on."""
+"""How many seconds pass between two lines of progress if standard error is no terminal."""
+REDRAW_S = 0.2
+"""How many seconds pass between two updates of the line on a terminal."""
 BAR_CHARS = 20
+"""The width of the progress bar, in characters."""
 
 
 class Progress:
     """`update(done, total)` as often as you like; `close()` leaves the line clean.
 
-    What is left is estimated from how long the part that is done took. Work whose parts nobody can
-    compare is told in words, with `say` and `step`."""
+    The time left is estimated from the time that the finished part took. `say` and `step` are for
+    work whose parts cannot be compared."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -26,7 +29,7 @@ class Progress:
     def update(self, done: int, total: int, detail: str = "") -> None:
         now = time.monotonic()
         elapsed = now - self._start
-        step = 0.2 if self._terminal else STEP_S
+        step = REDRAW_S if self._terminal else STEP_S
         if elapsed < QUIET_S or now - self._shown < step or not total:
             return
         self._shown = now
@@ -36,12 +39,12 @@ class Progress:
         self._show(f"{self._label}:{bar} {done * 100 // total}%, {elapsed:.0f} s, {left}{more}")
 
     def step(self, done: int, total: int) -> None:
-        """As `update`, for a few steps of unequal length, of which no share can be told."""
+        """Show that `done` of `total` steps of unequal length are done."""
         if done < total:
             self.say(f"step {done + 1} of {total}")
 
     def say(self, what: str) -> None:
-        """What is being done now; nobody knows for how long."""
+        """Show what is being done now, without an estimate."""
         elapsed = time.monotonic() - self._start
         if self._terminal or elapsed >= QUIET_S:
             self._show(f"{self._label}: {what}, {elapsed:.0f} s")

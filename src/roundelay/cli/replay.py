@@ -1,6 +1,6 @@
-"""`roundelay replay RECORD`: a node's recorded inputs through a fresh core.
+"""`roundelay replay RECORD`: runs a node's recorded inputs through a new core.
 
-A directory is replayed file by file; one that cannot be read does not keep the others from it.
+The files of a directory are replayed one by one; one that cannot be read does not stop the others.
 """
 
 import argparse

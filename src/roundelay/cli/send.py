@@ -1,4 +1,4 @@
-"""`roundelay send`: messages to the group of a running node."""
+"""`roundelay send`: sends messages to the group of a running node."""
 
 import argparse
 import base64
@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable
 
-from roundelay.cli import running
+from roundelay.cli import connection
 from roundelay.cli.errors import UserError
 
 
@@ -21,14 +21,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="for this node alone, or once for each of several; not every engine can do that",
     )
     parser.add_argument("--safe", action="store_true", help="delivered only once everybody has it")
-    running.configure(parser)
+    connection.configure(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
 
 def run(args: argparse.Namespace) -> int:
     sent = []
     payloads = _payloads(args.text)
-    with running.connected(args) as client:
+    with connection.connected(args) as client:
         for payload in payloads:
             encoded = base64.b64encode(payload).decode("ascii")
             asked = client.ask(do="send", payload=encoded, safe=args.safe, to=args.to)
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
             position = client.answer()["position"]
             sent.append({"number": number, "position": position})
             if not args.json:
-                print(running.printable(str(position)), flush=True)
+                print(connection.printable(str(position)), flush=True)
     if args.json:
         print(json.dumps({"sent": sent}))
     return 0

@@ -1,4 +1,4 @@
-"""`roundelay status`: how a running node is."""
+"""`roundelay status`: shows the state of a running node."""
 
 import argparse
 import json
@@ -6,12 +6,14 @@ import sys
 import time
 from typing import Any
 
-from roundelay.cli import running
+from roundelay.cli import connection
 from roundelay.runtime.client import Client
 from roundelay.runtime.metrics import prometheus
 
 WATCH_S = 1.0
+"""How many seconds pass between two updates with --watch."""
 BAR_CHARACTERS = 40
+"""The length of the longest bar of a histogram, in characters."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,11 +21,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--json", action="store_true", help="one JSON document, nothing else")
     form.add_argument("--prometheus", action="store_true", help="metrics in Prometheus's format")
     form.add_argument("--watch", action="store_true", help="again every second, until interrupted")
-    running.configure(parser)
+    connection.configure(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    with running.connected(args) as client:
+    with connection.connected(args) as client:
         if args.watch:
             _watch(client)
         document = client.ask(do="status")
@@ -36,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _watch(client: Client) -> None:
-    """Show the status again and again; Ctrl-C ends it."""
+    """Show the status again and again until Ctrl-C."""
     terminal = sys.stdout.isatty()
     while True:
         shown = text(client.ask(do="status"))
@@ -46,7 +48,7 @@ def _watch(client: Client) -> None:
 
 
 def text(document: dict[str, Any]) -> str:
-    """The status for people."""
+    """The status as text."""
     view, rates, queues = document["view"], document["rates"], document["queues"]
     counters = document["counters"]
     away = [peer for peer in document["peers"] if peer not in view["members"]]
@@ -66,10 +68,11 @@ def text(document: dict[str, Any]) -> str:
         f"{queues['packets_to_read']} to be read by the application",
         f"drops      {_pairs(document['drops'])}",
     ]
+    lines += _check(document.get("check"))
     lines += [f"warning    {sentence}" for sentence in document.get("warnings", [])]
     for name in ("latency", "rotation"):
         lines += _histogram(name, document[name])
-    return "\n".join(map(running.printable, lines)) + "\n"
+    return "\n".join(map(connection.printable, lines)) + "\n"
 
 
 def _reason(document: dict[str, Any]) -> str:
@@ -82,6 +85,20 @@ def _standing(view: dict[str, Any]) -> str:
         voters = "" if view["voters"] == view["members"] else f" by {', '.join(view['voters'])}"
         return f", primary{voters}" if view["voters"] else ", primary"
     return f", not primary ({view['why']})" if view["why"] else ", not primary"
+
+
+def _check(check: dict[str, Any] | None) -> list[str]:
+    """What a node with the setting `check` found in its own rows."""
+    if check is None:
+        return []
+    lines = [f"check      {check['violations']:,} violations in {check['rows']:,} rows"]
+    if check["violations"]:
+        counts = ", ".join(f"{name} {count:,}" for name, count in check["violated"].items())
+        lines[0] += f": {counts}"
+        lines.append(f"           the first: {check['first']}")
+    if check["failure"]:
+        lines.append(f"           {check['failure']}")
+    return lines
 
 
 def _pairs(counts: dict[str, int]) -> str:

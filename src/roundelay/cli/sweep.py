@@ -1,4 +1,4 @@
-"""`roundelay sweep PLAN`: many simulated runs on Spark, and a table of what came of them."""
+"""`roundelay sweep PLAN`: runs many simulations on Spark and writes a table of their results."""
 
 import argparse
 import json
@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.experiments.plan import papers
 from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
+    from roundelay.experiments.plan import SweepPlan
     from roundelay.pipeline.sweep.drive import Report, Summary
-    from roundelay.pipeline.sweep.plan import Plan
     from roundelay.pipeline.sweep.store import Store
 
 ERRORS_SHOWN = 3
+"""The number of errors that are printed; the table has all of them."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("plan", metavar="PLAN", help="a TOML file, or papers/dtp or papers/totem")
+    parser.add_argument("plan", metavar="PLAN", help=f"a TOML file, or {' or '.join(papers())}")
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=Path, help="default: a directory below out/sweep"
     )
@@ -33,20 +35,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from roundelay.experiments.plan import PlanError
     from roundelay.pipeline.errors import PipelineError
 
     try:
         return _sweep(args)
     except ImportError as e:
         raise UserError(needs(str(e.name), "spark")) from None
-    except PipelineError as e:
+    except (PipelineError, PlanError) as e:
         raise UserError(str(e)) from None
 
 
 def _sweep(args: argparse.Namespace) -> int:
+    from roundelay.experiments.plan import read
     from roundelay.pipeline.session import open_session
     from roundelay.pipeline.sweep.drive import drive
-    from roundelay.pipeline.sweep.plan import read
     from roundelay.pipeline.sweep.store import open_store
 
     plan = read(args.plan, quick=args.quick)
@@ -65,13 +68,13 @@ def _sweep(args: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             raise
-        store.finish()
+        store.write_results()
         _tell(args, plan, store, summary)
         return 1 if store.errors() else 0
 
 
 def _reporter() -> "Report":
-    """Begins to count now, when Spark has started: that is no part of the work."""
+    """Show progress from now on, when Spark has started: its start does not count."""
     progress = Progress("sweeping")
 
     def report(done: float, total: float, cells: int) -> None:
@@ -82,9 +85,9 @@ def _reporter() -> "Report":
     return report
 
 
-def _confirmed(plan: "Plan") -> bool:
-    """Ask, where there is somebody to answer."""
-    from roundelay.pipeline.sweep.plan import CELLS_ASK
+def _confirmed(plan: "SweepPlan") -> bool:
+    """Ask the user, if standard input is a terminal."""
+    from roundelay.experiments.plan import CELLS_ASK
 
     if plan.size <= CELLS_ASK or not sys.stdin.isatty():
         return False
@@ -92,13 +95,13 @@ def _confirmed(plan: "Plan") -> bool:
     return input().strip().lower() in ("y", "yes")
 
 
-def _place(plan: "Plan") -> Path:
+def _place(plan: "SweepPlan") -> Path:
     name = Path(plan.name).stem + ("-quick" if plan.quick else "")
     return Path("out") / "sweep" / name
 
 
 def _tell(
-    args: argparse.Namespace, plan: "Plan", store: "Store", summary: "Summary | None"
+    args: argparse.Namespace, plan: "SweepPlan", store: "Store", summary: "Summary | None"
 ) -> None:
     errors = store.errors()
     where = args.output or _place(plan)
@@ -122,8 +125,8 @@ def _tell(
             f"{summary.cells} cells in {summary.seconds:.0f} s, {summary.busy_s:.0f} s of work on "
             f"{summary.cores} cores, in {summary.waves} waves"
         )
-    for task, error in errors[:ERRORS_SHOWN]:
-        print(f"error: {task.cell} seed {task.seed}: {error}")
+    for planned, error in errors[:ERRORS_SHOWN]:
+        print(f"error: {planned.cell} seed {planned.seed}: {error}")
     if len(errors) > ERRORS_SHOWN:
         print(f"error: {len(errors) - ERRORS_SHOWN} more; see the column error of the table")
     print(f"table:  {where / 'results'} (Parquet), {where / 'results.csv'}")

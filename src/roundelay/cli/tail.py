@@ -1,17 +1,17 @@
-"""`roundelay tail`: what a running node's group delivers, as it comes."""
+"""`roundelay tail`: shows what a running node delivers, as it is delivered."""
 
 import argparse
 import base64
 import json
 from typing import Any
 
-from roundelay.cli import running
+from roundelay.cli import connection
 from roundelay.cli.errors import UserError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", type=int, metavar="N", help="stop after so many messages")
-    running.configure(parser)
+    connection.configure(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document per line")
 
 
@@ -19,9 +19,9 @@ def run(args: argparse.Namespace) -> int:
     left = args.count
     if left is not None and left < 1:
         raise UserError(f"--count must be 1 or more, not {left}")
-    with running.connected(args) as client:
+    with connection.connected(args) as client:
         for document in client.tail():
-            shown = json.dumps(document) if args.json else running.printable(_line(document))
+            shown = json.dumps(document) if args.json else connection.printable(_line(document))
             print(shown, flush=True)
             if left is not None and "payload" in document:
                 left -= 1
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _line(document: dict[str, Any]) -> str:
-    """For people; what others wrote may hold anything, also ends of lines."""
+    """An event as text. Its payload may hold anything, line breaks too."""
     if "view" in document:
         kind = "transitional view" if document["transitional"] else "view"
         primary = ", primary" if document["primary"] else ""

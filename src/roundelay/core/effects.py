@@ -33,6 +33,7 @@ class Kind(StrEnum):
     STABLE = "stable"
     INSTALL = "install"
     WITHDRAW = "withdraw"
+    GATHER = "gather"
     FREEZE = "freeze"
     TOKEN = "token"
     CRASH = "crash"
@@ -124,8 +125,9 @@ class Record:
     Deliveries, views and frames are recorded by the driver from the effects themselves. The group
     layer adds `submit`, and an engine what only it knows: `originate` (first broadcast of a
     packet), `receive` (a copy arrived, duplicates too), `order`, `confirm`, `stable`, `withdraw`,
-    `token`. Membership adds `recover`, and `freeze` with the ring that is being formed as `view`:
-    it accepted a Commit token, and nothing more is delivered in the old view.
+    `token`. Membership adds `recover`; `gather`, when it begins or begins again to agree on
+    the next view; and `freeze` with the ring that is being formed as `view`: it accepted a Commit
+    token, and nothing more is delivered in the old view.
     """
 
     kind: Kind
@@ -137,7 +139,7 @@ class Record:
     """stable: 1 received by all, 2 delivered by all; order: 0 tentative, 1 final; recover: 1 if the
     node kept its standing, 0 if it lost it."""
     tag: str = ""
-    """token: `acquire` or `release`."""
+    """token: `acquire` or `release`; gather: why it begins."""
     stable_seq: int | None = None
     """recover only: the ring sequence number that stable storage gave back."""
     detail: Mapping[str, object] | None = None

@@ -1,8 +1,8 @@
-"""Who and what: nodes, views, messages and packets.
+"""Identities: nodes, views, messages and packets.
 
-A *node* is a process and its id is a name. A *view* is a membership that some nodes installed. A
-*message* is what an application submits; a *packet* is what an engine orders and may hold many
-messages of one sender.
+A *node* is a process, and its id is a name. A *view* is a set of members that some nodes installed
+together. A *message* is what an application submits. A *packet* is what an engine orders: one or
+more messages of one sender, or a piece of a large one.
 """
 
 from enum import IntEnum
@@ -11,14 +11,16 @@ from typing import NamedTuple, TypeAlias
 from roundelay.core.value import value
 
 NodeId: TypeAlias = str
-"""A node's name. Names are ordered by code point; the smallest of a view is its representative."""
+"""A node's name. Names are ordered by code point; the smallest name of a view is its
+representative."""
 
 NODE_NAME_BYTES_MAX = 64
-"""Longest node or group name, in UTF-8 bytes: it travels in every frame."""
+"""The longest name of a node or group, in bytes of UTF-8. Every frame carries both, so a larger
+limit leaves less room for messages."""
 
 
 class Service(IntEnum):
-    """What the sender asked for. Each one implies those before it."""
+    """The guarantee that the sender asked for. Each one includes those before it."""
 
     FIFO = 0
     CAUSAL = 1
@@ -27,7 +29,8 @@ class Service(IntEnum):
 
 
 class ViewId(NamedTuple):
-    """Names one view for ever. Compare it whole: two sides of a partition may reach one `seq`."""
+    """The name of one view, which is never used again. Compare both fields: two sides of a
+    partition may reach the same `seq`."""
 
     seq: int
     rep: NodeId
@@ -38,16 +41,18 @@ class ViewId(NamedTuple):
 
 @value
 class View:
-    """A membership and its place in a node's history."""
+    """A set of members, and its place in the history of a node."""
 
     id: ViewId
     members: tuple[NodeId, ...]
-    """In code point order; a member's index here is its number on the wire of this view."""
+    """The members in code point order. The index of a member is its number in frames of this
+    view."""
     transitional: bool = False
     primary: bool = False
     previous: ViewId | None = None
     voters: tuple[NodeId, ...] = ()
-    """Of a primary view: the nodes whose majorities decide; empty for any other view."""
+    """The nodes of which a majority decides which next view is primary. Empty if this view is not
+    primary."""
 
     def __str__(self) -> str:
         kind = "T" if self.transitional else "R"
@@ -55,8 +60,8 @@ class View:
 
 
 def life_mark(incarnation: int) -> str:
-    """How a name shows which life of its node is meant: nothing for the life numbered 0, `'2` for a
-    small number, and `'7k2q` for the random part of a real node's."""
+    """What follows a node's name to show its incarnation: nothing for incarnation 0, `'2` for a
+    small number, and `'7k2q5` for the random part of a real node's incarnation."""
     if not incarnation:
         return ""
     if incarnation <= _LIFE_MASK:
@@ -75,7 +80,7 @@ _LIFE_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 class Span(NamedTuple):
     """`count` consecutive messages of one sender; with `count` 1 the identity of one message.
 
-    With `count` 0 it is a part of message `first` that does not complete it.
+    With `count` 0 it names a piece of message `first` that does not complete the message.
     """
 
     node: NodeId
@@ -90,36 +95,38 @@ class Span(NamedTuple):
 
 
 Key: TypeAlias = tuple[int, int]
-"""An order key within one view, compared lexicographically; what the two numbers are is the
-engine's affair (a sequence number and an index, a timestamp and a sender ...)."""
+"""An order key within one view, compared lexicographically. The engine decides what the two numbers
+mean: a sequence number and an index, a timestamp and a sender ..."""
 
 
 @value
 class Terms:
-    """How a node was set up, in words, for its peers: the core only compares them."""
+    """How a node was set up, as texts for its peers. The core only compares them."""
 
     settings: str = ""
-    """What must be the same at every node of a group."""
+    """The settings that must be the same at every node of a group."""
     peers: str = ""
-    """Whom it knows. Lists may differ while a group grows: that is reported, and no more."""
+    """The peers that the node knows. Lists may differ while a group grows, so a difference is only
+    reported."""
 
 
 @value
 class Packet:
-    """The unit of ordering. An engine moves it about and never looks inside `body`.
+    """The unit of ordering. An engine sends it and never reads `body`.
 
-    A packet with `span.count` 0 carries part of a large message and completes none: it is ordered
-    and acknowledged like any other, and no message row of the trace is written for it.
+    A packet with `span.count` 0 carries a piece of a large message and completes no message. It is
+    ordered and acknowledged like any other, but the trace has no message row for it.
     """
 
     span: Span
     service: Service
     body: bytes
     destinations: tuple[NodeId, ...] | None = None
-    """Who is to deliver it; None means every member of the view."""
+    """The nodes that deliver it; None means every member of the view."""
 
     def __str__(self) -> str:
-        """For people: whose it is, and what is special about it."""
+        """The packet's messages, for people, and its service and destinations if they are not the
+        usual."""
         safe = " safe" if self.service is Service.SAFE else ""
         to = "" if self.destinations is None else f" to {','.join(self.destinations)}"
         return f"{self.span}{safe}{to}"

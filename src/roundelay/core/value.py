@@ -1,8 +1,8 @@
-"""`@value`: a small immutable record, at the price of a mutable one.
+"""`@value`: an immutable record that is built as fast as a mutable one.
 
-`dataclass(frozen=True)` builds its instances through `object.__setattr__`, which costs three times
-as much as plain slots, and a run builds millions of effects. So immutability is promised to the
-type checker, which enforces it over the whole code base, and not paid for at run time.
+`dataclass(frozen=True)` sets the fields of an instance through `object.__setattr__`, which takes
+three times as long as plain slots, and a run builds millions of effects. So only the type checker
+enforces immutability, over the whole code base, and nothing is checked at run time.
 """
 
 from dataclasses import dataclass

@@ -3,8 +3,8 @@
     draw.svg(rows, manifest)                                   the whole run, up to a limit
     draw.svg(rows, manifest, witness=verdict.witness, ...)     what a violation looks like
 
-Time runs downwards. A hundred events are a page one scrolls, not a wall one pans over, and words
-stand upright beside what they describe.
+Time runs downwards, so that a hundred events are a page to scroll, and labels are horizontal texts
+beside their events.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,8 @@ def svg(
     title: str = "",
     window: Window | None = None,
 ) -> str:
-    """A diagram of `rows`. Those of the `witness` stand out, `reason` says above why."""
+    """A diagram of `rows`. The rows of `witness` stand out, and `reason` above the diagram says
+    why."""
     return render(
         layout(list(rows), manifest, witness=witness, reason=reason, title=title, window=window)
     )

@@ -1,4 +1,4 @@
-"""Times in readable units: nanoseconds of a trace to words and back."""
+"""Times in readable units: writes the nanoseconds of a trace, and reads times of a command line."""
 
 import math
 import re
@@ -10,32 +10,33 @@ from roundelay.trace.schema import Row
 MICRO = "\u00b5s"
 _UNITS = {"ns": 1, "us": 1_000, MICRO: 1_000, "\u03bcs": 1_000, "ms": 1_000_000, "s": 10**9}
 _STEP_NS = 1000
-"""What a trace without a clock gives every event: see `trace.mini`."""
+"""The nanoseconds between two events of a trace without a clock: see `trace.mini`."""
 
 
 @value
 class Clock:
-    """How one diagram writes its times: one unit, counted from one origin."""
+    """The unit and the origin of the times in one diagram."""
 
     origin_ns: int = 0
-    """Subtracted from every time: monotonic clocks of real nodes start anywhere."""
+    """Subtracted from every time: the monotonic clock of a real node may begin anywhere."""
     unit: str = "ms"
     stepped: bool = False
-    """The trace has no clock, every event is one step: nothing to show."""
+    """Whether the trace has no clock and every event is one step; then no times are shown."""
 
     def tick(self, t_ns: int) -> str:
-        """As the axis shows it."""
+        """The time as the axis shows it."""
         return f"{_digits((t_ns - self.origin_ns) / _UNITS[self.unit], 3)} {self.unit}"
 
     def exact(self, t_ns: int) -> str:
-        """To the nanosecond."""
+        """The time to the nanosecond."""
         if self.stepped:
             return f"step {t_ns // _STEP_NS}"
         return f"{_digits((t_ns - self.origin_ns) / _UNITS[self.unit], 9)} {self.unit}"
 
 
 def clock_of(rows: Sequence[Row]) -> Clock:
-    """The clock that suits `rows`, which are a whole trace: parts of it must agree on times."""
+    """The clock for `rows`, which are a whole trace: diagrams of its parts must show the same
+    times."""
     if not rows:
         return Clock()
     if all(row.gseq is not None and row.t_ns == row.gseq * _STEP_NS for row in rows):
@@ -56,7 +57,7 @@ def span(ns: int) -> str:
 
 
 def parse_time(text: str) -> int:
-    """Nanoseconds of `12ms`, `0.5 s` or `250us`; ValueError when it is no time."""
+    """The nanoseconds of `12ms`, `0.5 s` or `250us`; ValueError if the text is no time."""
     match = re.fullmatch(r"\s*(-?[0-9]*\.?[0-9]+)\s*([a-z\u00b5\u03bc]+)\s*", text)
     if match is None or match[2] not in _UNITS:
         raise ValueError(f"{text!r} is not a time; write it like 250us, 12.5ms or 3s")

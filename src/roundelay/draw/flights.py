@@ -1,4 +1,4 @@
-"""The arrows of a picture: who sent what to whom, and what became of it."""
+"""Finds the arrows of a diagram: who sent which frame to whom, and whether it arrived."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -9,38 +9,38 @@ from roundelay.core.value import value
 from roundelay.trace.schema import WORLD, Row
 
 
-class Fate(StrEnum):
-    """What became of a frame, or of a message where frames were not recorded."""
+class ArrowKind(StrEnum):
+    """What became of a frame, or of a message if the trace has no rows of frames."""
 
     ARRIVED = "arrived"
     COPY = "copy"
-    """Arrived once more."""
+    """A further copy arrived."""
     LOST = "lost"
-    """The network dropped it on its way."""
+    """The network lost it."""
     REFUSED = "refused"
-    """It reached the node, which dropped it."""
+    """The receiver dropped it."""
     IMPLIED = "implied"
-    """Delivered without a recorded receipt."""
+    """It was delivered, but the trace has no row of its arrival."""
     OPEN = "open"
-    """One end is not in the picture."""
+    """One end is not in the diagram."""
 
 
 @value
 class Flight:
-    """One arrow. Ends are indices into the rows; None when that end is not shown."""
+    """One arrow. `source` and `target` are indices of rows; None if that end is not shown."""
 
-    fate: Fate
+    kind: ArrowKind
     source: int | None
     target: int | None
     sender: int | None
     receiver: int | None
-    """Nodes; None when the trace does not tell."""
-    packet: int
-    """Arrows of one transmission share it."""
+    """The numbers of the nodes; None if the trace does not tell."""
+    transmission: int
+    """The same number for all arrows of one frame."""
 
 
 def flights(rows: Sequence[Row], shown: Sequence[int]) -> list[Flight]:
-    """All arrows that end or begin in a shown row."""
+    """All arrows that begin or end in a shown row."""
     if any(rows[i].kind in (Kind.SEND, Kind.ARRIVE) for i in shown):
         found = _frames(rows, shown)
     else:
@@ -52,10 +52,10 @@ def flights(rows: Sequence[Row], shown: Sequence[int]) -> list[Flight]:
 def _clip(flight: Flight, visible: set[int]) -> Flight:
     source = flight.source if flight.source in visible else None
     target = flight.target if flight.target in visible else None
-    fate = flight.fate
-    if fate is not Fate.LOST and (source is None or target is None):
-        fate = Fate.OPEN
-    return Flight(fate, source, target, flight.sender, flight.receiver, flight.packet)
+    kind = flight.kind
+    if kind is not ArrowKind.LOST and (source is None or target is None):
+        kind = ArrowKind.OPEN
+    return Flight(kind, source, target, flight.sender, flight.receiver, flight.transmission)
 
 
 def _frames(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
@@ -76,28 +76,28 @@ def _frames(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
         if i not in visible and source not in visible:
             continue
         sender = rows[source].proc if source is not None else None
-        packet = source if source is not None else i
+        transmission = source if source is not None else i
         if row.kind == Kind.ARRIVE:
-            fate = Fate.COPY if again else Fate.ARRIVED
+            kind = ArrowKind.COPY if again else ArrowKind.ARRIVED
             sender = sender if sender is not None else row.peer
-            yield Flight(fate, source, i, sender, row.proc, packet)
+            yield Flight(kind, source, i, sender, row.proc, transmission)
         elif row.kind == Kind.DROP and row.proc == WORLD:
-            yield Flight(Fate.LOST, source, i, sender, row.peer, packet)
+            yield Flight(ArrowKind.LOST, source, i, sender, row.peer, transmission)
         elif row.kind == Kind.DROP and row.pkt is not None and (row.pkt, row.proc) not in arrived:
             sender = sender if sender is not None else row.peer
-            yield Flight(Fate.REFUSED, source, i, sender, row.proc, packet)
+            yield Flight(ArrowKind.REFUSED, source, i, sender, row.proc, transmission)
         elif row.kind == Kind.SEND and row.pkt not in answered and row.peer is not None:
-            yield Flight(Fate.OPEN, i, None, row.proc, row.peer, i)
+            yield Flight(ArrowKind.OPEN, i, None, row.proc, row.peer, i)
 
 
 def _messages(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
-    """Messages stand in for the frames that carried them."""
+    """Arrows of messages, for a trace without rows of frames."""
     visible = set(shown)
     origins = _Origins(rows)
     obtained: set[tuple[int, int]] = set()
     for i, row in enumerate(rows):
         if row.kind == Kind.DROP and row.proc == WORLD and i in visible:
-            yield Flight(Fate.LOST, None, i, None, row.peer, i)
+            yield Flight(ArrowKind.LOST, None, i, None, row.peer, i)
         if row.kind not in (Kind.RECEIVE, Kind.DELIVER):
             continue
         for source in origins.of(row):
@@ -106,16 +106,16 @@ def _messages(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
             if row.proc == rows[source].proc or not (i in visible or source in visible):
                 continue
             if row.kind == Kind.RECEIVE:
-                fate = Fate.COPY if again else Fate.ARRIVED
+                kind = ArrowKind.COPY if again else ArrowKind.ARRIVED
             elif again:
                 continue
             else:
-                fate = Fate.IMPLIED
-            yield Flight(fate, source, i, rows[source].proc, row.proc, source)
+                kind = ArrowKind.IMPLIED
+            yield Flight(kind, source, i, rows[source].proc, row.proc, source)
 
 
 class _Origins:
-    """The originate rows by the messages they cover; one row may cover very many."""
+    """Finds the originate row of a message; one row may cover very many messages."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._spans: dict[tuple[int | None, int | None], list[tuple[int, int, int]]] = {}

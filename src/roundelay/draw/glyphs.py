@@ -29,12 +29,13 @@ SHAPES: Mapping[str, str] = {
     "crash": '<path class="line" d="M-6.5-6.5L6.5 6.5M-6.5 6.5L6.5-6.5"/>',
     "recover": '<path d="M0-6L6 5H-6Z"/>',
     "install": '<path class="line" d="M-8 0H8"/>',
+    "gather": '<path class="line" d="M-7-4L-3 0L-7 4M7-4L3 0L7 4"/>',
     "freeze": '<path class="line" d="M-5-3H5M-5 3H5"/>',
     "other": '<rect class="hollow" x="-3" y="-3" width="6" height="6"/>',
 }
 
 VIEW_COLOURS = 6
-"""Views beyond these begin again with the first colour."""
+"""The number of colours of views; the next view has the first colour again."""
 
 _LIGHT = {
     "ground": "#ffffff",
@@ -90,6 +91,7 @@ _COLOUR_OF = {
     "crash": "red",
     "recover": "green",
     "install": "ink",
+    "gather": "quiet",
     "freeze": "quiet",
     "other": "quiet",
 }
@@ -135,7 +137,8 @@ text{{{_FONT};font-size:11px}}
 
 
 def style() -> str:
-    """The style sheet of a picture. It concerns nothing else on a page that contains one."""
+    """The style sheet of a diagram. Its rules apply to nothing else on a page that contains the
+    diagram."""
     shape = _scoped(_SHAPE.strip().splitlines())
     light = _scoped(_rules(_LIGHT, _LIGHT_VIEWS, opacity=0.42))
     dark = _scoped(_rules(_DARK, _DARK_VIEWS, opacity=0.5))

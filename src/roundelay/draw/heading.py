@@ -1,22 +1,23 @@
-"""What stands above the lifelines: the title, the reason of a witness, the legend."""
+"""The part of a diagram above the lifelines: title, reason of a witness, legend."""
 
 import dataclasses
 from collections.abc import Iterator
 
 from roundelay.core.effects import Kind
 from roundelay.draw.clock import Clock
-from roundelay.draw.flights import Fate
-from roundelay.draw.scene import Entry, Heading, Scene
+from roundelay.draw.flights import ArrowKind
+from roundelay.draw.scene import Heading, LegendEntry, Scene
 from roundelay.draw.text import width, wrap
 from roundelay.draw.window import Selection
-from roundelay.draw.words import Words
+from roundelay.draw.wording import Wording
 from roundelay.trace.manifest import Manifest
 
 MARGIN = 14.0
+"""The margin of a diagram to the left and right, in pixels."""
 SIZES = {"title": 17.0, "subtitle": 12.0, "reason": 13.0, "note": 12.0}
 LEGEND_SIZE = 11.0
 GLYPH = 26.0
-"""Room for the sample of a legend entry."""
+"""The width of the sample of a legend entry, in pixels."""
 _LEGEND_LINE = 19.0
 
 _MEANINGS = {
@@ -46,6 +47,7 @@ _MEANINGS = {
     "down": "down",
     "recover": "recovered",
     "install": "view installed",
+    "gather": "begins to agree on a view",
     "freeze": "old view frozen",
     "regular": "regular view",
     "transitional": "transitional view",
@@ -59,17 +61,17 @@ _MEANINGS = {
 }
 
 
-def crown(
+def add_heading(
     body: Scene,
     manifest: Manifest,
     selection: Selection,
-    words: Words,
+    wording: Wording,
     clock: Clock,
     *,
     title: str,
     reason: str,
 ) -> Scene:
-    """The body with everything above it."""
+    """Add the heading and the legend to the body."""
     room = body.width - 2 * MARGIN
     title = title or (f"Run {manifest.run}" if manifest.run not in ("", "mini") else "Events")
     texts = [
@@ -86,20 +88,20 @@ def crown(
             y += size * 1.3
             headings.append(Heading(style, part, y - size * 0.3))
         y += 4.0 if text else 0.0
-    legend: list[Entry] = []
+    legend: list[LegendEntry] = []
     x, y = MARGIN, y + 10
     for glyph, text in _legend(body, selection):
         need = GLYPH + width(text, LEGEND_SIZE) + 14
         if x > MARGIN and x + need > body.width - MARGIN:
             x, y = MARGIN, y + _LEGEND_LINE
-        legend.append(Entry(glyph, text, x, y))
+        legend.append(LegendEntry(glyph, text, x, y))
         x += need
     top = y + (_LEGEND_LINE if legend else 0.0) + 2
     return dataclasses.replace(
         body,
         height=body.height + top,
         title=title,
-        description=_description(body, selection, words, reason),
+        description=_description(body, selection, wording, reason),
         headings=tuple(headings),
         legend=tuple(legend),
         body_top=top,
@@ -122,12 +124,12 @@ def _subtitle(manifest: Manifest, selection: Selection, clock: Clock) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _description(body: Scene, selection: Selection, words: Words, reason: str) -> str:
+def _description(body: Scene, selection: Selection, wording: Wording, reason: str) -> str:
     kinds: dict[str, int] = {}
     for i in selection.shown:
         kind = str(selection.rows[i].kind)
         kinds[kind] = kinds.get(kind, 0) + 1
-    names = ", ".join(words.node(proc) for proc in selection.procs[:20])
+    names = ", ".join(wording.node(proc) for proc in selection.procs[:20])
     parts = [
         f"Space-time diagram: one vertical lifeline for each of {_count(len(body.columns), 'node')}"
         f" ({names or 'none'}), time downwards, {_count(len(selection.shown), 'event')}.",
@@ -141,16 +143,16 @@ def _description(body: Scene, selection: Selection, words: Words, reason: str) -
 
 
 def _legend(body: Scene, selection: Selection) -> Iterator[tuple[str, str]]:
-    """Samples of what occurs, and of nothing else."""
+    """The samples and meanings of what occurs in the diagram."""
     occurs = {mark.shape for mark in body.marks} | {rule.kind for rule in body.rules}
-    occurs |= {arrow.fate.value for arrow in body.arrows}
+    occurs |= {arrow.kind.value for arrow in body.arrows}
     occurs |= {"transitional" for band in body.bands if band.transitional}
     occurs |= {"primary" for band in body.bands if band.primary}
     occurs |= {"regular" for band in body.bands if not (band.transitional or band.primary)}
     occurs |= {"down" for life in body.lives if not life.up}
     occurs |= {"hold"} if body.holds else set()
-    occurs |= {"witness"} if body.testimony else set()
-    occurs -= {"send"} if occurs & {fate.value for fate in Fate} else set()
+    occurs |= {"witness"} if body.has_witness else set()
+    occurs -= {"send"} if occurs & {kind.value for kind in ArrowKind} else set()
     occurs -= {"token"} if body.holds else set()
     occurs -= {"install"} if body.bands else set()
     occurs -= {"drop"} if "refused" in occurs else set()

@@ -1,4 +1,4 @@
-"""Puts words beside marks so that no two overlap; what finds no room stays in the tooltip."""
+"""Places labels beside marks so that no two overlap. A label without room becomes a tooltip."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,12 +10,16 @@ from roundelay.draw.scene import Arrow, Box, Label
 from roundelay.draw.text import fit, width
 
 SIZE = 11.0
+"""The font size of labels, in pixels."""
 HEIGHT = 12.0
+"""The height that a label takes, in pixels; a smaller number lets labels touch."""
 RAISE = 7.0
-"""A label may sit so much above or below its mark, where an arrow leaves or comes in."""
+"""How far above or below its mark a label may be, in pixels, if an arrow is in its way."""
 REACH = 12.0
-"""From the middle of a lifeline to where words may start: beyond the marks and the view."""
+"""The distance from a lifeline to its labels, in pixels; a smaller one lets labels cover marks and
+the bands of views."""
 _BUCKET = 20.0
+"""The height in pixels of the strips by which taken places are found. It affects only the speed."""
 
 _RANK: dict[str, int] = {
     kind.value: rank
@@ -42,25 +46,25 @@ _RANK: dict[str, int] = {
 
 
 @value
-class Wish:
-    """A label that looks for a place beside (x, y)."""
+class LabelRequest:
+    """A label that needs a place beside (x, y)."""
 
     texts: tuple[str, ...]
-    """Best first."""
+    """The texts to choose from, the best one first."""
     kind: str
     x: float
     y: float
     left: float
     right: float
-    """How far the room beside the lifeline reaches on either side."""
+    """The limits of the room beside the lifeline, to the left and to the right."""
     row: int
     lit: bool
     urgent: bool = False
-    """Placed before others: part of a witness."""
+    """Whether it is placed before others, as part of a witness."""
 
 
 class Board:
-    """What is taken already."""
+    """The places that are taken."""
 
     def __init__(self, arrows: Iterable[Arrow]) -> None:
         self._boxes: defaultdict[int, list[Box]] = defaultdict(list)
@@ -71,7 +75,7 @@ class Board:
             for bucket in _buckets(low, high):
                 self._arrows[bucket][number] = arrow
 
-    def take(self, box: Box) -> None:
+    def occupy(self, box: Box) -> None:
         for bucket in _buckets(box.y0, box.y1):
             self._boxes[bucket].append(box)
 
@@ -83,50 +87,51 @@ class Board:
         )
 
     def crossings(self, box: Box) -> int:
-        """How many arrows run through the box."""
+        """How many arrows cross the box."""
         found: dict[int, Arrow] = {}
         for bucket in _buckets(box.y0, box.y1):
             found.update(self._arrows[bucket])
         return sum(_crosses(arrow, box) for arrow in found.values())
 
 
-def place(wishes: Sequence[Wish], board: Board) -> list[Label]:
-    """The labels that found room, in order of their rows; the board knows them afterwards."""
-    ranked = sorted(wishes, key=lambda w: (not w.urgent, _RANK.get(w.kind, len(_RANK)), w.y, w.x))
+def place(requests: Sequence[LabelRequest], board: Board) -> list[Label]:
+    """Place labels, and return those that found room in the order of their rows. The board holds
+    them afterwards."""
+    ranked = sorted(requests, key=lambda w: (not w.urgent, _RANK.get(w.kind, len(_RANK)), w.y, w.x))
     placed: list[Label] = []
-    for wish in ranked:
-        label = _best(wish, board)
+    for request in ranked:
+        label = _best(request, board)
         if label is not None:
-            board.take(label.box)
+            board.occupy(label.box)
             placed.append(label)
     return sorted(placed, key=lambda label: (label.row, label.y, label.box.x0))
 
 
-def _best(wish: Wish, board: Board) -> Label | None:
-    for text in wish.texts:
-        found = _beside(wish, text, board)
+def _best(request: LabelRequest, board: Board) -> Label | None:
+    for text in request.texts:
+        found = _beside(request, text, board)
         if found is not None:
             return found
-    shortest = wish.texts[-1]
-    room = max(wish.right - wish.x, wish.x - wish.left) - REACH
+    shortest = request.texts[-1]
+    room = max(request.right - request.x, request.x - request.left) - REACH
     if width(shortest, SIZE, bold=True) > room > 3 * SIZE:
-        return _beside(wish, fit(shortest, room, SIZE, bold=True), board)
+        return _beside(request, fit(shortest, room, SIZE, bold=True), board)
     return None
 
 
-def _beside(wish: Wish, text: str, board: Board) -> Label | None:
-    """The place for `text` that the fewest arrows run through."""
+def _beside(request: LabelRequest, text: str, board: Board) -> Label | None:
+    """The place for `text` that the fewest arrows cross; None if there is none."""
     wide = width(text, SIZE, bold=True)
     best: tuple[int, int, Label] | None = None
     for preference, (side, shift) in enumerate(
         ((1, 0.0), (-1, 0.0), (1, -RAISE), (-1, -RAISE), (1, RAISE), (-1, RAISE))
     ):
-        x0 = wish.x + REACH if side > 0 else wish.x - REACH - wide
-        y = wish.y + shift
+        x0 = request.x + REACH if side > 0 else request.x - REACH - wide
+        y = request.y + shift
         box = Box(x0, y - HEIGHT / 2, x0 + wide, y + HEIGHT / 2)
-        if box.x0 < wish.left or box.x1 > wish.right or not board.free(box):
+        if box.x0 < request.left or box.x1 > request.right or not board.free(box):
             continue
-        label = Label(text, wish.kind, box, side < 0, y, wish.row, wish.lit)
+        label = Label(text, request.kind, box, side < 0, y, request.row, request.lit)
         cost = board.crossings(box), preference, label
         if best is None or cost[:2] < best[:2]:
             best = cost

@@ -1,12 +1,13 @@
-"""Composes a picture: rows of a trace in, positions out. Pure; `render` writes them down.
+"""Computes the positions of everything in a diagram from the rows of a trace.
 
 Theory of operation
 ===================
 
-`order` puts all rows in one sequence and `window` chooses some. `flights` finds the arrows between
-them, and `lines` gives each a line on the time axis such that no arrow runs backwards unless the
-trace does. Here lines become heights and nodes become columns, wide enough for what most labels
-say; then `labels` looks for room beside the marks.
+`order` puts all rows in one sequence and `window` chooses some of them. `flights` finds the arrows
+between them, and `lines` gives each row a line on the time axis, such that no arrow runs backwards
+unless the trace does. This module turns lines into heights and nodes into columns that are wide
+enough for most labels; then `labels` finds room for labels beside the marks. `render` writes the
+result as SVG.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ from itertools import pairwise
 from roundelay.core.effects import Kind
 from roundelay.draw import flights, heading, labels, lines, spans
 from roundelay.draw.clock import Clock, clock_of, span
-from roundelay.draw.flights import Fate, Flight
+from roundelay.draw.flights import ArrowKind, Flight
 from roundelay.draw.lines import Between, Lines
 from roundelay.draw.order import ordered
 from roundelay.draw.scene import (
@@ -36,27 +37,34 @@ from roundelay.draw.scene import (
 )
 from roundelay.draw.text import fit, width
 from roundelay.draw.window import Selection, Window, select
-from roundelay.draw.words import Words
+from roundelay.draw.wording import Wording
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import WORLD, Row
 
 LINE = 20.0
-"""From one line to the next: a label and a little air."""
+"""The height of a line, in pixels: a label and some space. With less, labels of neighbouring lines
+touch."""
 NAMES = 12.0
-"""Where the node names stand, from the top of the body."""
+"""The distance of the node names from the top of the body, in pixels."""
 WIDTH_AIM = 1240.0
-"""Columns are made no wider for their labels' sake than fits into this."""
+"""The width of a diagram in pixels beyond which columns do not grow for the sake of their labels;
+longer labels are cut."""
 WIDTH_MIN = 560.0
+"""The smallest width of a diagram, in pixels: headings need it."""
 MARK = 7.0
-"""Half the side of the square that belongs to a mark."""
+"""Half the side of the square that a mark takes, in pixels."""
 LOST_BEFORE = 22.0
-"""A lost frame ends so far from the lifeline it was meant for."""
+"""The distance at which the arrow of a lost frame ends before the lifeline of its receiver, in
+pixels."""
 CLEAR = 6.0
-"""An arrow that comes closer than this to a foreign mark seems to end or begin there."""
+"""An arrow that comes closer to the mark of another event, in pixels, seems to end there and is
+bent."""
 BEND = 12.0
+"""How far the middle of a bent arrow is moved up or down, in pixels."""
 STUB = 30.0
-"""Length of an arrow of which one end is not shown."""
+"""The length of an arrow with one end that is not shown, in pixels."""
 SIDE = 12.0
+"""The margin to the right of the last column, in pixels."""
 
 
 def layout(
@@ -68,16 +76,16 @@ def layout(
     title: str = "",
     window: Window | None = None,
 ) -> Scene:
-    """The picture of a trace, as positions."""
+    """The positions of everything in the diagram of a trace."""
     sequence = ordered(rows)
     clock = clock_of(sequence)
-    words = Words(manifest, sequence, clock)
-    selection = select(sequence, witness, words, clock, window or Window())
+    wording = Wording(manifest, sequence, clock)
+    selection = select(sequence, witness, wording, clock, window or Window())
     arrows = flights.flights(sequence, selection.shown)
     grid = lines.assign(sequence, selection.shown, selection.cuts, arrows, stepped=clock.stepped)
-    body = _Body(selection, words, clock, grid, arrows)
-    return heading.crown(
-        body.scene(), manifest, selection, words, clock, title=title, reason=reason
+    body = _Body(selection, wording, clock, grid, arrows)
+    return heading.add_heading(
+        body.scene(), manifest, selection, wording, clock, title=title, reason=reason
     )
 
 
@@ -87,7 +95,7 @@ class _Body:
     def __init__(
         self,
         selection: Selection,
-        words: Words,
+        wording: Wording,
         clock: Clock,
         grid: Lines,
         arrows: Sequence[Flight],
@@ -96,7 +104,7 @@ class _Body:
         self.shown = selection.shown
         self.witness = selection.witness
         self.procs = selection.procs
-        self.words = words
+        self.wording = wording
         self.clock = clock
         self.grid = grid
         self.flights = arrows
@@ -110,9 +118,9 @@ class _Body:
         widths = [
             width(texts[0], labels.SIZE, bold=True)
             for i in (*self.shown, *early.values())
-            if self.rows[i].proc in self.procs and (texts := words.labels(self.rows[i]))
+            if self.rows[i].proc in self.procs and (texts := wording.labels(self.rows[i]))
         ]
-        names = [width(words.node(proc), 13, bold=True) for proc in self.procs]
+        names = [width(wording.node(proc), 13, bold=True) for proc in self.procs]
         share = (WIDTH_AIM - 100) / max(len(self.procs), 1) - 2 * labels.REACH
         room = min(max(widths, default=0.0), max(share, 70.0))
         self.axis_x = 10.0 if clock.stepped else 66.0
@@ -136,7 +144,7 @@ class _Body:
         return self.first_y + LINE * line
 
     def height(self, i: int) -> float:
-        """Where row `i` is, or would be: just above the next one shown."""
+        """The height of row `i`; if it is not shown, a height just above the next row that is."""
         if i in self.grid.line:
             return self.y(self.grid.line[i])
         place = bisect_left(self.shown, i)
@@ -162,10 +170,10 @@ class _Body:
             rows = [(i, row) for i, row in enumerate(self.rows) if row.proc == proc]
             lives += spans.lives(rows, x, top=self.top, bottom=self.bottom, height=self.height)
             bands += spans.bands(
-                rows, x, colours, self.words, bottom=self.bottom, height=self.height, lit=self.lit
+                rows, x, colours, self.wording, bottom=self.bottom, height=self.height, lit=self.lit
             )
             holds += spans.holds(
-                rows, x, self.words, bottom=self.bottom, height=self.height, lit=self.lit
+                rows, x, self.wording, bottom=self.bottom, height=self.height, lit=self.lit
             )
         arrows = list(self._arrows())
         marks = list(self._marks(arrows))
@@ -174,8 +182,8 @@ class _Body:
         columns = tuple(
             Column(
                 proc,
-                fit(self.words.node(proc), self.pitch - 16, 13, bold=True),
-                self.words.node(proc),
+                fit(self.wording.node(proc), self.pitch - 16, 13, bold=True),
+                self.wording.node(proc),
                 x,
             )
             for proc, x in self.x.items()
@@ -201,20 +209,20 @@ class _Body:
             arrows=tuple(arrows),
             marks=tuple(marks),
             labels=tuple(self._labels(board, marks, rules, columns, names, bands)),
-            testimony=bool(self.witness),
+            has_witness=bool(self.witness),
         )
 
     def _marks(self, arrows: Sequence[Arrow]) -> Iterator[Mark]:
         for arrow in arrows:
-            if arrow.fate is Fate.LOST and arrow.target is not None:
-                facts = self.words.facts(self.rows[arrow.target])
+            if arrow.kind is ArrowKind.LOST and arrow.target is not None:
+                facts = self.wording.facts(self.rows[arrow.target])
                 yield Mark("lost", arrow.x1, arrow.y1, arrow.target, facts, self.lit(arrow.target))
         # A frame may leave at the place of another event, whose mark then covers the frame's.
         for i in sorted(self.shown, key=lambda i: (self.rows[i].kind != Kind.SEND, i)):
             row = self.rows[i]
             if row.proc not in self.x or (row.kind == Kind.ARRIVE and i not in self.witness):
                 continue  # An arrowhead is mark enough, but not for a witness.
-            facts = self.words.facts(row)
+            facts = self.wording.facts(row)
             yield Mark(shape(row), self.x[row.proc], self.height(i), i, facts, self.lit(i))
 
     def _arrows(self) -> Iterator[Arrow]:
@@ -231,7 +239,7 @@ class _Body:
             yield arrow
 
     def _arrow(self, flight: Flight) -> Arrow | None:
-        """Where an arrow runs; None when neither end is shown."""
+        """The position of an arrow; None if neither end is shown."""
         source, target = flight.source, flight.target
         if source is None and target is None:
             return None
@@ -244,7 +252,7 @@ class _Body:
             towards = 1.0 if x1 >= x0 else -1.0
         elif flight.sender is not None and flight.receiver is not None:
             towards = 1.0 if flight.receiver >= flight.sender else -1.0
-        if flight.fate is Fate.LOST:
+        if flight.kind is ArrowKind.LOST:
             if x1 is not None:
                 x1 -= towards * LOST_BEFORE
             else:
@@ -260,17 +268,19 @@ class _Body:
         if x0 is None or x1 is None or y0 is None or y1 is None:
             return None
         facts = "\n\n".join(
-            self.words.facts(self.rows[i]) for i in (source, target) if i is not None
+            self.wording.facts(self.rows[i]) for i in (source, target) if i is not None
         )
         loop = source is not None and target is not None and x0 == x1
-        lit = not self.witness or (self._told(source) and self._told(target))
-        packet = flight.packet
-        straight = Arrow(flight.fate, x0, y0, x1, y1, 0.0, loop, source, target, packet, facts, lit)
+        lit = not self.witness or (self._in_witness(source) and self._in_witness(target))
+        transmission = flight.transmission
+        straight = Arrow(
+            flight.kind, x0, y0, x1, y1, 0.0, loop, source, target, transmission, facts, lit
+        )
         bent = (dataclasses.replace(straight, bend=bend) for bend in (0.0, -BEND, BEND))
         return min(bent, key=self._touched)
 
     def _touched(self, arrow: Arrow) -> int:
-        """How many marks of nodes in between the arrow comes too close to."""
+        """How many marks of other nodes the arrow comes too close to."""
         if arrow.loop or arrow.x0 == arrow.x1:
             return 0
         touched = 0
@@ -283,11 +293,11 @@ class _Body:
             touched += abs(self.y(line) - y) < CLEAR and (proc, line) in self.places
         return touched
 
-    def _told(self, i: int | None) -> bool:
-        """Is the row one of the witness, or at the same place as one?"""
-        return i is not None and any(j in self.witness for j in self._together(i))
+    def _in_witness(self, i: int | None) -> bool:
+        """Whether the row is one of the witness, or is at the same place as one."""
+        return i is not None and any(j in self.witness for j in self._rows_at_place(i))
 
-    def _together(self, i: int) -> list[int]:
+    def _rows_at_place(self, i: int) -> list[int]:
         """The rows at the place of row `i`, itself included."""
         return self.places[self.rows[i].proc, self.grid.line[i]]
 
@@ -305,11 +315,11 @@ class _Body:
                 across.setdefault(self.grid.line[i], []).append(i)
         for n, found in across.items():
             first = self.rows[found[0]]
-            texts = [(self.words.labels(self.rows[i]) or ("",))[0] for i in found]
+            texts = [(self.wording.labels(self.rows[i]) or ("",))[0] for i in found]
             if first.kind == Kind.END:
                 texts = ["end", *(text.removeprefix("end ") for text in texts)]
             kind = first.kind if first.kind in (Kind.FAULT, Kind.END) else "other"
-            facts = "\n\n".join(self.words.facts(self.rows[i]) for i in found)
+            facts = "\n\n".join(self.wording.facts(self.rows[i]) for i in found)
             yield self._rule(board, kind, self.y(n), " ".join(texts), tuple(found), facts)
 
     def _rule(
@@ -321,7 +331,8 @@ class _Body:
         found: tuple[int, ...] = (),
         facts: str = "",
     ) -> Rule:
-        """A line with its words in the middle, or between lifelines where fewest arrows pass."""
+        """A line with its text in the middle, or between the lifelines where the fewest arrows
+        cross it."""
         left, right = self.axis_x + 8, self.width - SIDE
         text = fit(text, right - left - 24, labels.SIZE, bold=True)
         half = width(text, labels.SIZE, bold=True) / 2 + 5
@@ -355,22 +366,26 @@ class _Body:
         bands: Sequence[tuple[int, Band]],
     ) -> list[Label]:
         for mark in marks:
-            board.take(Box(mark.x - MARK, mark.y - MARK, mark.x + MARK, mark.y + MARK))
+            board.occupy(Box(mark.x - MARK, mark.y - MARK, mark.x + MARK, mark.y + MARK))
         for rule in rules:
-            board.take(rule.box)
+            board.occupy(rule.box)
         for y in names:
             for column in columns:
                 half = width(column.name, 13, bold=True) / 2
-                board.take(Box(column.x - half, y - 9, column.x + half, y + 9))
-        wishes = [wish for mark in marks if (wish := self._wish(mark.row, mark.x, mark.y))]
+                board.occupy(Box(column.x - half, y - 9, column.x + half, y + 9))
+        requests = [
+            request for mark in marks if (request := self._label_request(mark.row, mark.x, mark.y))
+        ]
         for i, band in bands:
-            if i not in self.grid.line and (wish := self._wish(i, band.x, band.y0 + LINE / 2)):
-                wishes.append(wish)
-        return labels.place(wishes, board)
+            if i not in self.grid.line and (
+                request := self._label_request(i, band.x, band.y0 + LINE / 2)
+            ):
+                requests.append(request)
+        return labels.place(requests, board)
 
-    def _wish(self, i: int, x: float, y: float) -> labels.Wish | None:
+    def _label_request(self, i: int, x: float, y: float) -> labels.LabelRequest | None:
         row = self.rows[i]
-        texts = self.words.labels(row)
+        texts = self.wording.labels(row)
         if not texts or (row.kind == Kind.SEND and self._accompanied(i)):
             return None
         others = sorted(self.x.values())
@@ -380,11 +395,11 @@ class _Body:
         right = after[0] - labels.REACH if after else self.width - 4
         urgent = i in self.witness
         lit = self.lit(i) or i not in self.grid.line  # What is not shown is context.
-        return labels.Wish(texts, row.kind, x, y, left, right, i, lit, urgent)
+        return labels.LabelRequest(texts, row.kind, x, y, left, right, i, lit, urgent)
 
     def _accompanied(self, i: int) -> bool:
-        """Does the frame leave together with an event that has words of its own?"""
-        kinds = {j: self.rows[j].kind for j in self._together(i)}
+        """Whether the frame is sent at the place of an event that has a label of its own."""
+        kinds = {j: self.rows[j].kind for j in self._rows_at_place(i)}
         return Kind.ORIGINATE in kinds.values() or any(
             j < i and kind == Kind.SEND for j, kind in kinds.items()
         )

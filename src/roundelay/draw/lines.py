@@ -1,9 +1,10 @@
-"""Where events go along the time axis: each on a numbered line, later ones further down.
+"""Assigns events to numbered lines along the time axis; later events are further down.
 
-Time is not to scale. Gaps in a run differ by four orders of magnitude, so what counts is the order:
-a line lies below another exactly if its events happened later. Events of different nodes at one
-instant share a line; so do a frame and the event it belongs to, as an arrival and the receipt of
-its message. Long pauses, left out events and repeated node names get lines of their own.
+Time is not to scale. The intervals of a run differ by four orders of magnitude, so only their order
+is drawn: a line is below another exactly if its events happened later. Events of different nodes at
+the same time share a line. So do a frame and the event it belongs to, such as an arrival and the
+receipt of its message. Long pauses, events left out and repeated node names have lines of their
+own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,16 +19,19 @@ from roundelay.trace.schema import WORLD, Row
 
 PAUSE_FACTOR = 20
 PAUSES_MAX = 10
-"""A gap is shown as a pause if it is so many times the usual one, and so large a part of the whole
-that there cannot be more than ten of its size in a hundred events."""
+"""An interval is drawn as a pause if it is PAUSE_FACTOR times the median, and so large a part of
+the whole time that at most PAUSES_MAX intervals of a diagram can be as long. Smaller factors draw
+more pauses."""
 NAMES_EVERY = 44
-"""Lines after which the node names are repeated: about a screen."""
+"""After how many lines the node names are repeated: about a screen. With more, a reader who scrolls
+sees no names."""
 HANDLER_NS = 1_000_000
-"""Rows of one input that a real node writes lie closer than this."""
+"""Two rows that a real node writes within this time, in nanoseconds, may belong to one input and
+share a line."""
 
 
 class Between(StrEnum):
-    """What a line without events is for."""
+    """The meaning of a line without events."""
 
     PAUSE = "pause"
     CUT = "cut"
@@ -36,12 +40,13 @@ class Between(StrEnum):
 
 @value
 class Lines:
-    """Events by line."""
+    """The lines of a diagram."""
 
     line: dict[int, int]
-    """By index of the row."""
+    """The line of each row, by its index."""
     between: dict[int, tuple[Between, int]]
-    """Lines without events; the number is the pause in nanoseconds, or the events left out."""
+    """By line without events: its meaning, and the length of the pause in nanoseconds or the number
+    of events left out."""
     count: int
 
 
@@ -53,7 +58,8 @@ def assign(
     *,
     stepped: bool,
 ) -> Lines:
-    """Give every shown row its line. `cuts` are the events left out just before a row."""
+    """Give every shown row its line. `cuts` has, by row, how many events were left out just before
+    it."""
     sources: dict[int, int] = {}
     for arrow in arrows:
         if arrow.source is not None and arrow.target is not None:
@@ -68,7 +74,7 @@ def assign(
     base, top, named = 0, -1, 0
     before: int | None = None
 
-    def interpose(what: Between, number: int = 0) -> None:
+    def insert_line(what: Between, number: int = 0) -> None:
         nonlocal top
         top += 1
         between[top] = (what, number)
@@ -79,11 +85,11 @@ def assign(
         new = before is None or stepped or gap != 0 or i in cuts
         if new or _alone(row) or (before is not None and _alone(rows[before])):
             if i in cuts:
-                interpose(Between.CUT, cuts[i])
+                insert_line(Between.CUT, cuts[i])
             elif pause is not None and gap >= pause:
-                interpose(Between.PAUSE, gap)
+                insert_line(Between.PAUSE, gap)
             if top + 1 - named >= NAMES_EVERY:
-                interpose(Between.NAMES)
+                insert_line(Between.NAMES)
                 named = top
             if not (before is not None and row.kind == rows[before].kind == Kind.END):
                 base = top + 1
@@ -113,17 +119,17 @@ def assign(
 
 
 def _alone(row: Row) -> bool:
-    """Is the event drawn across all nodes?"""
+    """Whether the event is drawn across all nodes."""
     return row.proc == WORLD and row.kind != Kind.DROP
 
 
 def _place(row: Row) -> tuple[str, int | None]:
-    """What a line has room for once: a mark on a lifeline, a lost frame before it."""
+    """What a line has room for only once: a mark on a lifeline, or a lost frame before it."""
     return ("lost", row.peer) if row.proc == WORLD else ("node", row.proc)
 
 
 def _joined(first: Row, second: Row, *, last: bool) -> bool:
-    """Do two events that follow each other on a node share one place on its lifeline?"""
+    """Whether two events that follow each other at a node share one place on its lifeline."""
     gap = second.t_ns - first.t_ns
     if first.inc != second.inc or (gap != 0 and not (last and 0 < gap < HANDLER_NS)):
         return False

@@ -1,4 +1,4 @@
-"""One order for all rows of a trace, in which a picture can go through them."""
+"""Puts all rows of a trace into one order."""
 
 import heapq
 from collections import defaultdict
@@ -9,10 +9,10 @@ from roundelay.trace.schema import Row
 
 
 def ordered(rows: Iterable[Row]) -> list[Row]:
-    """The rows as they happened: by the simulator's order where there is one.
+    """The rows in the order of the simulator if they have it.
 
-    Real nodes have no common order. Theirs keep each node's own order, put every arrival after its
-    send, and follow the clock otherwise, as far as that allows.
+    Real nodes have no common order. Their rows are merged: each node's own order is kept, every
+    arrival comes after its send, and apart from that the clock decides.
     """
     found = list(rows)
     if all(row.gseq is not None for row in found):
@@ -25,7 +25,7 @@ def _own_order(row: Row) -> tuple[int, int, int]:
 
 
 def _merge(rows: list[Row]) -> list[Row]:
-    """A topological sort over the nodes' own orders and the packets between them."""
+    """Sort topologically by the nodes' own orders and the frames between nodes."""
     walls = all(row.wall_ns is not None for row in rows)
 
     def when(i: int) -> tuple[int, int, int]:
@@ -53,7 +53,7 @@ def _merge(rows: list[Row]) -> list[Row]:
     stuck = iter(sorted(range(len(rows)), key=when))
     result: list[Row] = []
     while len(result) < len(rows):
-        # Nothing ready is a circle: the trace is wrong, and its earliest row goes first.
+        # If no row is ready, the trace contradicts itself: its earliest row goes first.
         i = heapq.heappop(ready)[2] if ready else next(j for j in stuck if not done[j])
         if done[i]:
             continue

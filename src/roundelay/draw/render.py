@@ -1,20 +1,32 @@
-"""Writes a picture down as SVG: self-contained, without scripts, the same bytes every time."""
+"""Writes a diagram as SVG: self-contained, without scripts, the same bytes every time."""
 
 import math
 from collections.abc import Iterator
 from itertools import groupby
 from xml.sax.saxutils import escape
 
-from roundelay.draw.flights import Fate
+from roundelay.draw.flights import ArrowKind
 from roundelay.draw.glyphs import SHAPES, VIEW_COLOURS, style
 from roundelay.draw.heading import GLYPH, MARGIN
-from roundelay.draw.scene import Arrow, Band, Entry, Hold, Label, Life, Mark, Rule, Scene, Tick
+from roundelay.draw.scene import (
+    Arrow,
+    Band,
+    Hold,
+    Label,
+    LegendEntry,
+    Life,
+    Mark,
+    Rule,
+    Scene,
+    Tick,
+)
 
 BAND = 9.0
-"""Half the width of a view's band."""
+"""Half the width of a view's band, in pixels."""
 HOLD = 3.5
+"""Half the width of the box that shows a held token, in pixels."""
 HEAD = 8.0
-"""Length of an arrowhead."""
+"""The length of an arrowhead, in pixels."""
 
 
 def render(scene: Scene) -> str:
@@ -52,12 +64,12 @@ def _body(scene: Scene) -> Iterator[str]:
         yield _hold(hold)
     for rule in scene.rules:
         yield _rule(rule, scene)
-    if scene.testimony:
+    if scene.has_witness:
         for mark in scene.marks:
             if mark.lit:
                 yield f'<circle class="halo" cx="{_n(mark.x)}" cy="{_n(mark.y)}" r="9"/>'
-    ordered = sorted(scene.arrows, key=lambda arrow: arrow.packet)
-    for _, arrows in groupby(ordered, key=lambda arrow: arrow.packet):
+    ordered = sorted(scene.arrows, key=lambda arrow: arrow.transmission)
+    for _, arrows in groupby(ordered, key=lambda arrow: arrow.transmission):
         yield '<g class="p">' + "".join(_arrow(arrow) for arrow in arrows) + "</g>"
     for mark in scene.marks:
         yield _mark(mark)
@@ -100,7 +112,7 @@ def _band(band: Band) -> str:
             f'<rect class="e{colour}" x="{_n(at)}" y="{y}" width="2.4" height="{high}"/>'
             for at in (band.x - BAND, band.x + BAND - 2.4)
         )
-    # A view stays legible beside a witness: it is where things happened.
+    # Views are not faded beside a witness: they show where its events happened.
     return f'<g class="band">{_tip(band.facts)}{body}</g>'
 
 
@@ -128,7 +140,7 @@ def _rule(rule: Rule, scene: Scene) -> str:
 
 
 def _rule_words(rule: Rule) -> str:
-    """Above the arrows, of which the line itself lies below."""
+    """The text of a rule, which is drawn above the arrows while its line is below them."""
     middle = (rule.box.x0 + rule.box.x1) / 2
     return (
         f'<g class="rule {rule.kind}{_faded(rule.lit)}">{_tip(rule.facts)}'
@@ -147,15 +159,15 @@ def _arrow(arrow: Arrow) -> str:
         knee = (arrow.x0 + arrow.x1) / 2, (arrow.y0 + arrow.y1) / 2 + 2 * arrow.bend
         start = knee if arrow.bend else (arrow.x0, arrow.y0)
         angle = math.atan2(arrow.y1 - start[1], arrow.x1 - start[0])
-        short = 0.0 if arrow.fate is Fate.LOST else 4.5
+        short = 0.0 if arrow.kind is ArrowKind.LOST else 4.5
         x1, y1 = arrow.x1 - short * math.cos(angle), arrow.y1 - short * math.sin(angle)
         turn = f"Q{_n(knee[0])} {_n(knee[1])} " if arrow.bend else "L"
         way = f"M{_n(arrow.x0)} {_n(arrow.y0)}{turn}{_n(x1)} {_n(y1)}"
         head = _head(x1, y1, angle)
-    if arrow.fate is Fate.LOST:
+    if arrow.kind is ArrowKind.LOST:
         head = ""
     return (
-        f'<g class="f {arrow.fate.value}{_faded(arrow.lit)}">{_tip(arrow.facts)}'
+        f'<g class="f {arrow.kind.value}{_faded(arrow.lit)}">{_tip(arrow.facts)}'
         f'<path class="hit" d="{way}"/><path class="way" d="{way}"/>{head}</g>'
     )
 
@@ -187,7 +199,7 @@ def _label(label: Label) -> str:
     )
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: LegendEntry) -> str:
     middle = f"translate({_n(entry.x + GLYPH / 2 - 2)} {_n(entry.y)})"
     return (
         f'<g transform="{middle}">{_sample(entry.glyph)}</g>'
@@ -243,13 +255,13 @@ def _tip(facts: str) -> str:
 
 
 def _n(number: float) -> str:
-    """A length with one decimal, and none where it is zero."""
+    """A length with at most one decimal."""
     text = f"{number:.1f}"
     return "0" if text in ("0.0", "-0.0") else text.removesuffix(".0")
 
 
 def _text(text: str) -> str:
-    """Escaped; characters that XML cannot hold become the replacement character."""
+    """The text with XML's characters escaped; characters that XML cannot hold are replaced."""
     return escape("".join(char if _allowed(ord(char)) else "\ufffd" for char in text))
 
 

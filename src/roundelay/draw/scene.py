@@ -1,11 +1,11 @@
-"""A picture as positions and words, before it becomes SVG. All lengths are pixels.
+"""A diagram as positions and texts, before it becomes SVG. All lengths are in pixels.
 
-Time runs downwards, nodes stand side by side. The body (lifelines and all on them) has its own
-vertical origin below the heading and the legend.
+Time runs downwards, and nodes are side by side. The body (the lifelines and all that is on them)
+has its own vertical origin below the heading and the legend.
 """
 
 from roundelay.core.value import value
-from roundelay.draw.flights import Fate
+from roundelay.draw.flights import ArrowKind
 
 
 @value
@@ -29,14 +29,14 @@ class Column:
 
     proc: int
     name: str
-    """As it fits above the lifeline."""
+    """The name, cut to the width above the lifeline."""
     full_name: str
     x: float
 
 
 @value
 class Life:
-    """A stretch of a lifeline: up, or down between a crash and the recovery."""
+    """A part of a lifeline: the node is up, or is down between a crash and a recovery."""
 
     x: float
     y0: float
@@ -46,7 +46,7 @@ class Life:
 
 @value
 class Band:
-    """A node's stay in a view."""
+    """The time that a node is in a view."""
 
     x: float
     y0: float
@@ -61,7 +61,7 @@ class Band:
 
 @value
 class Hold:
-    """A node has the token."""
+    """The time that a node has the token."""
 
     x: float
     y0: float
@@ -81,31 +81,31 @@ class Mark:
     """Index of the event."""
     facts: str
     lit: bool
-    """Not faded; with a witness, only its rows are lit."""
+    """Whether it is not faded; if there is a witness, only the rows of the witness are not."""
 
 
 @value
 class Arrow:
     """A frame or a message on its way, from (x0, y0) to (x1, y1)."""
 
-    fate: Fate
+    kind: ArrowKind
     x0: float
     y0: float
     x1: float
     y1: float
     bend: float
-    """How far its middle is pulled down, or up, to keep clear of marks of others."""
+    """How far its middle is moved down (or up, if negative) to keep clear of marks of others."""
     loop: bool
-    """It goes back to where it came from."""
+    """Whether it ends at the lifeline where it begins."""
     source: int | None
     target: int | None
     """Indices of the events at its ends."""
-    packet: int
+    transmission: int
     facts: str
     lit: bool
 
     def at(self, part: float) -> tuple[float, float]:
-        """Where it is after that part of its way."""
+        """The position after that part of its way, from 0 to 1."""
         x = self.x0 + (self.x1 - self.x0) * part
         y = self.y0 + (self.y1 - self.y0) * part
         return x, y + 4 * self.bend * part * (1 - part)
@@ -113,13 +113,13 @@ class Arrow:
 
 @value
 class Label:
-    """The words beside a mark."""
+    """The text beside a mark."""
 
     text: str
     kind: str
     box: Box
     end: bool
-    """The text ends at the right edge of its box and does not start at the left one."""
+    """Whether the text ends at the right edge of its box, instead of beginning at the left one."""
     y: float
     row: int
     lit: bool
@@ -127,7 +127,7 @@ class Label:
 
 @value
 class Rule:
-    """A line across all nodes: a fault, the end, a pause, left out events."""
+    """A line across all nodes: a fault, the end of the run, a pause, events left out."""
 
     kind: str
     y: float
@@ -156,7 +156,7 @@ class Heading:
 
 
 @value
-class Entry:
+class LegendEntry:
     """One item of the legend."""
 
     glyph: str
@@ -174,7 +174,7 @@ class Scene:
     title: str
     description: str
     headings: tuple[Heading, ...]
-    legend: tuple[Entry, ...]
+    legend: tuple[LegendEntry, ...]
     body_top: float
     axis_x: float
     columns: tuple[Column, ...]
@@ -188,7 +188,7 @@ class Scene:
     arrows: tuple[Arrow, ...]
     marks: tuple[Mark, ...]
     labels: tuple[Label, ...]
-    testimony: bool
+    has_witness: bool
     """There is a witness to highlight."""
     note: str = ""
     """What was left out."""

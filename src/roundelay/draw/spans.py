@@ -1,15 +1,16 @@
-"""What lasts on a lifeline: a node's life, its views, its time with the token."""
+"""Parts of a lifeline that last: the life of a node, its views, its time with the token."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from roundelay.core.effects import Kind
 from roundelay.draw.scene import Band, Hold, Life
-from roundelay.draw.words import Words
+from roundelay.draw.wording import Wording
 from roundelay.trace.schema import TRANSITIONAL, Row
 
 Height: TypeAlias = Callable[[int], float]
-"""Where a row is, by its index; of a row that is not shown, where it would be."""
+"""Returns the height of a row, given by its index; for a row that is not shown, the height it would
+have."""
 
 
 Events: TypeAlias = Sequence[tuple[int, Row]]
@@ -22,7 +23,7 @@ def view_of(row: Row) -> ViewRef:
 
 
 def colours_of(rows: Sequence[Row]) -> dict[ViewRef, int]:
-    """All views of a trace, numbered as they appear."""
+    """A number for each view of a trace, in order of appearance."""
     found: dict[ViewRef, int] = {}
     for row in rows:
         if row.kind == Kind.INSTALL:
@@ -31,7 +32,7 @@ def colours_of(rows: Sequence[Row]) -> dict[ViewRef, int]:
 
 
 def lives(rows: Events, x: float, *, top: float, bottom: float, height: Height) -> list[Life]:
-    """The lifeline of a node in stretches, up and down in turn."""
+    """The lifeline of a node in parts, which are up and down in turn."""
     found: list[Life] = []
     up, since = True, top
     for i, row in rows:
@@ -46,7 +47,7 @@ def bands(
     rows: Events,
     x: float,
     colours: Mapping[ViewRef, int],
-    words: Words,
+    wording: Wording,
     *,
     bottom: float,
     height: Height,
@@ -62,7 +63,7 @@ def bands(
         if entered is not None and height(entered[0]) < y:
             start, view = entered
             transitional, primary = view.c_kind == TRANSITIONAL, bool(view.primary)
-            colour, facts = colours[view_of(view)], words.facts(view)
+            colour, facts = colours[view_of(view)], wording.facts(view)
             band = Band(x, height(start), y, colour, transitional, primary, facts, lit(start))
             found.append((start, band))
         entered = (i, row) if i is not None and row and row.kind == Kind.INSTALL else None
@@ -72,7 +73,7 @@ def bands(
 def holds(
     rows: Events,
     x: float,
-    words: Words,
+    wording: Wording,
     *,
     bottom: float,
     height: Height,
@@ -89,6 +90,6 @@ def holds(
         elif since is not None:
             start, acquired = since
             y = bottom if i is None else height(i)
-            found.append(Hold(x, height(start), y, words.facts(acquired), lit(start)))
+            found.append(Hold(x, height(start), y, wording.facts(acquired), lit(start)))
             since = None
     return [hold for hold in found if hold.y1 > hold.y0]

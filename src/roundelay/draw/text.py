@@ -1,22 +1,24 @@
-"""How wide a text is, without a font at hand.
+"""Estimates the width of a text without a font.
 
-The table is DejaVu Sans, the widest of the usual screen fonts: a box that holds the text in it
-holds it in Helvetica or Arial too.
+The table has the widths of DejaVu Sans, the widest of the usual screen fonts: a text that fits in
+it fits in Helvetica or Arial too.
 """
 
-_WIDTHS = bytes.fromhex(  # Of the characters 32 to 126, in hundredths of the font size.
+_WIDTHS = bytes.fromhex(  # The characters 32 to 126, in hundredths of the font size.
     "20282e54405f4e1b272732542024202240404040404040404040222254545435"
     "644445464d3f3a4d4b1d1d4238564b4f3c4f453f3d494463453d452722275432"
     "323d3f373f3e233f3f1c1c3a1c613f3d3f3f2934273f3b523b3b3440224054"
 )
 _OTHER = 100
+"""The width of any other character, in hundredths of the font size."""
 LENGTH_MAX = 300
-"""Characters of a text that are looked at: no picture has room for more."""
+"""The most characters of a text that are kept; no diagram has room for more."""
 _BOLD = 1.14
+"""How many times as wide bold text is."""
 
 
 def width(text: str, size: float, *, bold: bool = False) -> float:
-    """Pixels that `text` needs at most."""
+    """The most pixels that `text` takes."""
     total = 0
     for char in text:
         code = ord(char) - 32

@@ -8,27 +8,28 @@ from roundelay.core.effects import Kind
 from roundelay.core.ids import NodeId
 from roundelay.core.value import value
 from roundelay.draw.clock import Clock
-from roundelay.draw.words import Words
+from roundelay.draw.wording import Wording
 from roundelay.trace.schema import WORLD, Row
 
 EVENTS_MAX = 400
-"""Shown unless asked otherwise: more make a picture nobody reads, and a slow one."""
+"""How many events a diagram shows by default. With more it is slow and hard to read."""
 
 
 @value
 class Window:
-    """What to show of a trace."""
+    """The part of a trace to show."""
 
     start_ns: int | None = None
-    """Times as the picture writes them: real nodes' are counted from the first event."""
+    """The first time to show, as the diagram writes it: in traces of real nodes it is counted from
+    the first event."""
     end_ns: int | None = None
     nodes: tuple[NodeId, ...] | None = None
     around: int | None = None
     """Only this many events before and after each row of the witness."""
     limit: int | None = EVENTS_MAX
-    """At most so many events: the first, or those nearest to the witness."""
+    """The most events that are shown: the first ones, or those nearest to the witness."""
     hide: tuple[str, ...] = ()
-    """Kinds that are not shown."""
+    """Kinds of events that are not shown."""
 
 
 @value
@@ -36,7 +37,7 @@ class Selection:
     """A trace and the part of it that is shown."""
 
     rows: tuple[Row, ...]
-    """All of it, in order."""
+    """All rows of the trace, in order."""
     shown: tuple[int, ...]
     """Indices into `rows`, ascending."""
     procs: tuple[int, ...]
@@ -44,19 +45,18 @@ class Selection:
     witness: frozenset[int]
     """Indices into `rows`."""
     cuts: dict[int, int]
-    """How many events were left out just before a shown row, though others of their time and node
-    are there."""
+    """By shown row: how many events were left out between it and the shown row before it."""
     note: str
-    """Says what was left out; empty when nothing was."""
+    """A sentence about what was left out; empty if nothing was."""
 
 
 def select(
-    rows: Sequence[Row], witness: Sequence[Row], words: Words, clock: Clock, window: Window
+    rows: Sequence[Row], witness: Sequence[Row], wording: Wording, clock: Clock, window: Window
 ) -> Selection:
-    """Cut `rows`, which are in order, to the window."""
+    """Choose the rows of the window; `rows` are in order."""
     marked = {_identity(row) for row in witness}
-    testimony = [i for i, row in enumerate(rows) if _identity(row) in marked]
-    procs = _procs(rows, words, window.nodes)
+    witness_rows = [i for i, row in enumerate(rows) if _identity(row) in marked]
+    procs = _procs(rows, wording, window.nodes)
     shown = list(range(len(rows)))
     reasons: list[str] = []
 
@@ -66,7 +66,7 @@ def select(
         return kept
 
     if window.nodes is not None:
-        names = ", ".join(words.node(proc) for proc in procs)
+        names = ", ".join(wording.node(proc) for proc in procs)
         shown = narrow([i for i in shown if _concerns(rows[i], procs)], f"only nodes {names}")
     if window.hide:
         reason = f"without {', '.join(window.hide)}"
@@ -80,13 +80,13 @@ def select(
         reason = f"up to {clock.exact(end)}"
         shown = narrow([i for i in shown if rows[i].t_ns <= end], reason)
     eligible = shown
-    if window.around is not None and testimony:
-        distance = _distances(shown, testimony)
+    if window.around is not None and witness_rows:
+        distance = _distances(shown, witness_rows)
         reason = f"within {window.around} events of the witness"
         shown = narrow([i for i in shown if distance[i] <= window.around], reason)
     if window.limit is not None and len(shown) > window.limit:
-        if testimony:
-            distance = _distances(shown, testimony)
+        if witness_rows:
+            distance = _distances(shown, witness_rows)
             nearest = sorted(shown, key=lambda i: (distance[i], i))[: window.limit]
             shown = narrow(sorted(nearest), f"the {window.limit} nearest to the witness")
         else:
@@ -95,10 +95,10 @@ def select(
     note = ""
     if reasons:
         note = f"Shows {len(shown)} of {len(rows)} events ({'; '.join(reasons)})."
-    if unseen := len(set(testimony) - set(shown)):
-        note += f" {unseen} of the {len(testimony)} events of the witness are not among them."
+    if unseen := len(set(witness_rows) - set(shown)):
+        note += f" {unseen} of the {len(witness_rows)} events of the witness are not among them."
     cuts = _cuts(eligible, shown)
-    return Selection(tuple(rows), tuple(shown), procs, frozenset(testimony), cuts, note)
+    return Selection(tuple(rows), tuple(shown), procs, frozenset(witness_rows), cuts, note)
 
 
 def _cuts(eligible: Sequence[int], shown: Sequence[int]) -> dict[int, int]:
@@ -108,13 +108,15 @@ def _cuts(eligible: Sequence[int], shown: Sequence[int]) -> dict[int, int]:
 
 
 def _identity(row: Row) -> tuple[str, int, int, int]:
-    """Survives `expand`, which makes several rows of one."""
+    """Identifies a row, also after `expand`, which makes several rows of one."""
     return row.kind, row.proc, row.inc, row.lseq
 
 
-def _procs(rows: Sequence[Row], words: Words, nodes: tuple[NodeId, ...] | None) -> tuple[int, ...]:
-    known = set(range(words.node_count)) | {row.proc for row in rows if row.proc != WORLD}
-    return tuple(p for p in sorted(known) if nodes is None or words.node(p) in nodes)
+def _procs(
+    rows: Sequence[Row], wording: Wording, nodes: tuple[NodeId, ...] | None
+) -> tuple[int, ...]:
+    known = set(range(wording.node_count)) | {row.proc for row in rows if row.proc != WORLD}
+    return tuple(p for p in sorted(known) if nodes is None or wording.node(p) in nodes)
 
 
 def _concerns(row: Row, procs: tuple[int, ...]) -> bool:
@@ -123,9 +125,9 @@ def _concerns(row: Row, procs: tuple[int, ...]) -> bool:
     return row.kind != Kind.DROP or row.peer is None or row.peer in procs
 
 
-def _distances(shown: Sequence[int], testimony: Sequence[int]) -> dict[int, int]:
-    """How many shown events lie between each one and the nearest row of the witness."""
-    places = sorted(bisect_left(shown, i) for i in testimony)
+def _distances(shown: Sequence[int], witness_rows: Sequence[int]) -> dict[int, int]:
+    """For each shown event, how many events lie between it and the nearest row of the witness."""
+    places = sorted(bisect_left(shown, i) for i in witness_rows)
     distance: dict[int, int] = {}
     for place, i in enumerate(shown):
         right = bisect_left(places, place)

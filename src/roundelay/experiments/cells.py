@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from roundelay.experiments.catalogue import Measures, Result, cost
+from roundelay.experiments.results import Measures, Result, cost
 from roundelay.sim.pool import workers
 
 Report = Callable[[int, int], None]
-"""Hears how much is done, and of how much."""
+"""Called with how much is done, and of how much."""
 
 T = TypeVar("T")
 R = TypeVar("R")

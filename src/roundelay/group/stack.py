@@ -8,9 +8,10 @@ from roundelay.core.effects import Effect
 from roundelay.core.ids import NodeId, Terms
 from roundelay.group.delivery import Delivery
 from roundelay.group.packer import GroupConfig
+from roundelay.membership.codec import MembershipCodec
 from roundelay.membership.config import MembershipConfig
 from roundelay.membership.machine import Membership
-from roundelay.membership.messages import FIRST_TAG, MESSAGES, NO_TERMS, MembershipCodec
+from roundelay.membership.messages import FIRST_TAG, MESSAGES, NO_TERMS
 
 
 class StackCodec:
@@ -63,7 +64,7 @@ class StackStatus:
 
     @property
     def gather(self) -> str:
-        return ""
+        return str(self._membership.gather_reason)
 
     @property
     def terms(self) -> Terms:

@@ -1,4 +1,4 @@
-"""A membership that fails to form a ring again and again must shrink, or this never ends."""
+"""Counts attempts to form a ring that failed: a membership that fails repeatedly must shrink."""
 
 from roundelay.core.ids import NodeId
 
@@ -13,18 +13,19 @@ class Failures:
         self._count = 0
 
     def count(self, members: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
-        """It failed once more; who is to be given up for that, if anybody: the largest member."""
+        """A ring of these members was not formed. At the limit, returns the largest member, which
+        is to be given up, unless that is this node."""
         self._count = self._count + 1 if self._members == members else 1
         self._members = members
         if self._count < self._limit or members[-1] == self._me:
             return ()
-        self.forget()
+        self.reset()
         return members[-1:]
 
     @property
-    def mine(self) -> bool:
-        """Whether it is our turn to be given up for them."""
+    def own_turn(self) -> bool:
+        """Whether the others may give this node up by now for being the largest member."""
         return self._members[-1:] == (self._me,) and self._count + 1 >= self._limit
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         self._members, self._count = (), 0

@@ -3,13 +3,13 @@
 Theory of operation
 ===================
 
-Of all views that exist at one time at most one is primary, so whoever is in a primary view may act
+Of all views that exist at one time at most one is primary, so the members of a primary view may act
 for the whole group. Every primary view has *voters*, fixed when it is formed. The next one needs
 
-- a majority of the voters of the last primary view that anybody present remembers, and
-- half of the voters of every later *attempt*: a primary view that somebody present helped to form,
+- a majority of the voters of the last primary view that any member present remembers, and
+- half of the voters of every later *attempt*: a primary view that a member present helped to form,
   and that others may have installed meanwhile. It was installed only if all its members had noted
-  the attempt, so whoever went on from there needs one of the half that is here.
+  the attempt, so nodes that go on from it need a voter of the half that is present here.
 
 Only nodes that are *able* count: those whose stable storage holds everything they ever noted. A
 node that lost its storage could have forgotten the very view that matters, so it has no vote until
@@ -29,27 +29,28 @@ from collections.abc import Collection, Iterable, Sequence
 
 from roundelay.core.ids import NodeId, ViewId
 from roundelay.core.value import value
-from roundelay.membership.messages import ATTEMPTS_MAX, Entry, Primary
+from roundelay.membership.messages import ATTEMPTS_MAX, CommitEntry, Primary
 
 FOUNDING = ViewId(0, "")
-"""The id of the view that the founders of a group are taken to have been in before the first."""
+"""The id of an imaginary primary view before the first one, with the founders as its voters."""
 VOTERS_MIN = 3
-"""Voters never become fewer than this, unless there were fewer before."""
+"""Voters never become fewer than this, unless there were fewer before. Fewer than three: a view of
+two could not go on when either of them fails."""
 
 
 @value
 class Ruling:
-    """Whether a view is primary; every member of it comes to the same one."""
+    """Whether a view is primary; every member of it comes to the same ruling."""
 
     voters: tuple[NodeId, ...] = ()
-    """None: the view is not primary."""
+    """Empty: the view is not primary."""
     founding: bool = False
-    """Nobody present remembers a primary view: this one begins a new line of them."""
+    """No member remembers a primary view: this one begins a new sequence of them."""
     why: str = ""
     """For people: why the view is not primary, and what would help."""
 
 
-def rule(entries: Sequence[Entry]) -> Ruling:
+def rule(entries: Sequence[CommitEntry]) -> Ruling:
     """Decide on a view of the members that brought these entries."""
     members = [entry.node for entry in entries]
     able = tuple(entry.node for entry in entries if entry.able)
@@ -83,7 +84,7 @@ def rule(entries: Sequence[Entry]) -> Ruling:
     return _within_limits(entries, Ruling(able if enough else last.voters, founding))
 
 
-def _within_limits(entries: Sequence[Entry], ruling: Ruling) -> Ruling:
+def _within_limits(entries: Sequence[CommitEntry], ruling: Ruling) -> Ruling:
     for entry in entries:
         if len({ruling.voters, *(a.voters for a in entry.attempts)}) > ATTEMPTS_MAX:
             return Ruling(
@@ -129,7 +130,7 @@ class Standing:
 
     @property
     def known(self) -> tuple[Primary | None, tuple[Primary, ...], bool]:
-        """All of it, in the order of an `Entry`."""
+        """All of it, in the order of an `CommitEntry`."""
         return self.last, self.attempts, self.able
 
     def attempt(self, view: ViewId, ruling: Ruling) -> bool:
@@ -138,7 +139,7 @@ class Standing:
             return False
         kept = tuple(a for a in self.attempts if a.voters != ruling.voters)
         self.attempts = (*kept, Primary(view, ruling.voters))
-        # Who founds a group has nothing that it could have forgotten.
+        # A founder of a group has nothing that it could have forgotten.
         self.able = self.able or ruling.founding
         return True
 

@@ -1,4 +1,4 @@
-"""Who should be in the next ring: two sets that only grow until a ring is installed."""
+"""Which nodes should be in the next ring: two sets that only grow until a ring is installed."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from roundelay.membership.messages import Join
 class Proposal:
     """What this node proposes, and who has said the same ([Totem95] §6.2).
 
-    `fails` never shrinks within a round: that a round ends rests on it.
+    `fails` does not shrink until a ring is installed: therefore every Gather ends.
     """
 
     def __init__(self, me: NodeId) -> None:
@@ -31,8 +31,8 @@ class Proposal:
         """Whether everybody who is left has said so."""
         return self.agreed.issuperset(self.members)
 
-    def begin(self) -> None:
-        """Ask everybody anew."""
+    def restart(self) -> None:
+        """Forget who has agreed: everybody is asked anew."""
         self.agreed = {self._me}
         assert self._me not in self.fails, "a node has given itself up"
         assert self.fails <= self.procs, "somebody failed who was never there"
@@ -47,8 +47,8 @@ class Proposal:
     def merge(self, node: NodeId, join: Join, *, companion: bool) -> bool:
         """Take over what a Join tells; whether that changed anything.
 
-        Whoever gives us up is given up. Whom else it gives up counts only if it is a companion:
-        an outsider's quarrels would drive members apart who hear each other well.
+        A node that gives us up is given up. Other nodes that it gives up are given up only if it is
+        a companion: an outsider may not hear members that hear each other well.
         """
         before = (len(self.procs), len(self.fails))
         self.procs.update(join.procs, (node,))
@@ -63,7 +63,7 @@ class Proposal:
         self.fails.update(node for node in nodes if node != self._me)
         self.procs |= self.fails
 
-    def drop(self, node: NodeId) -> bool:
+    def exclude(self, node: NodeId) -> bool:
         """Give up a node that can be in no view with us; whether it was proposed until now."""
         proposed = node in self.procs and node not in self.fails
         if proposed:
@@ -74,7 +74,7 @@ class Proposal:
         """Give up everybody who has not said the same by now."""
         self.give_up(self.procs - self.fails - self.agreed)
 
-    def settle(self, members: Iterable[NodeId]) -> None:
+    def reset(self, members: Iterable[NodeId]) -> None:
         """A ring of these members is installed."""
         self.procs = set(members)
         self.fails = set()

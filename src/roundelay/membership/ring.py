@@ -1,4 +1,4 @@
-"""Token ordering on one ring: who may send, what is missing, what everybody has.
+"""Token ordering on one ring: which member may send, what is missing, what all members have.
 
 Follows [Totem95] section 5; numbers with § refer to it. Recovery exchanges its items over a ring
 of its own, and the totem engine is a ring with delivery rules on top.
@@ -10,15 +10,14 @@ of its own, and the totem engine is a ring with delivery rules on top.
     token.fcc          token.fcc                 packets sent in the last rotation
     token.backlog      token.backlog             packets that waited in the last rotation
     my_trc, my_pbl     ring.sent, ring.left      this node's part in those two
-    aru_id             token.aru_id              who lowered aru; NOBODY if it equals seq
+    aru_id             token.aru_id              member that lowered aru; NOBODY if it equals seq
 
-Deviations: flow control does not count this node's own last visit against it; a share that rounds
-to nothing is one packet, and nothing after a visit that sent while the window is full, so that such
-nodes take turns; and nobody accuses itself of failing to receive.
+Deviations: flow control does not count this node's own last visit against it. A share of the
+window that rounds to zero is one packet, or zero for a node that sent in its last visit while the
+window is full, so that such nodes take turns. No member accuses itself of failing to receive.
 
-A token may be forged. `accepts` refuses what this member knows to be false. Of the rest, numbers
-that the ring hands on from visit to visit put themselves right when it has nothing to do: see
-`_of_others`.
+A token may be forged. `accepts` refuses what this member knows to be false. Forged values of `fcc`
+and `backlog`, which each member hands on, are corrected once the ring is idle: see `_of_others`.
 """
 
 import struct
@@ -33,7 +32,8 @@ P = TypeVar("P")
 _TOKEN = struct.Struct(">QQQIIHBH")
 _HOPS_MAX = I64_MAX - 1
 REQUESTS_MAX = 1024
-"""That a token can carry at all."""
+"""Retransmission requests in a token, whatever the configuration says. A token with more is
+malformed."""
 
 NOBODY = 0xFFFF
 """aru_id when aru equals seq: nobody lacks anything."""
@@ -44,17 +44,20 @@ class RingConfig:
     """Flow control of a ring. Packets are counted, whatever their size."""
 
     window_packets: int = 80
-    """Sent by all in one rotation. Too small: idle wire; too large: receivers overrun."""
+    """Packets that all members together send in one rotation. Too small: the network is idle while
+    packets wait; too large: receivers lose frames because their buffers are full."""
     visit_packets: int = 20
-    """Sent by one node in one visit. Too small: more rotations; too large: others wait longer."""
+    """Packets that one node sends in one visit. Too small: more rotations; too large: others wait
+    longer for the token."""
     requests_max: int = 30
     """Retransmission requests in a token. Too small: slow repair; too large: a token that does
     not fit its datagram."""
     buffer_packets: int = 4096
-    """Kept for retransmission before new ones must wait for the slowest member."""
+    """Packets kept for retransmission. Too small: new packets wait for the slowest member; too
+    large: memory."""
     fail_to_receive_visits: int = 250
-    """Visits without progress of aru before its holder-back is accused. Too small: a burst of
-    loss expels a member; too large: one deaf member stops everybody."""
+    """Visits without progress of aru before the member that holds it back is accused. Too small: a
+    burst of loss expels a member; too large: one deaf member stops everybody for longer."""
 
 
 @value
@@ -62,7 +65,7 @@ class Token:
     """The right to send, and what all know of each other."""
 
     token_seq: int
-    """Grows at every hop: copies of an older hop are known as such."""
+    """Grows by one at every hop, so that a copy of an older hop is recognised."""
     seq: int = 0
     aru: int = 0
     aru_id: int = NOBODY
@@ -136,17 +139,17 @@ class Ring(Generic[P]):
         """Packets held, by sequence number: everything above `discarded` that came."""
         self.discarded = 0
         self.limit = 2 * config.buffer_packets
-        """No honest member sends past this while we lack what is below."""
+        """No honest member sends packets with larger numbers while this one lacks packets."""
         self.aru = 0
         self.high_seq = 0
         self.safe_line = 0
-        """Everybody has everything up to here: the lesser aru of two visits in a row."""
+        """All members have all packets up to this number: the lesser aru of two visits in a row."""
         self.token_seq = 0
         self.hops = me
-        """From `token_seq` until the token is here: at first, of a new token, those of the members
-        before this one; then those of all others."""
+        """Hops from `token_seq` until the token comes here. A new token comes by the members before
+        this one; later it comes by all others."""
         self.last: Token | None = None
-        """As forwarded, for retransmission."""
+        """The token as it was forwarded, for retransmission."""
         self.sent = 0
         self.left = 0
         self._quiet = 0
@@ -172,9 +175,8 @@ class Ring(Generic[P]):
 
     def accepts(self, token: Token) -> bool:
         """Whether this is the token, and not a copy of one that was here, nor a forged one. The
-        token comes here after as many hops as there are others, so that two cannot go round side
-        by side; it knows of every packet that was sent, and whoever it says is behind is a
-        member."""
+        token comes here after as many hops as there are other members, so that two tokens cannot go
+        round side by side; its seq covers every packet that was sent, and aru_id is a member."""
         return (
             token.token_seq == self.token_seq + self.hops
             and self.high_seq <= token.seq <= self.limit
@@ -247,9 +249,10 @@ class Ring(Generic[P]):
 
     def _of_others(self, token: Token) -> tuple[int, int]:
         """§8: fcc and backlog without this node's part: what the others sent in their last visits,
-        and what they left. In a rotation after which nothing is new and nobody lacks anything,
-        nothing was sent, new or again; and whoever could not send in one such rotation, for want
-        of room, could in the next. So after some of them both are nothing, whatever they say."""
+        and what they left waiting. If a whole rotation brings no new packet and no member lacks
+        one, nothing was sent in it, new or again; a member that could not send in that rotation,
+        for want of room, could in the next. So after some such rotations both numbers are zero,
+        whatever a forged token said."""
         seq, last = token.seq, self.last
         still = last is not None and not self.sent and last.seq == seq == token.aru == last.aru
         if not still or token.requests:
@@ -271,8 +274,8 @@ class Ring(Generic[P]):
             return window
         if (share := window * waiting // everywhere) or not waiting:
             return share
-        # Rounded up to one, the shares of many can be more than the window: who has just had its
-        # turn makes room. Otherwise those who came first would fill the window for ever.
+        # Rounded up to one, the shares of many nodes can be more than the window. A node that has
+        # just sent makes room, otherwise the first nodes would fill the window for ever.
         return 0 if self.sent and others + self.sent >= window else 1
 
     def _lower(self, token: Token, seq: int) -> tuple[int, int]:
@@ -283,7 +286,7 @@ class Ring(Generic[P]):
         return aru, aru_id
 
     def _stalled(self, aru: int, aru_id: int) -> int | None:
-        """§6.2: count visits without progress, and name who is behind it."""
+        """§6.2: count visits without progress; past the limit, name the member behind it."""
         if aru_id == NOBODY or aru != self._stalled_aru:
             self._stalled_visits = 0
             self._stalled_aru = aru

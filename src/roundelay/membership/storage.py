@@ -1,26 +1,22 @@
 """What survives a crash: the largest ring number this node may have used, and its standing.
 
-Ring numbers are never used twice, or a view id could have two memberships. So the number is on disk
-before a frame carries it, and where the disk cannot be trusted a number is taken from the wall
-clock. The standing is what `membership.primary` must remember; a node whose storage is missing,
-torn or foreign has none, and no vote.
+Ring numbers are never used twice, or one view id could stand for two memberships. So the number is
+on disk before a frame carries it, and a node whose storage is missing, torn or foreign takes its
+number from the wall clock. The standing is what `membership.primary` must remember; such a node has
+lost it, and has no vote.
 """
 
 from roundelay.core.checksum import crc32
 from roundelay.core.contract import Boot
 from roundelay.core.value import value
-from roundelay.membership.messages import (
-    ATTEMPTS_MAX,
-    SEQ_MAX,
-    STEP,
-    read_primary,
-    write_primary,
-)
+from roundelay.membership.codec import read_primary, write_primary
+from roundelay.membership.messages import ATTEMPTS_MAX, SEQ_MAX, STEP
 from roundelay.membership.primary import Standing
 from roundelay.wire.primitives import Reader, WireError, Writer
 
 WALL_US_MAX = 2**52
-"""A clock past this (the year 2112) is wrong: a ring number made from it would leave no room."""
+"""Microseconds since 1970. A clock past this, which is the year 2112, counts as this: a ring number
+made from a later time would leave no room for further ones."""
 
 _MAGIC = b"RDS2"
 
@@ -69,7 +65,7 @@ def unpack(stored: bytes) -> tuple[int, Standing] | None:
 
 
 def read_storage(boot: Boot) -> Stored:
-    """What a node begins with."""
+    """What a node starts with."""
     found = unpack(boot.stored) if boot.stored is not None else None
     if found is not None:
         return Stored(found[0], found[1], kept=True)

@@ -1,12 +1,12 @@
-"""Whether nodes were set up alike: what they say of it in Joins, and what follows if they were not.
+"""Whether nodes were set up alike: they tell their settings in Joins, and others compare them.
 
 Nodes that run different engines, or cut their packets to different sizes, do not understand each
 other in a view. Each would be given up by the other soon after they met, and met again, for ever.
-So everybody tells its settings, as a text, in the frames that bring nodes together, and who hears
-of others does not meet that node. The text is for people; here it is only compared.
+So every node tells its settings, as a text, in the frames that bring nodes together, and does not
+merge with a node whose settings differ. The text is for people; here it is only compared.
 
 A node of which only engine frames are heard is sent a Join once, like any stranger. If its settings
-are other, it answers with a Merge that tells them, and its frames are ignored from then on.
+differ, it answers with a Merge that tells them, and its frames are ignored from then on.
 """
 
 from typing import Any
@@ -24,11 +24,13 @@ class Agreement:
         self.terms = terms
         self._most = most
         self._others: dict[NodeId, int] = {}
-        """Who told other settings, and in which life."""
+        """Nodes that told other settings, and the incarnation that did."""
 
-    def hear(self, origin: Origin, m: Join | Merge, view: ViewId) -> tuple[bool, list[Effect[Any]]]:
-        """Whether the sender of a frame has the same settings; and what is to be done about it.
-        A frame with the right ones puts a forged one right."""
+    def compare(
+        self, origin: Origin, m: Join | Merge, view: ViewId
+    ) -> tuple[bool, list[Effect[Any]]]:
+        """Whether the sender of a frame has the same settings; and the effects that follow. A later
+        frame with the same settings corrects a forged one with others."""
         ours, theirs = self.terms, m.terms
         if theirs == ours:
             if origin.node in self._others:
@@ -46,5 +48,5 @@ class Agreement:
         return False, effects
 
     def differs(self, origin: Origin) -> bool:
-        """Whether this life of a node told other settings."""
+        """Whether this incarnation of a node told other settings."""
         return self._others.get(origin.node) == origin.incarnation

@@ -21,6 +21,7 @@ OLDEST = 17
 """The oldest Java that Spark runs on."""
 
 UNWANTED = "--add-modules=jdk.incubator.vector"
+"""The flag that is dropped."""
 
 _SCRIPT = f"""#!/bin/sh
 # Calls Java without a module that Spark asks for and does not need.

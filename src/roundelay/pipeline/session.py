@@ -11,6 +11,7 @@ Executors get our package from us: it is pure Python, and travels as a zip file.
 import os
 import re
 import socket
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -23,24 +24,31 @@ from urllib.parse import urlsplit
 import roundelay
 from roundelay.pipeline.errors import PipelineError, plain
 from roundelay.pipeline.java import provide_java
-from roundelay.pipeline.scratch import orderly_end, scratch
+from roundelay.pipeline.scratch import scratch
+from roundelay.pipeline.signals import orderly_end, same_interrupts
 from roundelay.trace.extras import install
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUICK_TO_START = " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""A JVM of one compiler; it would set aside a fifth of that, which many queries fill."""
+"""Options for a Java that compiles quickly and not well. It would then reserve only 48 MB for
+compiled code, which many queries fill: it is given as much as usual."""
 DEFAULT_MASTER = "local[*]"
 
 MEMORY_VARIABLE = "ROUNDELAY_SPARK_MEMORY"
 """Environment variable: memory of the driver, as 4g."""
 
 _REMOTE = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE")
-"""Environment variables by which Spark knows that its session is elsewhere."""
+"""Environment variables that a Connect session leaves: they would make the next one remote too."""
 
 REACH_S = 5.0
-"""How long a master may take to answer."""
+"""How long a master may take to answer, in seconds. With less, a busy one is given up; with more, a
+user waits longer to hear of a wrong address."""
+
+ENDING_S = 30.0
+"""How long Java may take to end after it was told to, in seconds, before it is killed. A Java that
+is killed cannot stop its executors: these end when they notice that it is gone."""
 
 _LOG4J = """rootLogger.level = off
 rootLogger.appenderRef.stderr.ref = stderr
@@ -58,15 +66,22 @@ logger.shell.level = off
 def open_session(
     master: str = DEFAULT_MASTER, *, memory: str = "", short: bool = False
 ) -> "Iterator[SparkSession]":
-    """A session for one command, stopped at its end; what Spark throws becomes a PipelineError."""
+    """A session for one command, stopped at its end; what Spark throws becomes a PipelineError.
+
+    A process that is told to end (SIGTERM, SIGINT) ends the session first, whatever Spark is doing.
+    """
     with orderly_end():
         spark = start(master, memory=memory, short=short)
+        at_once = False
         try:
             yield spark
         except _spark_errors() as e:
             raise plain(e) from None
+        except BaseException as e:
+            at_once = not isinstance(e, Exception)
+            raise
         finally:
-            stop(spark)
+            stop(spark, at_once=at_once)
 
 
 def start(master: str = DEFAULT_MASTER, *, memory: str = "", short: bool = False) -> "SparkSession":
@@ -86,35 +101,64 @@ def start(master: str = DEFAULT_MASTER, *, memory: str = "", short: bool = False
         ) from None
     try:
         spark = _connect(master) if kind == "sc" else _classic(master, kind, memory, short)
-    except PipelineError:
-        raise
-    except Exception as e:  # Whatever a cluster says no with: the user gets a sentence.
+        if kind != "local":
+            _ship(spark)
+        return spark
+    except BaseException as e:
+        _end_java()
+        if isinstance(e, PipelineError) or not isinstance(e, Exception):
+            raise
+        # Whatever a cluster says no with: the user gets a sentence.
         raise PipelineError(
             f"no Spark session at {master} ({_first_line(e)}); see that the master runs and has "
             "free executors"
         ) from None
-    if kind != "local":
-        _ship(spark)
-    return spark
 
 
-def stop(spark: "SparkSession") -> None:
-    """End a session and the Java process behind it, so that the next one starts afresh."""
-    with suppress(Exception):  # A cluster that died needs no stopping.
-        spark.stop()
-    for name in _REMOTE:
-        os.environ.pop(name, None)
+def stop(spark: "SparkSession", *, at_once: bool = False) -> None:
+    """End a session and the Java process behind it, so that the next one starts afresh.
+
+    Spark waits for the job that this thread has begun, if it is asked to stop. With `at_once` it is
+    not asked, where it has a Java process that can be ended instead.
+    """
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
-    if gateway is None:
-        return
-    with suppress(Exception):
-        gateway.shutdown()
-    process = getattr(gateway, "proc", None)
+    if gateway is None or not at_once:
+        with suppress(Exception):  # A cluster that died needs no stopping.
+            spark.stop()
+        if gateway is not None:
+            with suppress(Exception):
+                gateway.shutdown()
+    _end_java()
+
+
+def _end_java() -> None:
+    """End the Java process of this process's session, if there is one, and forget the session.
+
+    Java ends when its input does: it then stops its executors, on this machine or on a cluster. So
+    it does if this process is killed.
+    """
+    for name in _REMOTE:
+        os.environ.pop(name, None)
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        vars(context).pop("_jsc", None)  # Or it would ask Java to stop.
+        context.stop()  # Ends a server of Python's that would complain of the end of Java.
+    process = getattr(SparkContext._gateway, "proc", None)
     if process is not None:
-        process.stdin.close()
-        process.wait(timeout=30)
+        with suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(ENDING_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    for name in ("_instantiatedSession", "_activeSession"):
+        setattr(SparkSession, name, None)
     SparkContext._gateway = SparkContext._jvm = None
 
 
@@ -126,7 +170,8 @@ def parallelism(spark: "SparkSession") -> int:
 
 
 CONNECT_PARALLELISM = 8
-"""What is assumed of a Connect server, which does not tell."""
+"""Tasks that a Connect server is assumed to run at a time, since it does not tell. With too many,
+tasks are small; with too few, cores of the server are idle."""
 
 
 def _kind(master: str) -> str:
@@ -187,7 +232,7 @@ def _classic(master: str, kind: str, memory: str, short: bool) -> "SparkSession"
             .config("spark.driver.extraJavaOptions", options)
             .config("spark.executor.extraJavaOptions", options)
         )
-    with _own_stderr():
+    with same_interrupts(), _own_stderr():
         return builder.getOrCreate()
 
 
@@ -206,7 +251,7 @@ def _own_stderr() -> Iterator[None]:
 
 
 ARROW_ROWS = 65_536
-"""Rows in one batch that goes to Python: what a task holds of the table at a time."""
+"""Rows in one batch that goes from Spark to Python. Larger ones need more memory in every task."""
 
 
 def _threads(master: str) -> int:

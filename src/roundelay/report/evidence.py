@@ -16,7 +16,7 @@ from roundelay.check.verdict import Validity
 from roundelay.core.effects import Kind
 from roundelay.pipeline.arrow import to_rows
 from roundelay.pipeline.errors import PipelineError
-from roundelay.pipeline.table import Table
+from roundelay.pipeline.ingest.table import Table
 from roundelay.trace import reader
 from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.schema import Row
@@ -28,13 +28,15 @@ OCCUPANCY = "occupancy"
 """Beside a table, from `roundelay measure`."""
 
 ROWS_MAX = 200_000
-"""Rows of one run that are read to draw it; of longer ones only the views are."""
+"""Rows of the largest run that is read as a whole, to check and draw it. Of larger ones only the
+rows about views are read, or a page would take minutes."""
 VIEW_ROWS_MAX = 20_000
+"""Rows about views of a large run that are drawn; the rest is left out."""
 _VIEW_KINDS = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.END)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class PropertyVerdict:
     """What one property said of a run."""
 
     name: str
@@ -51,7 +53,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldMessages:
     """How many messages a node held at some moment."""
 
     proc: int
@@ -60,19 +62,19 @@ class Held:
 
 
 @dataclass
-class Run:
-    """One run, read as far as somebody needs it."""
+class CheckedRun:
+    """One run with its verdicts. Its rows are read only when they are asked for."""
 
     name: str
     manifest: Manifest | None
     row_count: int
     problems: Sequence[str] = ()
-    verdicts: list[Judged] = field(default_factory=list)
+    verdicts: list[PropertyVerdict] = field(default_factory=list)
     _read: Any = None
-    held: list[Held] = field(default_factory=list)
+    held: list[HeldMessages] = field(default_factory=list)
 
     @property
-    def violated(self) -> list[Judged]:
+    def violated(self) -> list[PropertyVerdict]:
         return [judged for judged in self.verdicts if judged.violated]
 
     @property
@@ -91,7 +93,7 @@ class Evidence:
     """All that is known of the runs in one place."""
 
     place: str
-    runs: list[Run]
+    runs: list[CheckedRun]
     measures: Any = None
     """A table of `roundelay measure`, if there is one."""
 
@@ -122,11 +124,11 @@ def of_table(directory: Path) -> Evidence:
 
 def _of_table(directory: Path) -> Evidence:
     table = Table.open(directory)
-    verdicts: dict[str, list[Judged]] = {}
+    verdicts: dict[str, list[PropertyVerdict]] = {}
     if (directory / VERDICTS).exists():
         for row in pq.read_table(directory / VERDICTS).to_pylist():
             verdicts.setdefault(row["run"], []).append(
-                Judged(
+                PropertyVerdict(
                     row["property"],
                     row["verdict"],
                     row["instances"],
@@ -134,17 +136,17 @@ def _of_table(directory: Path) -> Evidence:
                     tuple(row["witness"] or ()),
                 )
             )
-    held: dict[str, list[Held]] = {}
+    held: dict[str, list[HeldMessages]] = {}
     if (directory / OCCUPANCY).exists():
         for row in pq.read_table(directory / OCCUPANCY).to_pylist():
-            moment = Held(row["proc"], row["t_ns"], row["messages"])
+            moment = HeldMessages(row["proc"], row["t_ns"], row["messages"])
             held.setdefault(row["run"], []).append(moment)
     counts: dict[str, int] = {}
     for part in table.parts:
         for run, count in part.rows.items():
             counts[run] = counts.get(run, 0) + count
     runs = [
-        Run(
+        CheckedRun(
             run,
             table.manifests.get(run),
             counts.get(run, 0),
@@ -179,13 +181,13 @@ def of_traces(directories: Sequence[Path], place: str) -> Evidence:
     return Evidence(place, [_traced(directory) for directory in directories])
 
 
-def _traced(directory: Path) -> Run:
+def _traced(directory: Path) -> CheckedRun:
     try:
         trace = reader.read(directory)
     except TraceError as e:
-        return Run(directory.name, None, 0, (str(e),))
+        return CheckedRun(directory.name, None, 0, (str(e),))
     manifest = trace.manifest
-    run = Run(
+    run = CheckedRun(
         manifest.run if manifest is not None else directory.name,
         manifest,
         len(trace.rows),
@@ -195,7 +197,7 @@ def _traced(directory: Path) -> Run:
     if manifest is not None and manifest.protocol and run.small:
         report = check(trace.rows, manifest, problems=trace.problems)
         run.verdicts = [
-            Judged(
+            PropertyVerdict(
                 v.property,
                 v.validity,
                 v.instances,
@@ -207,14 +209,14 @@ def _traced(directory: Path) -> Run:
     return run
 
 
-def witness_rows(run: Run, judged: Judged) -> list[Row]:
+def witness_rows(run: CheckedRun, judged: PropertyVerdict) -> list[Row]:
     """The rows that a witness names."""
     wanted = set(judged.witness)
     return [row for row in run.rows() if f"{row.proc}.{row.inc}.{row.lseq}" in wanted]
 
 
 @dataclass
-class Found:
+class FoundEvidence:
     """What is in a directory and those below it."""
 
     sweeps: list[Path] = field(default_factory=list)
@@ -225,9 +227,9 @@ class Found:
         return bool(self.sweeps or self.tables or self.traces)
 
 
-def find(directory: Path, found: Found | None = None) -> Found:
+def find(directory: Path, found: FoundEvidence | None = None) -> FoundEvidence:
     """Look for sweeps, tables and traces; the parts of a table are no tables."""
-    found = Found() if found is None else found
+    found = FoundEvidence() if found is None else found
     if (directory / "table.json").exists():
         found.tables.append(directory)
         return found

@@ -11,7 +11,7 @@ from roundelay.check import PROPERTIES
 from roundelay.check.verdict import Validity
 from roundelay.core.effects import Kind
 from roundelay.draw import Window, svg
-from roundelay.report.evidence import Evidence, Judged, Run, witness_rows
+from roundelay.report.evidence import CheckedRun, Evidence, PropertyVerdict, witness_rows
 from roundelay.report.html import element, folded, heading, paragraph, scrolled, table, text
 from roundelay.report.plots import Bar, Plots
 from roundelay.trace.manifest import Manifest
@@ -55,12 +55,12 @@ def section_of(evidence: Evidence, plots: Plots) -> list[str]:
     return parts
 
 
-def tally(runs: Sequence[Run]) -> Counter[str]:
+def tally(runs: Sequence[CheckedRun]) -> Counter[str]:
     """Verdicts over all runs."""
     return Counter(judged.verdict for run in runs for judged in run.verdicts)
 
 
-def _overview(runs: Sequence[Run]) -> str:
+def _overview(runs: Sequence[CheckedRun]) -> str:
     head = ("run", "protocol", "nodes", "mode", "rows", *(str(v) for v in Validity), "problems")
     rows = []
     for run in runs:
@@ -73,7 +73,7 @@ def _overview(runs: Sequence[Run]) -> str:
     return table("Runs and their verdicts", head, rows)
 
 
-def _run(run: Run, plots: Plots) -> list[str]:
+def _run(run: CheckedRun, plots: Plots) -> list[str]:
     parts = [heading(3, f"Run {run.name}")]
     if run.manifest is not None and "cell" in run.manifest.config:
         fields = run.manifest.config["cell"].items()
@@ -93,7 +93,7 @@ def _run(run: Run, plots: Plots) -> list[str]:
     return parts
 
 
-def _verdicts(verdicts: Sequence[Judged]) -> str:
+def _verdicts(verdicts: Sequence[PropertyVerdict]) -> str:
     """Violations one by one, the others counted and to open."""
     bad = [judged for judged in verdicts if judged.violated]
     items = "".join(
@@ -108,7 +108,7 @@ def _verdicts(verdicts: Sequence[Judged]) -> str:
         )
         for j in bad
     )
-    counts = tally([Run("", None, 0, verdicts=list(verdicts))])
+    counts = tally([CheckedRun("", None, 0, verdicts=list(verdicts))])
     told = ", ".join(f"{counts[v]} {v}" for v in Validity if counts[v])
     rows = [(j.name, _title(j.name), j.verdict, j.instances, j.reason) for j in verdicts]
     head = ("property", "says", "verdict", "instances", "reason")
@@ -119,7 +119,7 @@ def _verdicts(verdicts: Sequence[Judged]) -> str:
     )
 
 
-def _pictures(run: Run, manifest: Manifest, plots: Plots) -> list[str]:
+def _pictures(run: CheckedRun, manifest: Manifest, plots: Plots) -> list[str]:
     rows = run.rows()
     parts = []
     bars = view_bars(rows, manifest)
@@ -143,7 +143,7 @@ def _pictures(run: Run, manifest: Manifest, plots: Plots) -> list[str]:
     return parts
 
 
-def _diagram(run: Run, rows: list[Row], manifest: Manifest, *, views: bool) -> str:
+def _diagram(run: CheckedRun, rows: list[Row], manifest: Manifest, *, views: bool) -> str:
     """A violation if there is one, else the views, else the beginning."""
     shown = sorted((j for j in run.violated if j.witness), key=lambda j: j.name != PICTURED)
     judged = shown[0] if shown else None
@@ -166,7 +166,7 @@ def _diagram(run: Run, rows: list[Row], manifest: Manifest, *, views: bool) -> s
     return heading(4, title) + scrolled(f"Space-time diagram of run {run.name}", image)
 
 
-def _held(run: Run, manifest: Manifest, plots: Plots) -> str:
+def _held(run: CheckedRun, manifest: Manifest, plots: Plots) -> str:
     """Over time, by node: what each has and does not know to be stable."""
     origin = min(moment.t_ns for moment in run.held)
     lines: dict[str, list[tuple[float, float]]] = {}

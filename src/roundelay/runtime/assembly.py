@@ -19,7 +19,8 @@ from roundelay.runtime.meter import Meter
 from roundelay.runtime.node import Node
 from roundelay.runtime.node_log import NodeLog
 from roundelay.runtime.peer_addresses import PeerAddresses, look_up
-from roundelay.runtime.port import Port, Ports
+from roundelay.runtime.port import Port
+from roundelay.runtime.ports import Ports
 from roundelay.runtime.settings import DATAGRAM_BYTES, Settings
 from roundelay.runtime.state import NoStorage, StateDirectory, Storage
 from roundelay.runtime.terms import terms_of
@@ -134,7 +135,7 @@ def _build(
         if settings.record is not None:
             path = settings.record / record_name(settings.node, setup.boot.incarnation)
             input_log = InputLog(path, setup.to_json(), core.codec)
-        if settings.trace is not None:
+        if settings.trace is not None or settings.check:
             tracing = Tracing(settings, setup, __version__, machine.id)
     except OSError as e:
         if exhausted(e):

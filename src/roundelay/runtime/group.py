@@ -17,7 +17,8 @@ from roundelay.runtime.errors import ClosedError, ConfigError, QueueFullError
 from roundelay.runtime.events import Arrival, Event, Payload
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.node import Node
-from roundelay.runtime.port import Port, Ports
+from roundelay.runtime.port import Port
+from roundelay.runtime.ports import Ports
 from roundelay.runtime.reading import Batches, Events, Reading
 from roundelay.runtime.receipts import Receipt
 from roundelay.runtime.sending import Sending
@@ -58,6 +59,7 @@ def join(
     trace_every_row: bool = False,
     trace_frames: bool = False,
     run: str = "",
+    check: bool = False,
     record: str | PathLike[str] | None = None,
     control: str | PathLike[str] | None = None,
 ) -> "Group":
@@ -86,6 +88,7 @@ def join(
                 "trace_every_row": trace_every_row,
                 "trace_frames": trace_frames,
                 "run": run,
+                "check": check,
                 "record": record,
                 "control": control,
             }

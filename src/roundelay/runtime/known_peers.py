@@ -19,12 +19,13 @@ TWINS_RETURNS = 3
 """How often an earlier life has to be heard again before that is believed. Too small: a few late or
 forged frames cause the warning; too large: two nodes that speak rarely go unnoticed."""
 TAKEN_S = 1.0
-"""For so many seconds another node has to speak under our name before we believe that it is there.
-Too small: forged frames or those of our last life end this node; too large: it runs on in vain."""
+"""Another node has to speak under our name for at least so many seconds before we believe that it
+is there. Too small: forged frames, or frames of our last life, end this node; too large: a second
+node of our name runs on in vain."""
 TAKEN_PARTS = 4
-"""That time has so many equal parts, and the other node has to be heard in each of them and once
-more. Too small: two short bursts of frames suffice; too large: a node that speaks rarely does not
-count."""
+"""Number of equal parts of `TAKEN_S`. The other node has to be heard in more parts than these,
+within twice `TAKEN_S`. Too small: two short bursts of frames suffice; too large: a node that speaks
+rarely does not count."""
 
 
 class _Past:

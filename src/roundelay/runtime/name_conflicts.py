@@ -26,9 +26,9 @@ from roundelay.runtime.node_log import NodeLog
 from roundelay.transport.address import SocketAddress
 
 ASK_S = 0.4
-"""Seconds between an answer of the member and the next question, while frames of the other life
-keep coming. Too small: many questions; too large: a restart right after an answer is noticed
-late."""
+"""Least time between a question that was answered and the next one, in seconds, while frames of the
+other life keep coming. Too small: many questions; too large: a restart right after an answer is
+noticed late."""
 ASK_TIMES = 3
 """How often a member that does not answer is asked before it counts as gone. Too small: a few lost
 frames let a second node of its name in; too large: a node that is restarted elsewhere waits."""
@@ -40,7 +40,7 @@ PROVED_S = 1.0
 too rarely that its name is taken; too large: it is told so although the member is gone."""
 TELL_S = 0.1
 """Least time between two frames that tell a node that its name is taken, in seconds. Too small: the
-conflict floods both nodes; longer than `TAKEN_S`: the other node never stops."""
+conflict floods both nodes; longer than `GAP_S`: the other node never stops."""
 TAKEN_S = 1.0
 """Seconds for which a node has to be told that its name is taken before it stops. Too small: forged
 frames stop a node at once; too large: a second node of a name runs on in vain."""

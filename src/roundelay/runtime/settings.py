@@ -71,6 +71,9 @@ class Settings:
     """Whether single frames and timers have rows too."""
     run: str = ""
     """The name of the run in the trace; by default the group's."""
+    check: bool = False
+    """Whether the node checks the rows of its own trace as they are made, also if `trace` names no
+    directory for them, and reports breaches in its log and in `status`."""
     record: Path | None = None
     """A directory for records of every input of this node's core, for `roundelay replay`."""
     control: Path | None = None
@@ -180,6 +183,7 @@ _KINDS: Mapping[str, Any] = {
     "backlog_bytes": int,
     "trace_every_row": bool,
     "trace_frames": bool,
+    "check": bool,
 }
 
 

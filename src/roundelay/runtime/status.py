@@ -10,6 +10,8 @@ from roundelay.transport.address import Address
 
 def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
     """The status of a running node."""
+    tracing = node.instruments.tracing
+    check = None if tracing is None else tracing.check
     view = node.view
     core = node.core.status
     drops = {str(reason): count for reason, count in sorted(node.endpoint.drops.items())}
@@ -40,6 +42,7 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
             "transitional": view.transitional,
         },
         "warnings": node.node_log.warnings(),
+        "check": None if check is None else check.status(),
         "never_heard": node.admission.known_peers.never_heard(),
         "peers": dict(settings.peers),
         "addresses": {

@@ -55,7 +55,7 @@ _NETWORKS: dict[str, tuple[Callable[..., Network], Known]] = {
 }
 
 
-def network(words: list[str], options: dict[str, str]) -> Network:
+def read_network(words: list[str], options: dict[str, str]) -> Network:
     """The network that a `network` command describes."""
     if len(words) != 1 or words[0] not in _NETWORKS:
         raise ValueError(f"choose a network: {', '.join(_NETWORKS)}")
@@ -68,8 +68,9 @@ def network(words: list[str], options: dict[str, str]) -> Network:
     return make(**read)
 
 
-def costs(options: Mapping[str, str]) -> Costs:
-    """Options of a `costs` command; one in capitals is the cost of receiving that message type."""
+def read_costs(options: Mapping[str, str]) -> Costs:
+    """The costs of a `costs` command. An option in capitals is the cost of receiving a message of
+    that type."""
     known: Known = {
         "send": ("send_ns", duration_ns),
         "receive": ("receive_ns", duration_ns),
@@ -87,7 +88,8 @@ def loser(
     times: int,
     fields: Mapping[str, str],
 ) -> Callable[[Transmission, NodeId], bool]:
-    """A rule that loses copies of matching frames, at most `times` of them unless that is 0."""
+    """A function that says whether a copy is lost: `times` copies of frames that match are, or all
+    of them if `times` is 0."""
     left = times
 
     def lost(transmission: Transmission, receiver: NodeId) -> bool:
@@ -106,7 +108,7 @@ def loser(
 
 
 def _has(message: object, fields: Mapping[str, str]) -> bool:
-    """Whether a message has these fields, with values that show so."""
+    """Whether a message has these fields, with values whose text is as given."""
     return all(str(getattr(message, name, None)) == text for name, text in fields.items())
 
 
@@ -142,7 +144,7 @@ def link(text: str) -> tuple[str, str]:
 
 
 def exactly(count: int, words: list[str], what: str) -> list[str]:
-    """The words, if there are as many as wanted."""
+    """The words if there are `count` of them; else ValueError, which asks for `what`."""
     if len(words) != count:
         raise ValueError(f"write {what}")
     return words

@@ -1,37 +1,37 @@
-"""A run without chance: loads become submissions, and what befell frames becomes fates by name.
+"""Rewrites a run without chance: `load` becomes `submit` commands, losses become `fate` commands.
 
-A fate can be put in two ways. By number, `fate a/37>b lost`, it belongs to one frame and no other;
-take something out of the run, and another frame has that number. By type, `at 80ms fate a/TOKEN>b
-lost`, it belongs to the next such frame from then on. Neither survives every change of a run, so
-a shrinker tries both; in a run that nothing was taken from they come to the same.
+A fate can be written in two ways. By number, `fate a/37>b lost`, it belongs to one frame; if
+something is removed from the run, another frame has that number. By type, `at 80ms fate a/TOKEN>b
+lost`, it belongs to the next frame of that type after that time. Neither way survives every change
+of a run, so the shrinker tries both. In an unchanged run both mean the same.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from roundelay.core.ids import Service
-from roundelay.sim.commands import LOOKING, Commands, at, due_ns, later, names, verb
-from roundelay.sim.failure import Run
+from roundelay.sim.command_text import LOOKING, Commands, at, due_ns, names, verb, without_at
+from roundelay.sim.failure import Attempt
 from roundelay.sim.load import Submission
 
 
 @dataclass(frozen=True, slots=True)
-class Forced:
+class ForcedFate:
     """What happened to one copy of a frame, with both of its names."""
 
     name: str
     """By number: `a/37>b`."""
     fate: str
     time_ns: int | None
-    """A moment before the frame was sent, and after the last of its kind that was sent earlier;
-    none if a command sent it, while no time passed."""
+    """A time before the frame was sent, but after the frame of its type that was sent before it;
+    None if a command sent the frame while no time passed."""
     kind: str
     """By type: `a/DATA>b`."""
     skip: int
-    """Copies of this kind that were sent at the same moment before it."""
+    """How many copies of this type were sent at the same time before it."""
 
     def numbered(self) -> str:
-        # An apostrophe, before an incarnation, would begin a quotation.
+        # The apostrophe before an incarnation would begin a quotation.
         name = f'"{self.name}"' if "'" in self.name else self.name
         return f"fate {name} {self.fate}"
 
@@ -40,11 +40,11 @@ class Forced:
         return at(self.time_ns, f"fate {self.kind} {self.fate}{skip}")
 
 
-def without_chance(run: Run) -> Commands:
-    """The commands of a run with all that was drawn written out, except the fates of frames."""
+def without_chance(run: Attempt) -> Commands:
+    """The commands of a run with every random draw written out, except the fates of frames."""
     commands: list[str] = []
     for index, command in enumerate(run.commands):
-        words = later(command).split()
+        words = without_at(command).split()
         match words[0]:
             case "network":
                 commands.append(" ".join(w for w in words if not w.startswith("jitter=")))
@@ -64,10 +64,10 @@ def without_chance(run: Run) -> Commands:
     return tuple(commands)
 
 
-def fates(run: Run) -> tuple[Forced, ...]:
-    """What happened to frames in a run, other than that they arrived; in order of time."""
+def fates(run: Attempt) -> tuple[ForcedFate, ...]:
+    """What happened to copies of frames that did not simply arrive; in order of time."""
     moments: dict[str, tuple[int, int, int]] = {}
-    """By kind: when the last copy was sent, how many at that moment, and when one before it."""
+    """By type: when the last copy was sent, how many at that time, and when the one before it."""
     found = []
     receivers = names(run.commands)
     for frame, sent in run.sent.items():
@@ -80,7 +80,7 @@ def fates(run: Run) -> tuple[Forced, ...]:
             name = f"{frame}>{receiver}"
             if name in run.made:
                 time_ns = None if sent.at_once else _between(before, last)
-                found.append(Forced(name, run.made[name], time_ns, kind, count))
+                found.append(ForcedFate(name, run.made[name], time_ns, kind, count))
     return tuple(found)
 
 
@@ -92,13 +92,13 @@ def _between(after_ns: int, before_ns: int) -> int:
     return before_ns - 1
 
 
-def numbered(commands: Commands, forced: Iterable[Forced]) -> Commands:
+def numbered(commands: Commands, forced: Iterable[ForcedFate]) -> Commands:
     """The scenario with these fates, each for one frame."""
     place = _after_nodes(commands)
     return (*commands[:place], *(fate.numbered() for fate in forced), *commands[place:])
 
 
-def typed(commands: Commands, forced: Iterable[Forced]) -> Commands:
+def typed(commands: Commands, forced: Iterable[ForcedFate]) -> Commands:
     """The scenario with these fates, each for the next frame of its type."""
     place = _after_nodes(commands)
     start = place + (commands[place : place + 1] != () and verb(commands[place]) == "start")
@@ -122,9 +122,9 @@ def _submit(submission: Submission) -> str:
     return at(submission.time_ns, " ".join(words))
 
 
-def _torn(command: str, run: Run) -> str:
-    """A restart that finds as much of its storage as it did."""
-    due, node = due_ns(command), later(command).split()[1]
+def _torn(command: str, run: Attempt) -> str:
+    """The restart, with the number of bytes that it found in its storage."""
+    due, node = due_ns(command), without_at(command).split()[1]
     for (time_ns, restarted), left in run.torn.items():
         if restarted == node and due in (None, time_ns) and "bytes=" not in command:
             return f"{command} bytes={left}"

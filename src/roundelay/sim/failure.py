@@ -1,4 +1,4 @@
-"""A run of a scenario, watched and judged: how it failed, and all that chance did in it."""
+"""Runs a scenario, watches and judges it: how it failed, and every random choice made in it."""
 
 import re
 import shlex
@@ -8,12 +8,12 @@ from typing import Any
 
 from roundelay.check import Standing, Validity, check, profile_of
 from roundelay.core.ids import NodeId
-from roundelay.sim.commands import Commands, due_ns, later, length_ns, names, verb
+from roundelay.sim.command_text import Commands, due_ns, length_ns, names, verb, without_at
 from roundelay.sim.faults import copy_name
 from roundelay.sim.host import Transmission
 from roundelay.sim.load import Submission
+from roundelay.sim.runner import ScenarioRunner, StackFactory
 from roundelay.sim.scenario import Block, ScenarioError
-from roundelay.sim.story import StackFactory, Story
 from roundelay.sim.watch import Watch
 from roundelay.sim.world import World
 from roundelay.trace.schema import Row
@@ -26,13 +26,13 @@ class Failure:
     """What went wrong: a property was violated, or something broke while the run went on."""
 
     property: str
-    """Empty if an assertion or another exception ended the run."""
+    """The violated property; empty if an assertion or another exception ended the run."""
     reason: str = ""
     shape: str = ""
     """The reason without numbers and names: what tells one broken invariant from another."""
 
     def alike(self, other: "Failure | None") -> bool:
-        """Whether it is the same failure, of other messages at other nodes perhaps."""
+        """Whether it is the same failure, though perhaps of other messages or nodes."""
         if other is None or self.property != other.property:
             return False
         return bool(self.property) or self.shape == other.shape
@@ -60,20 +60,20 @@ class Sent:
     tag: str
     to: NodeId | None
     at_once: bool
-    """By a command itself, and not while time passed."""
+    """Whether a command sent it, and not the passing of time."""
 
 
 @dataclass(slots=True)
-class Run:
-    """What came of a list of commands."""
+class Attempt:
+    """One run of a list of commands, and what came of it."""
 
     commands: Commands
-    story: Story
+    runner: ScenarioRunner
     failure: Failure | None = None
     witness: tuple[Row, ...] = ()
     shown_ns: int = 0
-    """When the failure was complete; what comes later cannot matter to it, except where something
-    failed to happen."""
+    """The time of the last row of the witness. What happens later does not matter to the failure,
+    unless the failure is that something did not happen."""
     sent: dict[str, Sent] = field(default_factory=dict)
     """Frames by their name, like `a/3`."""
     torn: dict[tuple[int, NodeId], int] = field(default_factory=dict)
@@ -83,8 +83,8 @@ class Run:
 
     @property
     def made(self) -> Mapping[str, str]:
-        """Every choice that was not the plain one."""
-        return {} if self.story.choices is None else self.story.choices.made
+        """Every choice that departs from the plain run, by name."""
+        return {} if self.runner.choices is None else self.runner.choices.made
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,27 +98,29 @@ class Judge:
     against: str = ""
     """The protocol whose promises count, if it is not the engine's own."""
     nodes: tuple[NodeId, ...] = ()
-    """Names that mean nothing in a sentence."""
+    """Names of nodes, which do not count in the comparison of two failures."""
 
-    def run(self, commands: Commands, wanted: Failure | None = None) -> Run:
-        """Run and judge; of all failures the wanted one, else the first that the profile names.
-        ScenarioError if the commands make no sense."""
+    def run(self, commands: Commands, wanted: Failure | None = None) -> Attempt:
+        """Run and judge. Of several failures the wanted one is reported, or else the first in the
+        order of the profile. Raises ScenarioError if the commands make no sense."""
         if not names(commands):
             raise ScenarioError(len(commands), "there are no nodes; write: nodes a b c")
-        ear = _Ear(None if self.watch is None else self.watch())
-        story = Story(seed=self.seed, choices=self.choices, stack=self.stack, watch=ear)
-        run = Run(commands, story, sent=ear.sent, torn=ear.torn)
+        observer = _Observer(None if self.watch is None else self.watch())
+        runner = ScenarioRunner(
+            seed=self.seed, choices=self.choices, stack=self.stack, watch=observer
+        )
+        run = Attempt(commands, runner, sent=observer.sent, torn=observer.torn)
         try:
             for index, command in enumerate(commands):
                 if verb(command) == "load":
-                    arguments = shlex.split(later(command))[1:]
-                    run.drawn[index] = list(story.draw(arguments, due_ns(command)))
-                ear.at_once = not length_ns(command)
-                story.play(Block(index + 1, ((index + 1, command),), ""))
+                    arguments = shlex.split(without_at(command))[1:]
+                    run.drawn[index] = list(runner.draw_load(arguments, due_ns(command)))
+                observer.at_once = not length_ns(command)
+                runner.play(Block(index + 1, ((index + 1, command),), ""))
         except ScenarioError:
             raise
-        except Exception as e:  # Whatever a core raises is what we are here for.
-            run.shown_ns = story.world.loop.now
+        except Exception as e:  # Whatever a core raises is a failure.
+            run.shown_ns = runner.world.loop.now
             reason = str(e) or "unnamed"
             if not isinstance(e, AssertionError):
                 reason = f"{type(e).__name__}: {reason}"
@@ -127,8 +129,8 @@ class Judge:
         self._judge(run, wanted)
         return run
 
-    def _judge(self, run: Run, wanted: Failure | None) -> None:
-        manifest = run.story.manifest()
+    def _judge(self, run: Attempt, wanted: Failure | None) -> None:
+        manifest = run.runner.manifest()
         if self.against:
             manifest = replace(manifest, protocol=self.against)
         held = profile_of(manifest)
@@ -138,7 +140,7 @@ class Judge:
             needed = (wanted.property, *held.envelope)
             entries = [e for e in held.entries if e.property[0] == "T" or e.property in needed]
             held = replace(held, entries=tuple(entries))
-        report = check(run.story.rows, manifest, profile=held)
+        report = check(run.runner.rows, manifest, profile=held)
         for verdict, entry in zip(report.verdicts, report.profile.entries, strict=True):
             if verdict.validity is not Validity.VIOLATED or entry.standing is Standing.OPTIONAL:
                 continue
@@ -146,12 +148,12 @@ class Judge:
                 run.failure = Failure(verdict.property, verdict.reason)
                 run.witness = verdict.witness
                 ends = [row.t_ns for row in verdict.witness]
-                run.shown_ns = max(ends, default=run.story.world.loop.now)
+                run.shown_ns = max(ends, default=run.runner.world.loop.now)
                 return
 
 
-class _Ear:
-    """Hears what happens in a run, and passes it on to whoever watches for breaches."""
+class _Observer:
+    """Notes the frames and restarts of a run, and passes every event on to `watch`."""
 
     def __init__(self, watch: Watcher | None) -> None:
         self.sent: dict[str, Sent] = {}

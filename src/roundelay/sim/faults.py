@@ -1,9 +1,10 @@
-"""Chance in a run: what becomes of each copy of each frame, drawn from the seed and recorded.
+"""The random choices of a run: what happens to each copy of each frame, drawn and recorded.
 
-Every choice that is not the plain one is kept under the name of what it fell upon, for a frame
-`sender/number>receiver` (with an incarnation `sender'1/number>receiver` after a restart). A run
-given the recorded choices instead of a seed repeats them and makes no others, so a choice can be
-taken out and the run looked at without it: that is how a failure is shrunk.
+By default a copy arrives once, on time and undamaged. Every other choice is recorded under the name
+of the copy, `sender/number>receiver`; after a restart the name has the sender's incarnation,
+`sender'1/number>receiver`. A run that is given the recorded choices instead of a seed repeats them
+and makes no others. So one choice can be removed and the run repeated without it: that is how a
+failing run is shrunk.
 """
 
 from collections.abc import Mapping
@@ -17,18 +18,18 @@ from roundelay.sim.units import duration_ns, show_ns
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How often each thing happens to a copy of a frame on its way to one receiver.
+    """The probability of each fault for a copy of a frame on its way to one receiver.
 
-    At most one of them happens to a copy, so together they are at most 1.
+    At most one fault happens to a copy, so the probabilities add up to at most 1.
     """
 
     loss: float = 0.0
     duplicate: float = 0.0
     """A second copy arrives up to `reorder_ns` later."""
     reorder: float = 0.0
-    """The copy is held back by up to `reorder_ns`, so that later frames overtake it."""
+    """The copy is delayed by up to `reorder_ns`, so that later frames overtake it."""
     spike: float = 0.0
-    """The copy is held back by up to `spike_ns`: longer than the protocol's timers."""
+    """The copy is delayed by up to `spike_ns`, which is longer than most timers of a protocol."""
     corrupt: float = 0.0
     """One bit is flipped."""
     reorder_ns: int = 2_000_000
@@ -45,7 +46,7 @@ class Rates:
 
 @value
 class Fate:
-    """What happens to one copy of a frame; the plain fate is to arrive once, on time, whole."""
+    """What happens to one copy of a frame. The plain fate: it arrives once, on time, undamaged."""
 
     lost: bool = False
     delay_ns: int = 0
@@ -56,7 +57,7 @@ class Fate:
 
     @property
     def is_delay(self) -> bool:
-        """Whether the copy arrives once and whole, if not on time."""
+        """Whether the copy arrives once and undamaged, but perhaps late."""
         return not self.lost and self.copy_ns is None and self.flip is None
 
     def __str__(self) -> str:
@@ -70,7 +71,7 @@ class Fate:
 
     @classmethod
     def parse(cls, text: str) -> "Fate":
-        """The fate that `str` shows so."""
+        """The fate that `str` writes as `text`; ValueError if there is none."""
         fate = cls()
         for word in text.split():
             name, _, amount = word.partition("=")
@@ -102,10 +103,11 @@ def copy_name(sender: NodeId, incarnation: int, packet: int, receiver: NodeId) -
 
 
 class Choices:
-    """Where a run's chance comes from.
+    """Makes the random choices of a run.
 
-    With `given` nothing is drawn: what is not in it goes the plain way. `record` keeps what was
-    chosen in `made`, by name; switch it off in runs too long to be replayed choice by choice.
+    With `given` nothing is drawn: a copy that is not in it has the plain fate. With `record` every
+    other choice is kept in `made`, by name; switch it off in runs that are too long to be replayed
+    choice by choice.
     """
 
     def __init__(
@@ -118,7 +120,7 @@ class Choices:
         self._random = Random(f"roundelay/{seed}/network")
         self._forced: dict[str, Fate] = {}
         self._awaited: dict[str, list[tuple[int, Fate]]] = {}
-        """By sender, type and receiver: how many copies go by first, and the fate of the next."""
+        """By sender, type and receiver: how many copies are skipped, and the fate of the next."""
 
     @property
     def plain(self) -> bool:
@@ -146,7 +148,7 @@ class Choices:
             name = copy_name(sender, incarnation, packet, receiver)
         else:
             name = copy_name(sender, incarnation, packet, receiver)
-            awaited = self._await(f"{sender}/{tag}>{receiver}") if self._awaited else None
+            awaited = self._pop_awaited(f"{sender}/{tag}>{receiver}") if self._awaited else None
             if name in self._forced:
                 fate = self._forced.pop(name)
             elif awaited is not None:
@@ -160,21 +162,22 @@ class Choices:
         return fate
 
     def force(self, name: str, fate: Fate, *, skip: int = 0) -> None:
-        """Make this the fate of a copy yet to be sent, whatever would have been drawn. A name
-        with a type instead of a number, `a/DATA>b`, is that of the next such copy but `skip`."""
+        """Decide the fate of a copy that is not sent yet; nothing is drawn for it. A name with a
+        type instead of a number, `a/DATA>b`, means the next copy of that type after `skip`
+        others."""
         if name.partition("/")[2].partition(">")[0].isdecimal():
             self._forced[name] = fate
         else:
             self._awaited.setdefault(name, []).append((skip, fate))
 
     def heal(self) -> None:
-        """Force nothing more but delays of numbered frames: a slow network is no fault."""
-        late = {name: fate for name, fate in self._forced.items() if fate.is_delay}
-        self._forced = late
+        """Forget forced fates, except delays of numbered frames: a slow network is no fault."""
+        delays = {name: fate for name, fate in self._forced.items() if fate.is_delay}
+        self._forced = delays
         self._awaited.clear()
 
-    def _await(self, name: str) -> Fate | None:
-        """The fate that waits for a copy like this one; all others wait for one copy less."""
+    def _pop_awaited(self, name: str) -> Fate | None:
+        """Pop the fate that is due for a copy of this name; the others skip one copy fewer."""
         waiting = self._awaited.get(name, [])
         due = next((entry for entry in waiting if not entry[0]), None)
         if due is not None:
@@ -186,7 +189,7 @@ class Choices:
         return None if due is None else due[1]
 
     def number(self, name: str, most: int) -> int:
-        """A whole number from 0 to `most`, for choices that are not about frames."""
+        """Choose a whole number from 0 to `most`; for choices that are not about frames."""
         if self._given is not None:
             chosen = min(int(self._given.get(name, "0")), most)
         else:

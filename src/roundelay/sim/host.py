@@ -24,6 +24,7 @@ from roundelay.core.effects import (
     Differ,
     Effect,
     Install,
+    Kind,
     Persist,
     Receipt,
     Record,
@@ -187,7 +188,7 @@ class Host:
 
     def leave(self) -> None:
         """Say goodbye and stop."""
-        self.recorder.begin()
+        self.recorder.forget_cause()
         self._perform(self.core.leave())
         if self.alive:
             self.crash()
@@ -255,7 +256,7 @@ class Host:
 
     def _flush(self) -> None:
         self._flush_due = False
-        self.recorder.begin()
+        self.recorder.forget_cause()
         self._perform(self.core.flush())
 
     def _receive(self, arrival: Arrival) -> None:
@@ -408,12 +409,22 @@ class Host:
     def _perform(self, effects: list[Effect[Any]]) -> None:
         burnt = False
         if self.fuse is not None:
-            burnt = len(effects) >= self.fuse
-            effects = effects[: self.fuse]
-            self.fuse -= len(effects)
+            effects = self._before_crash(effects)
+            burnt = not self.fuse
         self._run(effects)
         if burnt:
             self.crash()
+
+    def _before_crash(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
+        """The effects that the fuse lets happen. A row that says why the next effects happen is not
+        counted: crashing before it or after it is the same."""
+        kept: list[Effect[Any]] = []
+        for effect in effects:
+            if not self.fuse:
+                break
+            kept.append(effect)
+            self.fuse -= not (type(effect) is Record and effect.kind is Kind.GATHER)
+        return kept
 
     def _run(self, effects: list[Effect[Any]]) -> None:
         world, recorder = self._world, self.recorder

@@ -1,4 +1,4 @@
-"""What the applications of a run submit, drawn from the seed before it begins."""
+"""Loads: the messages that applications submit, drawn from the seed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,11 +20,12 @@ class Submission(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Each sender submits at `rate_per_s`, with exponential gaps or, if `periodic`, equal ones."""
+    """Each sender submits `rate_per_s` messages a second on average, at exponentially distributed
+    intervals, or at equal ones if `periodic`."""
 
     senders: tuple[NodeId, ...]
     messages: int
-    """In all; the senders share them as their gaps fall."""
+    """The number of messages of all senders together."""
     rate_per_s: float = 100.0
     size_bytes: int = 64
     periodic: bool = False

@@ -1,4 +1,4 @@
-"""Virtual time: a queue of calls, in order of time and then of request."""
+"""Virtual time: a queue of calls, ordered by their time and then by the order of `at` calls."""
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
@@ -8,7 +8,8 @@ Action = Callable[[Any], None]
 
 
 class Loop:
-    """Runs calls at their time. Times are integer nanoseconds: sums are exact, so runs repeat."""
+    """Runs calls at their time. Times are integer nanoseconds: their sums are exact, so that a run
+    can be repeated exactly."""
 
     __slots__ = ("_heap", "_order", "now")
 
@@ -18,17 +19,17 @@ class Loop:
         self._order = 0
 
     def at(self, time: int, action: Action, argument: Any = None) -> None:
-        """Call `action(argument)` at `time`, after everything already asked for at that time."""
+        """Call `action(argument)` at `time`, after all calls that were scheduled for it before."""
         self._order = order = self._order + 1
         heappush(self._heap, (time, order, action, argument))
 
     def run(self, until: int) -> None:
-        """Run everything up to `until`, that moment included, and set the clock to it."""
+        """Run all calls up to and at `until`, and set the clock to it."""
         heap, pop = self._heap, heappop
         while heap:
             call = pop(heap)
             if call[0] > until:
-                heappush(heap, call)  # Once per run: cheaper than a look before each call.
+                heappush(heap, call)  # Once for each `run`; to look before each call costs more.
                 break
             self.now = call[0]
             call[2](call[3])
@@ -36,7 +37,7 @@ class Loop:
 
     @property
     def events(self) -> int:
-        """Calls run so far."""
+        """How many calls were run so far."""
         return self._order - len(self._heap)
 
     @property
@@ -46,10 +47,10 @@ class Loop:
 
     @property
     def calls(self) -> list[tuple[int, Action, Any]]:
-        """What is still to be done: time, action and argument, in the order of doing."""
+        """The calls that are still to be run, in order: time, action and argument."""
         return [(time, action, argument) for time, _, action, argument in sorted(self._heap)]
 
     def cancel(self, action: Action, argument: object) -> None:
-        """Forget the call of this action with this very argument."""
+        """Remove the calls of this action with this argument, which is compared by identity."""
         self._heap = [call for call in self._heap if call[3] is not argument or call[2] != action]
         heapify(self._heap)

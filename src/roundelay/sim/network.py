@@ -1,14 +1,15 @@
-"""Networks: when does a frame that leaves now arrive, and where.
+"""Networks: when a frame that is sent now arrives at each receiver.
 
-A network knows rates, distances and queues. It loses nothing of itself except where a finite
-buffer overruns; loss, duplication and the rest are faults, drawn elsewhere.
+A network knows rates, distances and queues. It loses a frame only where a finite buffer overruns;
+loss, duplication and other faults are drawn in `faults`.
 
-    bus       shared Ethernet: one frame at a time on one wire, all hear it at its end
+    bus       shared Ethernet: one frame at a time on one wire; all receive it when it ends
     switched  full-duplex links to a switch: queues per sender and per receiver
     lan       a fixed latency and jitter between any two nodes, no queues
     wan       a latency of its own for every pair
-    channel   one broadcast channel: all, the sender too, see the same order; receivers overrun
-    manual    nothing moves by itself: the scenario says what arrives and when
+    channel   one broadcast channel: all nodes, the sender too, receive frames in one order; a
+              receiver that is too slow loses frames
+    manual    no frame arrives by itself: the scenario delivers each one
 """
 
 from collections.abc import Mapping
@@ -24,16 +25,16 @@ _SECOND = 1_000_000_000
 
 
 class Network(Protocol):
-    """One instance per run: networks with queues remember what is on the wire."""
+    """Make one instance for each run: a network with queues remembers what is on the wire."""
 
     @property
     def reflects(self) -> bool:
-        """Whether a sender hears its own frames."""
+        """Whether a sender receives its own frames."""
         ...
 
     @property
     def jitter_ns(self) -> int:
-        """Each copy takes up to this much longer, by chance."""
+        """Each copy takes up to this many nanoseconds longer, by chance."""
         ...
 
     def arrivals(
@@ -45,7 +46,8 @@ class Network(Protocol):
 
 @dataclass(slots=True)
 class Bus:
-    """First come, first served; collisions are not modelled, waiting is."""
+    """Frames wait for the wire and are sent in the order of their requests. Collisions are not
+    modelled."""
 
     rate_bps: int = 10_000_000
     propagation_ns: int = 5_000
@@ -64,7 +66,8 @@ class Bus:
 
 @dataclass(slots=True)
 class Switched:
-    """Store and forward: a frame waits for its sender's link, then for each receiver's."""
+    """A switch that stores and forwards: a frame waits for the link of its sender, then for the
+    link of each receiver."""
 
     rate_bps: int = 100_000_000
     latency_ns: int = 10_000
@@ -90,7 +93,7 @@ class Switched:
 
 @dataclass(slots=True)
 class Lan:
-    """Latency without queues. Jitter reorders frames of different senders and of one sender."""
+    """A latency without queues. Jitter reorders frames, also those of one sender."""
 
     latency_ns: int = 100_000
     jitter_ns: int = 0
@@ -104,7 +107,7 @@ class Lan:
 
 @dataclass(slots=True)
 class Wan:
-    """A latency for every ordered pair; pairs not listed have the default."""
+    """A latency for every ordered pair of nodes; a pair that is not listed has `latency_ns`."""
 
     latency_ns: int = 20_000_000
     jitter_ns: int = 0
@@ -120,9 +123,9 @@ class Wan:
 
 @dataclass(slots=True)
 class Channel:
-    """One serial channel heard by all at one instant. Each receiver has `buffer_frames` places
-    that it empties at one per `drain_ns`; a frame that finds none is lost to that receiver alone,
-    never to its sender."""
+    """One serial channel, whose frames reach all nodes at the same instant. Each receiver has a
+    buffer for `buffer_frames` frames and reads one frame in `drain_ns`. A frame that finds the
+    buffer full is lost for that receiver; a sender never loses its own frame."""
 
     rate_bps: int = 100_000_000
     propagation_ns: int = 1_000
@@ -148,7 +151,7 @@ class Channel:
         if not self.buffer_frames or own:
             return heard
         drained = max(heard, self._drained.get(receiver, 0))
-        # A frame that is being read still has its place.
+        # A frame that is being read still takes up room in the buffer.
         if drained - heard > (self.buffer_frames - 1) * self.drain_ns:
             return None
         self._drained[receiver] = drained + self.drain_ns

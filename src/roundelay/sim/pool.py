@@ -1,4 +1,4 @@
-"""Processes that work for a command: Ctrl-C is the command's to answer, not theirs."""
+"""Worker processes of a command. Only the command itself handles Ctrl-C."""
 
 import signal
 from collections.abc import Iterator
@@ -9,16 +9,17 @@ from multiprocessing.pool import Pool
 
 @contextmanager
 def workers(jobs: int) -> Iterator[Pool]:
-    """A pool of so many fresh processes, which ends with the block, however that ends.
+    """A pool of `jobs` new processes, which ends with the block, also if the block raises.
 
-    A terminal sends Ctrl-C to all processes of a command. The signal is blocked while the pool is
-    made, and processes inherit that: one that was interrupted while it starts would print a
-    traceback. This process, whose other threads may get the signal all the same, only notes it, and
-    is interrupted once the pool is there to be ended. Called from the main thread only.
+    A terminal sends Ctrl-C to all processes of a command, and a worker that is interrupted while it
+    starts prints a traceback. So the signal is blocked while the pool is made, and the workers
+    inherit that. Other threads of this process may still get the signal: it is noted, and raised as
+    KeyboardInterrupt once the pool exists and can be ended. Call this from the main thread only.
     """
     noted: list[int] = []
     handler = signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
-    resource_tracker.ensure_running()  # Where it starts later, it ends the blocking below.
+    # If the tracker started later, it would unblock the signal for the workers behind it.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         pool = get_context("spawn").Pool(jobs)

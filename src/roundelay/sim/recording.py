@@ -1,12 +1,12 @@
-"""A run on file: its scenario, its seed and every choice made, enough to run it again exactly."""
+"""Recordings: the scenario of a run, its seed and every choice made, to run it again exactly."""
 
 import dataclasses
 import json
 from dataclasses import dataclass
 
 from roundelay import __version__
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
-from roundelay.sim.story import Story
 
 FORMAT = 1
 
@@ -22,16 +22,16 @@ class Recording:
     scenario: str
     seed: int
     choices: dict[str, str]
-    """By name: what was chosen other than the plain way."""
+    """By name: every choice that departs from the plain run."""
     sha256: str
-    """Of the trace."""
+    """The hash of the trace."""
     revision: str = __version__
     format: int = FORMAT
 
     @classmethod
-    def of(cls, scenario: str, story: Story) -> "Recording":
-        choices = story.choices.made if story.choices is not None else {}
-        return cls(scenario, story.seed, dict(choices), story.sha256())
+    def of(cls, scenario: str, runner: ScenarioRunner) -> "Recording":
+        choices = runner.choices.made if runner.choices is not None else {}
+        return cls(scenario, runner.seed, dict(choices), runner.sha256())
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=1) + "\n"
@@ -50,9 +50,9 @@ class Recording:
                 "this is not a recording; make one with: roundelay sim run FILE --record OUT"
             ) from None
 
-    def replay(self) -> Story:
+    def replay(self) -> ScenarioRunner:
         """Run it again, from the recorded choices alone."""
-        story = Story(seed=self.seed, choices=self.choices)
+        runner = ScenarioRunner(seed=self.seed, choices=self.choices)
         for block in parse(self.scenario):
-            story.play(block)
-        return story
+            runner.play(block)
+        return runner

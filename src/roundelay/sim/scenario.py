@@ -1,12 +1,12 @@
-"""Scenario files: commands, a line of dashes, and what happened.
+"""Scenario files: commands, a line of dashes, and the output of the commands.
 
-    # A story, told before the block it belongs to.
+    # A comment says what happens in the block below it.
     submit b hello
     ----
     b -> * DATA b:0 'hello'
 
-A block may hold several commands; its output ends at an empty line. `rewrite` puts in what really
-happened, and the difference is what a reviewer reads.
+A block may hold several commands; its output ends at an empty line. `rewrite` replaces the output
+by what really happens, and a reviewer reads the difference.
 """
 
 from collections.abc import Callable
@@ -20,14 +20,14 @@ class Block:
     """Some commands and the output that the file expects of them."""
 
     line: int
-    """Of the first command."""
+    """The line number of the first command."""
     commands: tuple[tuple[int, str], ...]
-    """Each with its line number."""
+    """The commands, each with its line number."""
     expected: str
 
 
 class ScenarioError(Exception):
-    """A scenario that cannot be run; the sentence says what to write instead."""
+    """A scenario cannot be run; the message says what to write instead."""
 
     def __init__(self, line: int, sentence: str) -> None:
         super().__init__(f"line {line}: {sentence}")
@@ -52,7 +52,7 @@ def rewrite(text: str, output: Callable[[Block], str]) -> str:
 
 
 def _parts(text: str) -> list[Block | str]:
-    """Blocks, and between them comments and empty lines as they stand."""
+    """The blocks, and the comments and empty lines between them unchanged."""
     parts: list[Block | str] = []
     commands: list[tuple[int, str]] = []
     lines = iter(enumerate(text.splitlines(), 1))

@@ -1,7 +1,7 @@
 """Scenarios that come with Roundelay, by name: `totem/g07_safe_delivered_by_the_dead`.
 
-They are the stories of `tests/scenarios`, which a wheel carries in the package, and the few that
-the demonstrations use.
+They are the scenarios of `tests/scenarios`, which a wheel has in the package, and those of
+`roundelay demo --simulated`.
 """
 
 from importlib.resources import files
@@ -11,7 +11,8 @@ SUFFIX = ".txt"
 
 
 class NoScenarioError(Exception):
-    """No scenario has the name, or several have; its message is a sentence for the user."""
+    """No scenario has the name, or several begin with it. The message is a sentence for the
+    user."""
 
 
 def shipped() -> dict[str, Path]:
@@ -25,7 +26,7 @@ def shipped() -> dict[str, Path]:
 
 
 def find(name: str) -> Path:
-    """The scenario of that name, or the only one whose name begins so."""
+    """The scenario of that name, or the only one whose name begins with it."""
     known = shipped()
     wanted = name.removesuffix(SUFFIX)
     if wanted in known:
@@ -39,8 +40,8 @@ def find(name: str) -> Path:
     raise NoScenarioError(f"there is no file and no scenario {name!r}; `sim list` lists those")
 
 
-def story(path: Path) -> str:
-    """What a scenario tells, as its first paragraph says."""
+def summary(path: Path) -> str:
+    """The first paragraph of a scenario's opening comment."""
     lines = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#") or not line.strip("# "):

@@ -1,40 +1,51 @@
-"""Shrinking: of a run that fails, a small scenario that fails alike.
+"""Shrinking: makes a small scenario of a run that fails; the scenario fails in the same way.
 
 First the run is made explicit, so that nothing in it depends on chance: see `explicit`. Then parts
-are taken out, the largest first, as long as the failure stays: what came after it, fates of frames,
-nodes, events, messages. At last what is left is made plain to read. The failure must stay the same
-one: the same property, or the same broken invariant.
+are removed, the largest first, as long as the run still fails: what came after the failure, fates
+of frames, nodes, events, messages. Last, `simplify` makes the rest easier to read. The failure must
+stay the same one: the same property is violated, or the same invariant breaks.
 
-Everything is tried in a fixed order and nothing is drawn: the same run shrinks to the same story.
+Attempts are made in a fixed order and nothing is random: a run always shrinks to the same scenario.
 """
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from roundelay.sim import polish
-from roundelay.sim.commands import SETTING_UP, Commands, cut, length_ns, names, verb, without_node
+from roundelay.sim import simplify
+from roundelay.sim.command_text import (
+    SETTING_UP,
+    Commands,
+    length_ns,
+    names,
+    truncated,
+    verb,
+    without_node,
+)
 from roundelay.sim.ddmin import ddmin
-from roundelay.sim.explicit import Forced, fates, numbered, typed, without_chance
-from roundelay.sim.failure import Failure, Judge, Run, Watcher
+from roundelay.sim.explicit import ForcedFate, fates, numbered, typed, without_chance
+from roundelay.sim.failure import Attempt, Failure, Judge, Watcher
 from roundelay.sim.faults import Fate
+from roundelay.sim.runner import ScenarioRunner, StackFactory
 from roundelay.sim.scenario import ScenarioError, parse, rewrite
-from roundelay.sim.story import StackFactory, Story
 from roundelay.sim.units import show_ns
 from roundelay.sim.watch import Watch
 from roundelay.trace.schema import Row
 
 BUDGET = 400
-"""How many runs are tried."""
+"""How many runs are attempted. With fewer the scenario stays larger; each one takes about as long
+as the failing run."""
 
-RESERVE = 20
-"""Of these, for the last touches."""
+RESERVED_ATTEMPTS = 20
+"""How many of these are kept for the last simplifications, which make times round and name the
+messages."""
 
-HASTY_NS = 1_000_000_000
-"""How long a run is waited for at first, at its end."""
+SHORT_END_NS = 1_000_000_000
+"""An `end` command that waits more than twice as long is first tried with this wait. Most attempts
+that do not fail show it by then; an attempt that fails is run again with the whole wait."""
 
 _KEPT = (*SETTING_UP, "seed", "nodes", "start", "run", "end")
-"""Commands that are not simply taken out."""
+"""Verbs of commands that are never removed as they are."""
 
 
 class NoFailureError(Exception):
@@ -50,9 +61,9 @@ class Shrunk:
     commands: Commands
     failure: Failure
     runs: int
-    """How many were tried."""
-    story: Story
-    """Its run, to be drawn."""
+    """How many runs were attempted."""
+    runner: ScenarioRunner
+    """Ran the scenario; a drawing takes its rows."""
     witness: tuple[Row, ...]
 
 
@@ -68,39 +79,40 @@ def shrink(
     progress: Callable[[int, int], None] | None = None,
     found: str = "",
 ) -> Shrunk:
-    """Shrink a failing run, by at most `budget` tries.
+    """Shrink a failing run, by at most `budget` attempts.
 
-    `failure` is the one to keep, if there are several; else the first property that does not hold,
-    or what broke. `choices`, `stack` and `watch` are as a story has them, but a watch is made anew
-    for each run. `found` is the command by which the failure was found. NoFailureError if there is
-    none; ScenarioError if the scenario cannot be run.
+    `failure` is the one to keep if there are several; without it, the first violated property of
+    the profile or the broken invariant is kept. `choices`, `stack` and `watch` are those of a
+    ScenarioRunner, but `watch` makes a new watcher for each run. `found` is the command that found
+    the failure. Raises NoFailureError if the run does not fail, and ScenarioError if the scenario
+    cannot be run.
     """
     commands = tuple(command for block in parse(scenario) for _, command in block.commands)
-    judge = Judge(seed, choices, stack, watch, _against(commands), names(commands))
+    judge = Judge(seed, choices, stack, watch, _checked_protocol(commands), names(commands))
     first = judge.run(commands, failure)
     if first.failure is None or not (failure or first.failure).alike(first.failure):
         raise NoFailureError("the run does not fail, so there is nothing to shrink")
-    # From here on the scenario speaks for itself, its seed included.
-    first.commands = (f"seed {first.story.seed}", *(c for c in commands if verb(c) != "seed"))
+    # From here on the scenario holds all that decides the run, its seed included.
+    first.commands = (f"seed {first.runner.seed}", *(c for c in commands if verb(c) != "seed"))
     judge = replace(judge, seed=None, choices=None)
     shrinker = _Shrinker(judge, first, budget, progress)
     shrinker.shrink()
-    return _told(shrinker.best, shrinker.runs, judge, found)
+    return _write_scenario(shrinker.best, shrinker.runs, judge, found)
 
 
-def _against(commands: Commands) -> str:
-    """The protocol that the scenario is checked against, if it names one."""
+def _checked_protocol(commands: Commands) -> str:
+    """The protocol that the last `check` command names, if it names one."""
     named = [command.split()[1:] for command in commands if verb(command) == "check"]
     return named[-1][0] if named and named[-1] else ""
 
 
 class _Shrinker:
-    """The smallest run found so far, and how many were tried."""
+    """The smallest failing run found so far, and how many were attempted."""
 
     def __init__(
         self,
         judge: Judge,
-        first: Run,
+        first: Attempt,
         budget: int,
         progress: Callable[[int, int], None] | None,
     ) -> None:
@@ -110,37 +122,37 @@ class _Shrinker:
         self._judge = judge
         self._wanted = first.failure
         self._budget = budget
-        self._limit = budget - min(RESERVE, budget // 5)
+        self._limit = budget - min(RESERVED_ATTEMPTS, budget // 5)
         self._progress = progress
         self._failed: set[Commands] = set()
         self._forms = [numbered, typed]
-        """How fates are written; first the way that succeeded last."""
+        """The ways to write fates; the one that succeeded last comes first."""
 
     def shrink(self) -> None:
         if self._make_explicit():
             self._narrow()
             self._attempt(typed(self._plain(), fates(self.best)))
-        self._polish()
+        self._simplify()
 
     def _make_explicit(self) -> bool:
-        """Write out what was drawn, if possible only as far as the failure."""
+        """Replace what was drawn by commands, if possible only up to the failure."""
         commands, forced = without_chance(self.best), fates(self.best)
         end_ns = _whole_ms(self.best.shown_ns)
         before = [each for each in forced if (each.time_ns or 0) <= end_ns]
-        short = not self._needs_end and self._attempt_with(cut(commands, end_ns), before)
+        short = not self._needs_end and self._attempt_with(truncated(commands, end_ns), before)
         return short or self._attempt_with(commands, forced)
 
-    # Trying
+    # Attempts
 
     def _attempt(self, commands: Commands) -> bool:
-        """Whether these commands fail alike; then they are the best so far."""
+        """Whether these commands fail in the same way; then they become the best ones."""
         if commands in self._failed or self.runs >= self._limit:
             return False
         self.runs += 1
         if self._progress is not None:
             self._progress(self.runs, self._budget)
-        run = self._fails(hasty) if (hasty := _hasty(commands)) != commands else None
-        if run is not None or hasty == commands:
+        run = self._fails(short) if (short := _with_short_end(commands)) != commands else None
+        if run is not None or short == commands:
             run = self._fails(commands)
         if run is None:
             self._failed.add(commands)
@@ -148,16 +160,16 @@ class _Shrinker:
         self.best = run
         return True
 
-    def _fails(self, commands: Commands) -> Run | None:
-        """The run of these commands, if it fails alike."""
+    def _fails(self, commands: Commands) -> Attempt | None:
+        """The run of these commands if it fails in the same way, else None."""
         try:
             run = self._judge.run(commands, self._wanted)
         except ScenarioError:
             return None
         return run if self._wanted.alike(run.failure) else None
 
-    def _attempt_with(self, commands: Commands, forced: Sequence[Forced]) -> bool:
-        """The same with fates apart, in either form."""
+    def _attempt_with(self, commands: Commands, forced: Sequence[ForcedFate]) -> bool:
+        """The same with the fates given apart, which are tried in both forms."""
         if not forced:
             return self._attempt(commands)
         for form in self._forms:
@@ -170,21 +182,22 @@ class _Shrinker:
         """The best commands without fates."""
         return tuple(command for command in self.best.commands if verb(command) != "fate")
 
-    # Taking out
+    # Removing
 
     def _shorten(self) -> None:
-        """Leave out what came after the failure."""
-        shorter = cut(self.best.commands, _whole_ms(self.best.shown_ns))
+        """Remove what came after the failure."""
+        shorter = truncated(self.best.commands, _whole_ms(self.best.shown_ns))
         if shorter != self.best.commands and not self._needs_end:
             self._attempt(shorter)
 
     @property
     def _needs_end(self) -> bool:
-        """Whether the failure is that something did not happen, which only an end can show."""
+        """Whether a liveness property is violated: that something did not happen shows only at an
+        `end` command."""
         return self._wanted.property.startswith("L")
 
     def _narrow(self) -> None:
-        """Take out all that can be spared, until no round finds anything."""
+        """Remove all that is not needed, in rounds, until a round removes nothing."""
         rounds = self._budget * 2 // 3
         size = len(self.best.commands) + 1
         self._drop_kinds()
@@ -197,7 +210,7 @@ class _Shrinker:
             self._shorten()
 
     def _drop_kinds(self) -> None:
-        """Fates of one kind, all at once: most of them never mattered."""
+        """Remove all fates of one kind at once: most of them do not matter."""
         kinds: tuple[Callable[[Fate], bool], ...] = (
             lambda fate: True,
             lambda fate: fate.is_delay,
@@ -214,62 +227,62 @@ class _Shrinker:
     def _drop_nodes(self) -> None:
         for node in reversed(names(self.best.commands)):
             if len(names(self.best.commands)) > 1:
-                gone = [f for f in fates(self.best) if node not in _ends(f)]
+                gone = [f for f in fates(self.best) if node not in _sender_and_receiver(f)]
                 self._attempt_with(without_node(self._plain(), node), gone)
 
-    def _drop(self, spared: Callable[[str], bool]) -> None:
-        """Lines of one sort, in ever smaller runs."""
+    def _drop(self, removable: Callable[[str], bool]) -> None:
+        """Remove lines that `removable` chooses, in ever smaller ranges."""
 
         def lines() -> list[int]:
-            return [i for i, command in enumerate(self._plain()) if spared(command)]
+            return [i for i, command in enumerate(self._plain()) if removable(command)]
 
-        def still(rest: list[int]) -> list[int] | None:
+        def still_fails(rest: list[int]) -> list[int] | None:
             kept = set(rest)
             commands = tuple(
                 command
                 for i, command in enumerate(self._plain())
-                if i in kept or not spared(command)
+                if i in kept or not removable(command)
             )
             return lines() if self._attempt_with(commands, fates(self.best)) else None
 
-        ddmin(lines(), still, self._share())
+        ddmin(lines(), still_fails, self._share())
 
     def _drop_fates(self) -> None:
-        def still(rest: list[Forced]) -> Sequence[Forced] | None:
+        def still_fails(rest: list[ForcedFate]) -> Sequence[ForcedFate] | None:
             return fates(self.best) if self._attempt_with(self._plain(), rest) else None
 
-        ddmin(fates(self.best), still, self._share())
+        ddmin(fates(self.best), still_fails, self._share())
 
     def _share(self) -> int:
-        """How many tries one sort of things may take."""
+        """How many attempts the removal of one sort of lines may take."""
         return max(10, (self._limit - self.runs) // 3)
 
-    # Making plain
+    # Simplifying
 
-    def _polish(self) -> None:
+    def _simplify(self) -> None:
         size = 0
         while size != (size := len("\n".join(self.best.commands))):
-            for passage in (
-                polish.flat,
-                polish.plain_setting,
-                polish.started,
-                polish.plain_lines,
-                polish.rounded,
-                polish.together,
-                polish.merged,
-                polish.fewer,
+            for simplification in (
+                simplify.merge_runs,
+                simplify.drop_options,
+                simplify.start_with_nodes,
+                simplify.simplify_lines,
+                simplify.round_times,
+                simplify.shorten_waits,
+                simplify.merge_submissions,
+                simplify.lower_times,
             ):
-                passage(self.best.commands, self._attempt)
+                simplification(self.best.commands, self._attempt)
             self._shorten()
             self._drop_lines()
         self._limit = self._budget
-        polish.rounded(self.best.commands, self._attempt)
-        polish.named(self.best.commands, self._attempt)
+        simplify.round_times(self.best.commands, self._attempt)
+        simplify.name_messages(self.best.commands, self._attempt)
 
     def _drop_lines(self) -> None:
-        """Any line, as it stands now."""
+        """Remove any line that is not needed."""
 
-        def still(rest: list[int]) -> list[int] | None:
+        def still_fails(rest: list[int]) -> list[int] | None:
             commands = self.best.commands
             kept = [c for i, c in enumerate(commands) if verb(c) in _KEPT or i in rest]
             return lines() if self._attempt(tuple(kept)) else None
@@ -277,31 +290,33 @@ class _Shrinker:
         def lines() -> list[int]:
             return [i for i, c in enumerate(self.best.commands) if verb(c) not in _KEPT]
 
-        ddmin(lines(), still, self._share())
+        ddmin(lines(), still_fails, self._share())
         for node in reversed(names(self.best.commands)):
             if len(names(self.best.commands)) > 1:
                 self._attempt(without_node(self.best.commands, node))
 
 
-def _hasty(commands: Commands) -> Commands:
-    """The same with less time at the end. What has not come about after all the time has not come
-    about by then either, so most runs that do not fail need not be waited for."""
-    hasty = f"end after={show_ns(HASTY_NS)}"
-    return tuple(hasty if verb(c) == "end" and length_ns(c) > 2 * HASTY_NS else c for c in commands)
+def _with_short_end(commands: Commands) -> Commands:
+    """The same commands with less time at the end. What does not happen in the whole time does not
+    happen in this one, so a run that does not fail here does not fail with the whole time."""
+    short = f"end after={show_ns(SHORT_END_NS)}"
+    return tuple(
+        short if verb(c) == "end" and length_ns(c) > 2 * SHORT_END_NS else c for c in commands
+    )
 
 
 def _whole_ms(time_ns: int) -> int:
-    return -(-time_ns // polish.MS) * polish.MS
+    return -(-time_ns // simplify.MS) * simplify.MS
 
 
-def _ends(forced: Forced) -> tuple[str, str]:
+def _sender_and_receiver(forced: ForcedFate) -> tuple[str, str]:
     """Sender and receiver."""
     sender, _, receiver = forced.kind.partition(">")
     return sender.partition("/")[0], receiver
 
 
-def _told(run: Run, runs: int, judge: Judge, found: str) -> Shrunk:
-    """The scenario file of the smallest run."""
+def _write_scenario(run: Attempt, runs: int, judge: Judge, found: str) -> Shrunk:
+    """The scenario file of the smallest failing run."""
     failure = run.failure
     assert failure is not None
     lines = textwrap.wrap(f"{failure}.", 96)
@@ -311,7 +326,7 @@ def _told(run: Run, runs: int, judge: Judge, found: str) -> Shrunk:
     text = comment + "\n".join([*run.commands, "----"]) + "\n"
     if failure.property:
         text += "\n" + " ".join(["check", *([judge.against] if judge.against else [])]) + "\n----\n"
-    story = Story(stack=judge.stack, watch=None if judge.watch is None else judge.watch())
+    runner = ScenarioRunner(stack=judge.stack, watch=None if judge.watch is None else judge.watch())
     if failure.property:
-        text = rewrite(text, story.play)
-    return Shrunk(text, run.commands, failure, runs, run.story, run.witness)
+        text = rewrite(text, runner.play)
+    return Shrunk(text, run.commands, failure, runs, run.runner, run.witness)

@@ -1,25 +1,32 @@
-"""Swarm: many seeds, each a cluster of its own, run, watched and judged.
+"""Swarm: many seeds, each a cluster of its own, run, watched and checked.
 
 What a seed draws is in `seeds`. A campaign fails if anything promised is broken, and, once it is
 long enough, also if it never went where it should: see `coverage`.
+
+The online checker follows a run row by row while the batch checker, which decides, reads the whole
+trace afterwards. What both cover they must agree on; if they do not, one of them has a bug, and the
+seed fails.
 """
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from roundelay.check import Report, Standing, Validity, check
+from roundelay.check import Report, Standing, Validity, Verdict, check, profile_of
+from roundelay.check.online import OnlineChecker
 from roundelay.core.ids import NodeId
 from roundelay.sim.coverage import Evidence, catalogue, reached
 from roundelay.sim.pool import workers
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
 from roundelay.sim.seeds import scenario
-from roundelay.sim.story import Story
 from roundelay.sim.watch import Watch
 from roundelay.sim.world import World
+from roundelay.trace.manifest import Manifest
+from roundelay.trace.schema import Row
 
 SEEDS_TO_COVER = 200
 """A campaign of fewer seeds may leave goals of its catalogue unreached."""
@@ -29,7 +36,7 @@ RAREST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class SeedResult:
     """What a campaign keeps of one seed: small, since it comes from another process."""
 
     seed: int
@@ -50,7 +57,7 @@ class Campaign:
         self.static = static
         self.rules = rules
         self.seeds = 0
-        """Judged so far."""
+        """Checked so far."""
         self.failed: list[int] = []
         self._counts: Counter[tuple[str, str]] = Counter()
         self._reached = Counter(dict.fromkeys(catalogue(protocol, static=static), 0))
@@ -59,29 +66,31 @@ class Campaign:
         self._broken = 0
         self._traces = hashlib.sha256()
 
-    def run(self, first: int, seeds: int, jobs: int) -> Iterator[Judgement]:
-        """Judge `seeds` seeds from `first` on, in order, in `jobs` processes."""
-        judge_one = partial(judge, protocol=self.protocol, static=self.static, rules=self.rules)
+    def run(self, first: int, seeds: int, jobs: int) -> Iterator[SeedResult]:
+        """Check `seeds` seeds from `first` on, in order, in `jobs` processes."""
+        check_one = partial(
+            check_seed, protocol=self.protocol, static=self.static, rules=self.rules
+        )
         numbers = range(first, first + seeds)
         if jobs <= 1 or seeds == 1:
             for seed in numbers:
-                yield self._note(judge_one(seed))
+                yield self._note(check_one(seed))
             return
         with workers(jobs) as pool:
-            for judgement in pool.imap(judge_one, numbers, chunksize=2):
-                yield self._note(judgement)
+            for result in pool.imap(check_one, numbers, chunksize=2):
+                yield self._note(result)
 
-    def _note(self, judgement: Judgement) -> Judgement:
+    def _note(self, result: SeedResult) -> SeedResult:
         self.seeds += 1
-        self._traces.update(judgement.sha256.encode())
-        self._counts.update(judgement.verdicts.items())
-        self._reached.update(judgement.reached)
-        for goal in judgement.reached:
-            self._first.setdefault(goal, judgement.seed)
-        if judgement.failures:
-            self.failed.append(judgement.seed)
-            self._broken += not judgement.verdicts
-        return judgement
+        self._traces.update(result.sha256.encode())
+        self._counts.update(result.verdicts.items())
+        self._reached.update(result.reached)
+        for goal in result.reached:
+            self._first.setdefault(goal, result.seed)
+        if result.failures:
+            self.failed.append(result.seed)
+            self._broken += not result.verdicts
+        return result
 
     @property
     def ok(self) -> bool:
@@ -150,18 +159,18 @@ class Campaign:
         return {name: n for (name, verdict), n in self._counts.items() if verdict == validity}
 
 
-def judge(seed: int, *, protocol: str, static: bool, rules: str) -> Judgement:
+def check_seed(seed: int, *, protocol: str, static: bool, rules: str) -> SeedResult:
     """Run a seed and keep what counts."""
     outcome = run(seed, protocol, static=static, rules=rules)
     verdicts = {}
     if outcome.report is not None:
-        judged = zip(outcome.report.verdicts, outcome.report.profile.entries, strict=True)
+        verdicts_held = zip(outcome.report.verdicts, outcome.report.profile.entries, strict=True)
         verdicts = {
             verdict.property: str(verdict.validity)
-            for verdict, entry in judged
+            for verdict, entry in verdicts_held
             if entry.standing is not Standing.OPTIONAL
         }
-    return Judgement(seed, outcome.failures, verdicts, outcome.reached, outcome.story.sha256())
+    return SeedResult(seed, outcome.failures, verdicts, outcome.reached, outcome.runner.sha256())
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,29 +179,34 @@ class Outcome:
 
     seed: int
     scenario: str
-    story: Story
+    runner: ScenarioRunner
     broken: str
     """The invariant that broke while it ran; then there is no report."""
     report: Report | None
     reached: tuple[str, ...]
     """Goals of the catalogue, also where an invariant broke."""
+    disagreements: tuple[str, ...] = ()
+    """Properties on which the batch and the online checker disagree, a sentence each."""
 
     @property
     def failures(self) -> tuple[str, ...]:
         """What speaks against the protocol, a sentence each."""
         if self.report is None:
             return (f"an invariant broke: {self.broken}",)
-        judged = zip(self.report.verdicts, self.report.profile.entries, strict=True)
-        return tuple(
+        verdicts_held = zip(self.report.verdicts, self.report.profile.entries, strict=True)
+        found = tuple(
             f"{verdict.property} {verdict.validity}: {verdict.reason}"
-            for verdict, entry in judged
+            for verdict, entry in verdicts_held
             if verdict.validity not in (Validity.OK, Validity.VACUOUS)
             and entry.standing is not Standing.OPTIONAL
         )
+        return found + self.disagreements
 
 
-def run(seed: int, protocol: str, *, static: bool = False, rules: str = "safe") -> Outcome:
-    """Run a seed, watch it, and judge its trace."""
+def run(
+    seed: int, protocol: str, *, static: bool = False, rules: str = "safe", online: bool = True
+) -> Outcome:
+    """Run a seed, watch it, and check its trace; `online` says whether by both checkers."""
     text = scenario(seed, protocol, static=static, rules=rules)
     watch, evidence = Watch(), Evidence()
 
@@ -200,16 +214,53 @@ def run(seed: int, protocol: str, *, static: bool = False, rules: str = "safe") 
         evidence(world, node, verb, what)
         watch(world, node, verb, what)
 
-    story = Story(watch=both)
+    followers: list[OnlineChecker] = []
+
+    def follow(row: Row) -> None:
+        if not followers:  # Only now the nodes and the engine are known.
+            followers.append(_follower(runner.manifest()))
+        followers[0].append(row)
+
+    runner = ScenarioRunner(watch=both, append=follow if online else None)
     broken, report = "", None
     try:
         for block in parse(text):
-            story.play(block)
-        report = check(story.rows, story.manifest(text))
+            runner.play(block)
+        report = check(runner.rows, runner.manifest(text))
     except AssertionError as e:
         broken = str(e) or "unnamed"
     except Exception as e:  # A core that raises anything is broken; the campaign goes on.
         broken = f"{type(e).__name__}: {e}"
-    evidence.close(story.rows)
+    evidence.close(runner.rows)
     goals = catalogue(protocol, static=static)
-    return Outcome(seed, text, story, broken, report, reached(evidence, goals))
+    disagreements: tuple[str, ...] = ()
+    if followers and report is not None:
+        disagreements = tuple(disagreed(report, followers[0].verdicts()))
+    return Outcome(seed, text, runner, broken, report, reached(evidence, goals), disagreements)
+
+
+def _follower(manifest: Manifest) -> OnlineChecker:
+    """An online checker of all that the run is held to."""
+    held = [entry.property for entry in profile_of(manifest).entries]
+    return OnlineChecker(manifest.nodes, held, manifest.resilience)
+
+
+UNDECIDED = (Validity.OUTSIDE, Validity.INCONCLUSIVE)
+"""Verdicts of the batch checker that leave open whether a property held. The online checker knows
+neither the assumptions of a protocol nor that rows are missing, so it may decide there."""
+
+
+def disagreed(report: Report, online: Iterable[Verdict]) -> Iterator[str]:
+    """Where the two checkers disagree, a sentence for each property."""
+    for verdict in online:
+        batch = report[verdict.property]
+        if batch.validity in UNDECIDED or batch.validity is verdict.validity:
+            continue
+        yield (
+            f"the checkers disagree on {verdict.property}: batch {_said(batch)}, "
+            f"online {_said(verdict)}"
+        )
+
+
+def _said(verdict: Verdict) -> str:
+    return f"{verdict.validity} ({verdict.reason})" if verdict.reason else str(verdict.validity)

@@ -47,7 +47,7 @@ def per_second(text: str) -> float:
 
 
 def show_ns(ns: int) -> str:
-    """A time for people, exact: the largest unit that needs at most three decimals."""
+    """An exact time, in the largest unit that needs at most three decimals."""
     for unit, scale in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
         if abs(ns) >= scale and ns * 1000 % scale == 0:
             return f"{ns / scale:.3f}".rstrip("0").rstrip(".") + unit

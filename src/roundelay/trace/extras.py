@@ -29,7 +29,8 @@ def install(extra: str) -> str:
 
 
 def needs(package: str, extra: str = "") -> str:
-    """What to say where a package is missing: the extra that brings it unless another is named."""
+    """The sentence for the user if a package is missing; it names `extra` or the smallest extra
+    that brings the package."""
     return f"this needs {package}: {install(extra or EXTRAS[package])}"
 
 

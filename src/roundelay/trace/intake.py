@@ -1,7 +1,7 @@
-"""What reading has in common over all formats: values from outside are converted, judged, noted.
+"""What the readers of all formats share: they convert values, check rows and note problems.
 
-A reader of a format yields rows that passed `fault`. What it had to leave out it tells to
-`Findings`; `UnreadableError` says that the file holds nothing more for us.
+A reader yields rows for which `fault` finds nothing wrong, and notes rows that it leaves out in
+`Findings`. It raises `UnreadableError` if nothing more can be read from a file.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,26 +27,27 @@ EMPTY = "is empty: the run ended before its first event was written; run it agai
 
 
 class UnreadableError(Exception):
-    """Nothing (more) can be read from a file. Its message completes "<file> ..."."""
+    """Nothing, or nothing more, can be read from a file. The message completes the sentence "<file>
+    ..."."""
 
 
 class Findings:
-    """What was found in one file besides its rows."""
+    """What was found in one file, apart from its rows."""
 
     def __init__(self, path: Path, node_count: int) -> None:
         self.path = path
         self.node_count = node_count
-        """Numbers of nodes are below this."""
+        """The number of nodes; node numbers are smaller."""
         self.runs: dict[str, None] = {}
-        """Runs that rows say they are of, in order of appearance."""
+        """The runs that rows name, in order of appearance."""
         self.sha256 = ""
-        """Of its rows, if the file says it and guards them with checksums of its own."""
+        """The hash of its rows, if the file names it and protects its rows by checksums."""
         self.row_count = 0
         self.left_out = 0
         self.first = ""
-        """Where the first row was left out, and why."""
+        """The place of the first row that was left out, and the reason."""
         self.unknown: dict[str, None] = {}
-        """Columns we do not know."""
+        """Names of columns that the schema does not have."""
         self.notes: list[str] = []
 
     def leave_out(self, place: str, reason: str) -> None:
@@ -74,7 +75,8 @@ _VIEW_KINDS = frozenset({REGULAR, TRANSITIONAL})
 
 
 def fault(row: Row, node_count: int) -> str | None:
-    """Why no writer of ours wrote this row; types are right already."""
+    """Why the row cannot come from a writer of ours; None if it can. The types of its values are
+    right."""
     kind = row.kind
     if kind not in _KINDS:
         return f"kind {kind!r} is unknown"
@@ -158,12 +160,12 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "int64": _int64,
 }
 CONVERT = {name: _CONVERTERS[type_] for name, type_ in COLUMNS.items()}
-"""Makes a column's value of what JSON or Arrow gave, or raises one of `MISFIT`."""
+"""By column: makes a value of what JSON or Arrow gave, or raises one of `MISFIT`."""
 
 MISFIT = (ValueError, TypeError, KeyError, AttributeError)
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names for a sentence, however many there are."""
+    """The first eight names for a sentence, and how many more there are."""
     names = list(names)
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

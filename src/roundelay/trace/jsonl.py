@@ -1,7 +1,7 @@
 """JSON Lines: one object per row, with the names of the columns; nulls are left out.
 
-Needs nothing that is not in Python, is read by every tool, and what a killed writer left of it can
-be read. It takes some twenty times the space of Parquet.
+It needs no package besides Python, every tool reads it, and what a killed writer left can be read.
+It takes some twenty times the space of Parquet.
 """
 
 import json
@@ -22,7 +22,8 @@ from roundelay.trace.intake import (
 from roundelay.trace.schema import COLUMNS, Row
 
 LINE_BYTES_MAX = 1 << 20
-"""Longest line: a file without line ends must not fill the memory."""
+"""The longest line that is read, in bytes; a longer one is left out and noted. Without a limit a
+file without line ends would fill the memory."""
 
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
@@ -31,7 +32,7 @@ class Encoder:
     """Writes rows to a file."""
 
     divisible = True
-    """Whether the file can be cut behind any batch and still be read."""
+    """Whether the file can be cut after any batch and still be read."""
 
     def __init__(self, file: BinaryIO, run: str) -> None:
         self._file = file
@@ -49,12 +50,13 @@ class Encoder:
             lines.append(_encode(line))
         self._file.write(("\n".join(lines) + "\n").encode("ascii"))
 
-    def finish(self, sha256: str) -> None:
-        """Nothing: every line stands for itself."""
+    def write_end(self, sha256: str) -> None:
+        """Writes nothing: the format has no end mark."""
 
 
 def decode(path: Path, batch_rows: int, found: Findings) -> Iterator[list[Row]]:
-    """The rows of a file in batches; raises UnreadableError where it ends before its end."""
+    """The rows of a file in batches. Raises UnreadableError if reading fails before the end of the
+    file."""
     batch: list[Row] = []
     number = 0
     try:

@@ -1,4 +1,4 @@
-"""The manifest: what a run was, and how many rows its trace must have."""
+"""The manifest: how a run was set up, and how many rows its trace must have."""
 
 import dataclasses
 import json
@@ -12,7 +12,7 @@ from roundelay.trace.schema import SCHEMA_VERSION, WORLD
 
 
 class TraceError(Exception):
-    """A trace that cannot be read. Its message is one sentence for the user, and says what next."""
+    """A trace cannot be read. The message is a sentence for the user and says what to do next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,32 +24,34 @@ class Manifest:
     """Names by number: a node's `proc` is its index here."""
     protocol: str = ""
     rules: str = "safe"
-    """`safe`, `paper` or `link`: which reading of the paper ran."""
+    """Which variant of the protocol ran: `safe`, `paper` or `link`."""
     resilience: int | None = None
     """F of the DTP family."""
     mode: str = "static"
     """`static` (an engine alone on a fixed group) or `views`."""
     seed: int | None = None
     revision: str = ""
-    """Version of Roundelay that wrote it."""
+    """The version of Roundelay that wrote it."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Everything else that decides the run: the scenario, the network, engine options."""
     envelope: Mapping[str, Any] = field(default_factory=dict)
-    """What faults the run allowed itself, for properties that hold under assumptions only."""
+    """Which faults the run allows, for properties that hold only under assumptions about faults."""
     bound_ns: int | None = None
-    """How long after the faults stopped everything must have happened that must happen."""
+    """How long after the last fault everything that must happen must have happened, in
+    nanoseconds."""
     rows: Mapping[str, int] | None = None
-    """Rows per writer, as {"proc.inc": count}; the only way to notice that a trace was cut."""
+    """The number of rows of each writer, as {"proc.inc": count}. Without it nobody can tell whether
+    rows are missing at the end."""
     ended: Mapping[str, str] = field(default_factory=dict)
-    """By writer, as {"proc.inc": reason}: whose rows end before its life did, and why. The reason
-    completes "the trace of node b ends early, ..."."""
+    """By writer, as {"proc.inc": reason}: the writers whose rows end before their life did, and
+    why. The reason completes "the trace of node b ends early, ..."."""
     machine: str = ""
-    """Names one boot of the machine that wrote this file; two files with the same name have times
-    of one clock. Empty if that is not known."""
+    """Names one boot of the machine that wrote this file. The times of two files with the same name
+    are of one clock. Empty if it is not known."""
     machines: Mapping[str, str] = field(default_factory=dict)
-    """The same by writer, where files of several lives were put together."""
+    """The boot by writer, if files of several lives were put together."""
     sha256: str = ""
-    """Over the rows in canonical form: see `writer.canonical`."""
+    """The hash of the rows in canonical form: see `writer.canonical`."""
     schema: int = SCHEMA_VERSION
 
     def name(self, proc: int) -> str:
@@ -64,7 +66,7 @@ class Manifest:
         return {**alone, **self.machines}
 
     def cut_short(self) -> list[str]:
-        """Whose rows end early; each a sentence for the user."""
+        """The writers whose rows end early; a sentence for the user about each."""
         return [
             f"the trace of node {self.name(int(writer.partition('.')[0]))} ends early, {reason}"
             for writer, reason in sorted(self.ended.items())
@@ -181,4 +183,4 @@ _VALID: Mapping[str, Callable[[object], bool]] = {
     "machines": _words,
     "schema": _number,
 }
-"""What a field must look like, where it is not a text."""
+"""Checks the value of a field that is not a text."""

@@ -13,14 +13,14 @@
 Names of nodes and messages are lower-case letters and digits, so that `pX` is a crash and never a
 name. A `#` that starts a word starts a comment. Without any install the group is static.
 
-How tokens become rows: see `parse`. Two identities need a word here.
+`parse` says how tokens become rows. How views and messages are identified:
 
 - A view is its number alone: every representative is 0, so that `p+V1{p,q} q+V1{q}` installs one
   view twice, with two contents.
-- A message is (sender, incarnation, number), where its first originate in the text says who the
-  sender is and the number counts the messages of that incarnation. It is known from the start:
-  `q?a p!a` receives a message of p. A second originate, even by another node, is one of the same
-  message. A message that is never originated is the world's: nobody sent it.
+- A message is (sender, incarnation, number). Its first originate in the text decides the sender,
+  and the number counts the messages of that incarnation. This holds for the whole text: `q?a p!a`
+  receives a message of p. A second originate, even by another node, belongs to the same message. A
+  message that is never originated is the world's: nobody sent it.
 """
 
 import itertools
@@ -37,7 +37,7 @@ from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.schema import REGULAR, TRANSITIONAL, WORLD, Row, expand
 
 REPRESENTATIVE = 0
-"""Of every view: the mini-language names views by their number alone."""
+"""The representative of every view: the mini-language names views by their number alone."""
 
 _Message: TypeAlias = tuple[int, int, int]
 """m_src, m_inc, m_seq."""
@@ -92,16 +92,16 @@ _BARE = {"?": Kind.RECEIVE, "-": Kind.WITHDRAW}
 
 
 class _Token(NamedTuple):
-    """One event as written: names still names."""
+    """One event as written; nodes and messages are names, not numbers yet."""
 
     kind: Kind
     node: str = ""
     message: str = ""
     seq: int | None = None
-    """Of the view installed, the ring being formed, or read back from stable storage."""
+    """The number of the view installed, of the ring being formed, or read from stable storage."""
     c_kind: int | None = None
     members: tuple[str, ...] | None = None
-    """Of a view, or the live component, or the destinations."""
+    """The members of a view or of a live component, or the destinations of a message."""
     primary: bool = False
     voters: tuple[str, ...] | None = None
     service: Service = Service.AGREED
@@ -239,7 +239,8 @@ def _digest(text: str | None) -> int | None:
 
 
 def _identities(tokens: Iterable[_Token], procs: Mapping[str, int]) -> dict[str, _Message]:
-    """Who sent what, over the whole text: a message may be received before its originate."""
+    """The identity of each message, from the whole text: a message may be received before its
+    originate."""
     incarnation: Counter[str] = Counter()
     sent: Counter[tuple[int, int]] = Counter()
     found: dict[str, _Message] = {}
@@ -288,10 +289,10 @@ def _rows(
         k2 = k3 = None
         if t.key is not None:
             (k0, k1), (k2, k3) = life.regular, t.key
-        # The originate speaks for itself; those who got the message repeat what it said.
-        said = t if t.kind is Kind.ORIGINATE else None
+        # Receive and deliver rows repeat the service and destinations of the originate row.
+        origin = t if t.kind is Kind.ORIGINATE else None
         if t.kind in (Kind.RECEIVE, Kind.DELIVER):
-            said = origins.get(t.message)
+            origin = origins.get(t.message)
         rows.append(
             Row(
                 kind=t.kind.value,
@@ -304,8 +305,8 @@ def _rows(
                 m_src=m_src,
                 m_inc=m_inc,
                 m_seq=m_seq,
-                svc=None if said is None else int(said.service),
-                dst=None if said is None else numbers(said.members),
+                svc=None if origin is None else int(origin.service),
+                dst=None if origin is None else numbers(origin.members),
                 k0=k0,
                 k1=k1,
                 k2=k2,
@@ -346,27 +347,28 @@ class _Life:
 
 
 def _label(message: _Message) -> str:
-    """A message as a key of the manifest, which keeps the names its text gave to messages."""
+    """A message as a key of the manifest, which keeps the names of messages."""
     return ".".join(map(str, message))
 
 
 def render(rows: Iterable[Row], manifest: Manifest) -> str:
-    """The rows as one line of the mini-language, for eyes: a witness, a small scenario.
+    """The rows as one line of the mini-language, for people: a witness, a small scenario.
 
-    What `parse` made comes back as it was. Of other rows it tells what the language can: frames,
-    faults and timers are left out, node names are reduced to letters and digits, messages are
-    called a, b, c by their first appearance, and views are numbered anew if two share a number.
+    Rows that `parse` made come back as the same text. Of other rows it writes what the language
+    has: frames, faults and timers are left out, node names are reduced to letters and digits,
+    messages are called a, b, c in order of appearance, and views are numbered anew if two share a
+    number.
     """
     shown = [
         row
         for row in expand(rows)
         if row.kind in _STATES or (row.kind in _ABOUT_MESSAGES and row.m_seq is not None)
     ]
-    words = _Words(shown, manifest)
+    names = _Names(shown, manifest)
     tokens: list[str] = []
     previous = ""
     for row in shown:
-        token = words.token(row)
+        token = names.token(row)
         if row.kind == previous == Kind.END:
             tokens[-1] += token.removeprefix("end")
         else:
@@ -388,7 +390,7 @@ _STATES = frozenset({Kind.INSTALL, Kind.FREEZE, Kind.CRASH, Kind.RECOVER, Kind.T
 _LETTER = {service: letter for letter, service in _SERVICES.items()}
 
 
-class _Words:
+class _Names:
     """The names under which nodes, messages and views of some rows appear in a text."""
 
     def __init__(self, rows: Sequence[Row], manifest: Manifest) -> None:
@@ -468,7 +470,8 @@ def _message_names(
 
 
 def _view_numbers(rows: Sequence[Row]) -> dict[tuple[int, int], int]:
-    """The number of each view, which is its own unless both halves of a partition took it."""
+    """The number of each view: its own, unless two views share one because both sides of a
+    partition took it."""
     ids = {(row.c_seq or 0, row.c_rep or 0) for row in rows if row.kind == Kind.INSTALL}
     ids |= {(row.k0 or 0, row.k1 or 0) for row in rows if row.kind == Kind.FREEZE}
     if len({seq for seq, _ in ids}) == len(ids):

@@ -22,17 +22,18 @@ from roundelay.trace.manifest import TraceError, check_schema_version
 from roundelay.trace.schema import ADDED, COLUMNS, NULLABLE, SCHEMA_VERSION, Row
 
 SCHEMA_KEY = b"roundelay.schema"
-"""Where a file says which version of the schema it has."""
+"""The key of a file's metadata for the version of its schema."""
 
 SHA256_KEY = b"roundelay.sha256"
-"""Where a file repeats the sha256 of its rows."""
+"""The key of a file's metadata for the sha256 of its rows."""
 
 
 class Encoder:
-    """Writes rows to a file: a row group per batch; zstd, dictionaries for words, checksums."""
+    """Writes rows to a file: one row group per batch, with zstd, dictionaries for words, and
+    checksums."""
 
     divisible = False
-    """Whether the file can be cut behind any batch and still be read."""
+    """Whether the file can be cut after any batch and still be read."""
 
     def __init__(self, file: BinaryIO, run: str) -> None:
         self._run = run
@@ -54,15 +55,15 @@ class Encoder:
             arrays.append(_column(field, list(map(itemgetter(place), rows))))
         self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
 
-    def finish(self, sha256: str) -> None:
-        """Complete the file, which says itself which rows it has: pages have their checksums, so
-        a reader need not compute the sha256 to know that the manifest and the rows go together."""
+    def write_end(self, sha256: str) -> None:
+        """Write the end of the file, with the sha256 of its rows. Since pages have checksums, a
+        reader need not compute the sha256 to know that the rows are those of the manifest."""
         if sha256:
             self._writer.add_key_value_metadata({SHA256_KEY: sha256})
         try:
             self._writer.close()
         finally:
-            # Or, on a full disk, its destructor would try again and complain to nobody.
+            # Else, on a full disk, its destructor would try again and print an error.
             self._writer.is_open = False
 
 
@@ -95,7 +96,8 @@ def arrow_schema() -> Any:
 
 
 def decode(path: Path, batch_rows: int, found: Findings) -> Iterator[list[Row]]:
-    """The rows of a file in batches; raises UnreadableError where it ends before its end."""
+    """The rows of a file in batches. Raises UnreadableError if reading fails before the end of the
+    file."""
     check_ends(path)
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -116,7 +118,7 @@ def decode(path: Path, batch_rows: int, found: Findings) -> Iterator[list[Row]]:
 
 
 def check_ends(path: Path) -> None:
-    """Tell a file that was cut from one that never was Parquet: pyarrow's words do not help."""
+    """Tell a file that was cut short from one that never was Parquet: pyarrow's messages do not."""
     try:
         with path.open("rb") as file:
             head = file.read(4)
@@ -184,7 +186,8 @@ def rows_of(batch: Any, first: int, found: Findings) -> list[Row]:
 
 
 def _values(name: str, array: Any, bad: dict[int, str]) -> list[Any]:
-    """A column as Python values; the places of values that do not fit it go to `bad`."""
+    """A column as Python values. Values that do not fit become None, and their places go to
+    `bad`."""
     is_ = pa.types
     if array.null_count == len(array):
         return [None] * len(array)

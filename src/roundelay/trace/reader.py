@@ -1,9 +1,8 @@
-"""Files to rows, and what is wrong with them.
+"""Reads rows from files, and says what is wrong with them.
 
-Two things can be wrong with a trace, and they are kept apart. If there is nothing to read, a
-`TraceError` says in one sentence what was found and what to do next. If there are rows but not all
-of them, or not surely all of them, the rows come with `problems`, one sentence each: whoever judges
-such a trace must answer that it is inconclusive.
+Two cases are kept apart. If there is nothing to read, a `TraceError` says in one sentence what was
+found and what to do next. If some rows are missing, or may be, the rows come with `problems`, a
+sentence each: a checker must then answer that the trace is inconclusive.
 
     TraceError      no such path; no trace in it; every data file empty, cut (Parquet), damaged or
                     foreign; a schema newer than ours; a manifest that is damaged or of another run
@@ -35,20 +34,20 @@ from roundelay.trace.writer import (
 )
 
 PROBLEMS_MAX = 12
-"""Sentences about lost rows before the rest is only counted."""
+"""How many sentences about lost rows are printed; more are only counted."""
 
 _NODES_MAX = 1 << 15  # Node numbers have 16 bits and a sign.
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A trace in memory. Rows are in the order of `gseq` where all have one, and else each node's
-    in the order of its `lseq`."""
+    """A trace in memory. Its rows are in the order of `gseq` if all rows have one; else the rows of
+    each node are in the order of its `lseq`."""
 
     manifest: Manifest | None
     rows: list[Row]
     problems: list[str]
-    """Why this may not be the whole trace; each a sentence for the user."""
+    """Why rows may be missing; a sentence for the user about each reason."""
 
 
 def read(path: str | Path, *, verify: bool = False, bare: bool = False) -> Trace:
@@ -59,26 +58,26 @@ def read(path: str | Path, *, verify: bool = False, bare: bool = False) -> Trace
     `bare` reads the rows as if there were no manifest.
     """
     stream = iterate(path, verify=verify, bare=bare)
-    with _no_collection():
+    with _without_garbage_collection():
         rows = [row for batch in stream.unchecked() for row in batch]
-    tally = _Tally()
+    counter = _RowCounter()
     if all(row.gseq is not None for row in rows):
         rows.sort(key=attrgetter("gseq"))
-        tally.feed(rows)
+        counter.count(rows)
     else:
-        tally.feed(rows)
-        if tally.late:
+        counter.count(rows)
+        if counter.repeated:
             rows.sort(key=attrgetter("proc", "inc", "lseq"))
-            tally = _Tally()
-            tally.feed(rows)
-    stream.problems.extend(tally.problems(stream.manifest))
+            counter = _RowCounter()
+            counter.count(rows)
+    stream.problems.extend(counter.problems(stream.manifest))
     return Trace(stream.manifest, rows, stream.problems)
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keep the garbage collector away: of the million tuples made here none is garbage, and it
-    would look through them again and again, for more time than reading takes."""
+def _without_garbage_collection() -> Iterator[None]:
+    """Switch the garbage collector off: none of the million tuples made here is garbage, and it
+    would take more time than the reading."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -97,7 +96,7 @@ def read_text(text: str, run: str = "mini") -> Trace:
 def iterate(
     path: str | Path, *, batch_rows: int = BATCH_ROWS, verify: bool = False, bare: bool = False
 ) -> "Stream":
-    """The same trace in batches, for those too large for the memory."""
+    """The trace in batches of rows, for traces that are too large for the memory."""
     path = Path(path)
     try:
         if not path.exists():
@@ -120,7 +119,7 @@ def iterate(
 class Stream:
     """Batches of rows, file by file as they were written.
 
-    `manifest` is known from the start, `problems` only when the iteration is over. It can be
+    `manifest` is known from the start, `problems` only after the iteration. A stream can be
     iterated once.
     """
 
@@ -145,7 +144,7 @@ class Stream:
 
     @classmethod
     def of_text(cls, path: Path, text: str, batch_rows: int) -> "Stream":
-        """A trace in the mini-language, which has no files and nothing to lose."""
+        """A trace in the mini-language, which has no data file and loses no rows."""
         try:
             manifest, rows = mini.parse(text, path.stem)
         except TraceError as e:
@@ -157,14 +156,14 @@ class Stream:
         return stream
 
     def __iter__(self) -> Iterator[list[Row]]:
-        tally = _Tally()
+        counter = _RowCounter()
         for batch in self.unchecked():
-            tally.feed(batch)
+            counter.count(batch)
             yield batch
-        self.problems.extend(tally.problems(self.manifest))
+        self.problems.extend(counter.problems(self.manifest))
 
     def unchecked(self) -> Iterator[list[Row]]:
-        """The batches, without looking for lost rows: for a caller who will."""
+        """The batches, without a search for lost rows, which the caller does."""
         if self._rows is not None:
             for start in range(0, len(self._rows), self._batch_rows):
                 yield self._rows[start : start + self._batch_rows]
@@ -240,7 +239,7 @@ def _files_of(directory: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _files_beside(path: Path) -> tuple[list[Path], list[Path]]:
-    """The one data file, and the manifest beside it if there is one."""
+    """The data file, and the manifest beside it if there is one."""
     for name in (manifest_name(path.stem), manifest_name("trace")):
         if (path.parent / name).is_file():
             return [path], [path.parent / name]
@@ -248,7 +247,8 @@ def _files_beside(path: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _mini_text(path: Path) -> str | None:
-    """The text of a file in the mini-language; None for a data file, by its name or its look."""
+    """The text of a file in the mini-language; None if its name or its first bytes show a data
+    file."""
     if path.suffix in SUFFIXES:
         return None
     with path.open("rb") as file:
@@ -269,8 +269,8 @@ def _mini_text(path: Path) -> str | None:
 def _read_manifests(
     path: Path, manifests: Sequence[Path]
 ) -> tuple[Manifest | None, dict[str, tuple[str, int]]]:
-    """The manifest of the whole, and by the stem of each data file the sha256 of its rows and the
-    version of their schema."""
+    """The manifest of all files together, and by the stem of each data file the sha256 of its rows
+    and the version of their schema."""
     whole: Manifest | None = None
     hashes: dict[str, tuple[str, int]] = {}
     for file in manifests:
@@ -299,7 +299,7 @@ def _read_manifests(
 
 
 def _decode(path: Path, batch_rows: int, found: Findings) -> Iterator[list[Row]]:
-    """The rows of a data file, whose format is known by its suffix, or else by its look."""
+    """The rows of a data file, whose format shows in its suffix or else in its first bytes."""
     if path.suffix == ".jsonl" or (path.suffix != ".parquet" and not _looks_like_parquet(path)):
         return jsonl.decode(path, batch_rows, found)
     try:
@@ -317,22 +317,22 @@ def _looks_like_parquet(path: Path) -> bool:
 # Lost rows.
 
 
-class _Tally:
-    """Finds lost and repeated rows: each (proc, inc) must count 0, 1, 2 ..."""
+class _RowCounter:
+    """Finds lost and repeated rows: the rows of each (proc, inc) must be numbered 0, 1, 2 ..."""
 
     def __init__(self) -> None:
         self.next: dict[tuple[int, int], int] = {}
         self.missing: Counter[tuple[int, int]] = Counter()
         self.first_missing: dict[tuple[int, int], int] = {}
-        self.late: Counter[tuple[int, int]] = Counter()
+        self.repeated: Counter[tuple[int, int]] = Counter()
 
-    def feed(self, rows: Iterable[Row]) -> None:
+    def count(self, rows: Iterable[Row]) -> None:
         following = self.next
         for row in rows:
             writer, lseq = (row[1], row[2]), row[3]
             expected = following.get(writer, 0)
             if lseq < expected:
-                self.late[writer] += 1
+                self.repeated[writer] += 1
                 continue
             if lseq > expected:
                 self.missing[writer] += lseq - expected
@@ -361,8 +361,8 @@ class _Tally:
         return found + lines
 
     def _problem(self, writer: tuple[int, int], manifest: Manifest | None) -> str:
-        missing, late = self.missing[writer], self.late[writer]
-        there = self.next.get(writer, 0) - missing + late
+        missing, repeated = self.missing[writer], self.repeated[writer]
+        there = self.next.get(writer, 0) - missing + repeated
         counts = None if manifest is None else manifest.rows
         expected = None if counts is None else counts.get(f"{writer[0]}.{writer[1]}", 0)
         facts = []
@@ -370,8 +370,8 @@ class _Tally:
             facts.append(f"{there} rows where the manifest counts {expected}")
         if missing:
             facts.append(f"{missing} missing from lseq {self.first_missing[writer]} on")
-        if late:
-            facts.append(f"{late} repeated or out of order (is a file there twice?)")
+        if repeated:
+            facts.append(f"{repeated} repeated or out of order (is a file there twice?)")
         if not facts:
             return ""
         name = str(writer[0]) if manifest is None else manifest.name(writer[0])

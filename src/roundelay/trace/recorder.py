@@ -1,12 +1,13 @@
-"""Effects and inputs to rows: what both drivers call so that both write the same trace.
+"""Turns effects and inputs into rows. Both drivers call it, so that both write the same trace.
 
-One recorder per node and incarnation. It knows the view the node is in, counts its rows, and keeps
-the cause: every row written between one input and the next names the row of that input.
+There is one recorder per node and incarnation. It knows the view that the node is in, numbers its
+rows, and keeps the cause: every row written between one input and the next names the row of that
+input.
 
-A frame may name anybody, and what it says may reach the trace before anyone refuses it. So no name
-and no number from outside can make a recorder fail: a name that is no node of the run is left out
-of lists, is null as the other end of a frame, and is nobody, -1, as a sender or a representative.
-A row whose message is of an incarnation that no column can hold is not written, only counted.
+A frame may name any node, and what it says may reach the trace before the core refuses it. So no
+name and no number from outside can make a recorder fail. A name that is no node of the run is left
+out of lists, is null as the other end of a frame, and is -1, nobody, as a sender or representative.
+A row whose message has an incarnation that no column can hold is not written but counted.
 """
 
 import json
@@ -21,7 +22,7 @@ from roundelay.trace.schema import INT64_MAX, REGULAR, TRANSITIONAL, WORLD, Row,
 
 
 class Clock(Protocol):
-    """Where the time of a row comes from: virtual in the simulator, monotonic in a node."""
+    """The clock of the rows: virtual time in the simulator, monotonic time in a node."""
 
     @property
     def now(self) -> int:
@@ -35,22 +36,24 @@ Keys = tuple[int | None, int | None, int | None, int | None]
 
 _NO_VIEW = (None, None, None)
 _NOTHING: tuple[object, ...] = (None,) * 10
-"""The columns from `m_src` to `level`, of rows about no message."""
+"""The columns from `m_src` to `level` of rows about no message."""
 _NO_KEYS: Keys = (None, None, None, None)
 _DIGESTED = frozenset({Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER})
 _KEYED = frozenset({Kind.ORDER, Kind.CONFIRM})
 _TOKEN, _RECEIVE, _SUBMIT = Kind.TOKEN, Kind.RECEIVE, Kind.SUBMIT
 _SEND, _ARRIVE, _DELIVER = Kind.SEND, Kind.ARRIVE, Kind.DELIVER
 _row: Callable[[tuple[object, ...]], Row] = partial(tuple.__new__, Row)
-"""A row from its fields in schema order, at half the price of `Row(...)`: runs write millions."""
+"""Makes a row of its fields in schema order, in half the time of `Row(...)`: a run writes
+millions."""
 
 
 class Recorder:
     """Writes the rows of one node in one incarnation through `append`.
 
-    `numbers` gives each node its number in the trace. `gseq` draws from the run's total order of
-    events, where there is one. Without `net` the rows of frames and timers are left out: they are
-    most of a trace, and only diagrams, overhead figures and traces without gseq need them.
+    `numbers` gives each node its number in the trace. `gseq` returns the next number in the total
+    order of events of the run; real nodes have none. Without `net` the rows of frames and timers
+    are left out: they are most of a trace, and only diagrams, figures of overhead and traces
+    without gseq need them.
     """
 
     def __init__(
@@ -75,22 +78,25 @@ class Recorder:
         self._cause: int | None = None
         self._view: tuple[int, int, int] | None = None
         self._place: tuple[int | None, ...] = (None,) * 7
-        """The columns from `c_seq` to `voters`, of rows that install no view."""
+        """The columns from `c_seq` to `voters` of rows that install no view."""
         self._token_of: ViewId | None = None
         self._about_token = _NOTHING
-        """The same columns of token rows in that view: a ring writes many."""
+        """The columns from `m_src` to `level` of token rows in that view; a ring writes many of
+        them."""
         self._arrived: tuple[int | None, int | None] = (None, None)
         self.unwritten = 0
-        """Rows that were not written because their message has an impossible incarnation."""
+        """The number of rows that were not written because their message has an impossible
+        incarnation."""
         self.lamport = 0
         """The node's Lamport clock; the driver keeps it up to date."""
 
-    def begin(self) -> None:
-        """An input without a row of its own begins: what follows has no recorded cause."""
+    def forget_cause(self) -> None:
+        """Call this before an input that has no row of its own: the rows that follow have no
+        cause."""
         self._cause = None
 
     def arrive(self, sender: NodeId, incarnation: int, number: int, tag: str, size: int) -> None:
-        """A frame arrived; the rows that follow are its doing."""
+        """A frame arrived; it is the cause of the rows that follow."""
         self._cause = None
         peer = self._numbers.get(sender)
         pkt = None if peer is None else frame_key(peer, incarnation, number)
@@ -99,7 +105,7 @@ class Recorder:
             self._cause = self._frame(_ARRIVE, tag, size, pkt, peer)
 
     def expire(self, timer: str) -> None:
-        """A timer ran out; the rows that follow are its doing."""
+        """A timer expired; it is the cause of the rows that follow."""
         self._cause = None
         if self.net:
             self._cause = self._frame(Kind.EXPIRE, timer, None, None, None)
@@ -124,11 +130,11 @@ class Recorder:
         self._message(_DELIVER, "app", effect.packet, effect.view, effect.key, None)
 
     def record(self, record: Record) -> None:
-        """A fact that the core tells."""
+        """Write the row that the core asks for."""
         if record.kind is _TOKEN:
             self._token(record)
         elif record.subject is None or (record.kind in _KEYED and not _span(record.subject).count):
-            # Without a message, or with a part of one: the key is used up all the same.
+            # About no message, or about a piece of one: its key is used all the same.
             keys = self._keys(record.view, record.key)
             if record.kind is Kind.RECOVER:
                 keys = (record.stable_seq, None, None, None)
@@ -168,14 +174,15 @@ class Recorder:
         self._other(Kind.CRASH, "")
 
     def fault(self, tag: str, detail: Mapping[str, object] | None = None) -> None:
-        """Something was done to the run. The world's rows: its recorder has no node."""
+        """Something was done to the run, such as a partition. Only the recorder of the world, which
+        has no node, writes this row."""
         self._other(Kind.FAULT, tag, x=json.dumps(detail, sort_keys=True) if detail else None)
 
     def end(self, component: tuple[NodeId, ...]) -> None:
         """The run ended quietly, and these nodes were alive and connected."""
         self._other(Kind.END, "", members=self._known(component))
 
-    # Rows are put together from runs of their columns; see `_put`.
+    # Rows are put together from tuples of neighbouring columns; see `_append_row`.
 
     def _message(
         self,
@@ -196,7 +203,7 @@ class Recorder:
             node, incarnation, first, count = subject  # type: ignore[misc]  # A Span.
             service = dst = size = digest = None
         if not count:
-            return None  # Part of a large message: no message to tell of yet.
+            return None  # A piece of a large message, which completes none.
         if not 0 <= incarnation <= INT64_MAX:
             self.unwritten += 1
             return None
@@ -204,7 +211,7 @@ class Recorder:
         to = None if dst is None else self._known(dst)
         k0, k1, k2, k3 = self._keys(view, key)
         pkt, peer = self._arrived if kind is _RECEIVE else (None, None)
-        return self._put(
+        return self._append_row(
             kind,
             layer,
             "",
@@ -213,13 +220,14 @@ class Recorder:
         )
 
     def _token(self, record: Record) -> None:
-        """A ring that is idle otherwise writes nothing else."""
+        """Rows of the token are most rows of an idle ring, so their columns are kept for the next
+        one."""
         view = record.view
         if view is not self._token_of:
             keys = self._ring(view)
             self._token_of, self._about_token = view, (*_NOTHING[:5], *keys, None, None, None)
         rest = (None, None, 1, None, None, self._cause, None)
-        self._put(_TOKEN, "to", record.tag, self._about_token, rest)
+        self._append_row(_TOKEN, "to", record.tag, self._about_token, rest)
 
     def _frame(
         self,
@@ -231,9 +239,9 @@ class Recorder:
         x: str | None = None,
     ) -> int:
         rest = (None, size, 1, pkt, peer, self._cause, x)
-        return self._put(kind, "net", tag, _NOTHING, rest)
+        return self._append_row(kind, "net", tag, _NOTHING, rest)
 
-    def _put(
+    def _append_row(
         self,
         kind: Kind,
         layer: str,
@@ -303,7 +311,7 @@ class Recorder:
         return (None, None) if view is None else (view.seq, self._numbers.get(view.rep, WORLD))
 
     def _known(self, nodes: Iterable[NodeId]) -> tuple[int, ...]:
-        """The numbers of those nodes that the run knows."""
+        """The numbers of the nodes that the run knows."""
         numbers = self._numbers
         return tuple(numbers[node] for node in nodes if node in numbers)
 

@@ -1,9 +1,9 @@
 """The trace schema: one row per event, the same columns in Parquet, JSON Lines and memory.
 
-Nodes appear as numbers, their index in the manifest's sorted list of names. Rows that belong to
-no node (faults, the end of the run) are written by the world, `proc` -1. A row may cover `count`
-consecutive messages of one sender, of which `m_seq` and `k3` belong to the first: a real node
-writes one row per packet. `expand` makes one row per message of them.
+A node appears as a number, its index in the manifest's sorted list of names. Rows that belong to no
+node (faults, the end of the run) are the world's, whose `proc` is -1. A row may cover `count`
+consecutive messages of one sender, since a real node writes one row per packet; `m_seq` and `k3`
+are those of the first message. `expand` makes one row per message.
 
     kind        written by     besides the common columns it fills
     submit      group layer    m_*, svc, dst, size
@@ -16,6 +16,7 @@ writes one row per packet. `expand` makes one row per message of them.
     withdraw    engine         m_*, count
     install     driver         c_* (the view entered), members, prev_c, primary, voters (of a
                                primary view), level: 1 if this node is able to vote
+    gather      core           tag: why the node begins, or begins again, to agree on a next view
     freeze      core           k0, k1: the ring whose Commit token was accepted; c_*: the old view
     token       engine         tag: acquire, release; k0, k1: the view whose token it is
     crash       driver
@@ -37,16 +38,18 @@ from typing import NamedTuple
 from roundelay.core.effects import Kind
 
 SCHEMA_VERSION = 2
-"""Grows when a reader of the older version would misread a trace. We read all versions up to it."""
+"""Grows when a reader of the older version would misread a trace. We read all versions up to this
+one."""
 
 ADDED: Mapping[str, int] = {"voters": 2}
-"""Columns that a version before this one does not have."""
+"""By column: the version of the schema that added it."""
 
 WORLD = -1
 """The `proc` of rows that belong to no node."""
 
 LAYERS = ("net", "vs", "to", "app")
-"""Where an event happened: the network, a view-synchronous layer, the ordering, the application."""
+"""Where an event happened: on the network, in a view-synchronous layer, in the ordering, in the
+application."""
 
 REGULAR, TRANSITIONAL = 0, 1
 """Values of `c_kind`."""
@@ -59,10 +62,11 @@ class Row(NamedTuple):
     proc: int
     """The node, as a number."""
     inc: int
-    """Incarnation: which life of the node it is. The simulator counts 0, 1, 2 ...; real nodes take
-    a number of 63 bits from the clock and chance."""
+    """The incarnation: which life of the node it is. The simulator counts 0, 1, 2 ...; a real node
+    makes a number of 63 bits from the clock and random bits."""
     lseq: int
-    """0, 1, 2 ... per (proc, inc): a hole means lost trace, not a bug."""
+    """Counts the rows of (proc, inc) from 0. A missing number means that a row of the trace was
+    lost."""
     gseq: int | None = None
     """The simulator's total order of events; none in traces of real nodes."""
     t_ns: int = 0
@@ -93,19 +97,19 @@ class Row(NamedTuple):
     """The view left (seq, rep, kind), on install rows."""
     primary: bool | None = None
     voters: tuple[int, ...] | None = None
-    """Of a primary view, on install rows: whose majorities decide; none means its members."""
+    """The voters of a primary view, on install rows; none means its members."""
     digest: int | None = None
     """CRC-32 of the payload bytes of the row."""
     size: int | None = None
     count: int = 1  # type: ignore[assignment]  # A column; tuple.count has no use here.
     """Messages covered by the row."""
     pkt: int | None = None
-    """Names one transmission, wherever its copies arrive: see `frame_key`."""
+    """Names one frame, the same wherever its copies arrive: see `frame_key`."""
     peer: int | None = None
     cause: int | None = None
-    """lseq of the event whose handler emitted this one."""
+    """The lseq of the input that caused this event."""
     x: str | None = None
-    """JSON for people; no property reads it."""
+    """More about the event, as JSON for people; no property reads it."""
 
 
 COLUMNS: Mapping[str, str] = {
@@ -158,10 +162,10 @@ NULLABLE = frozenset(name for name in COLUMNS if Row._field_defaults.get(name, "
 
 
 def frame_key(node: int, inc: int, number: int) -> int:
-    """The `pkt` of a node's `number`-th transmission, in 63 bits.
+    """The `pkt` of a node's frame of that number, in 63 bits.
 
-    Of the incarnation it has the 19 low bits, which are random in real nodes: two lives of one of
-    1024 nodes have a key in common with a chance of one in half a million.
+    It holds the 19 low bits of the incarnation, which are random in real nodes: two lives of a node
+    have keys in common with a probability of one in half a million. Node numbers are below 1024.
     """
     return (node & 0x3FF) << 53 | (inc & 0x7_FFFF) << 34 | (number & 0x3_FFFF_FFFF)
 
@@ -169,7 +173,7 @@ def frame_key(node: int, inc: int, number: int) -> int:
 def expand(rows: Iterable[Row]) -> Iterator[Row]:
     """One row per message: a row of count n becomes n rows, which share their lseq and gseq.
 
-    A digest and a size of several messages are nobody's: the single rows go without.
+    The digest and the size of such a row cover all its messages, so the single rows have none.
     """
     for row in rows:
         if row.count == 1 or row.m_seq is None:

@@ -1,16 +1,17 @@
-"""Rows to files. A trace is a directory of one data file and a manifest, which is written last.
+"""Writes rows to files. A trace is a directory with a data file and a manifest, written last.
 
     trace.parquet or trace.jsonl      the rows, with a constant column `run`
     manifest.json                     what the run was, how many rows there are, their sha256
 
-Nodes that write side by side into one directory give each writer a name: `a.parquet` goes with
-`a.manifest.json`. A data file without its manifest, or with one that does not count its rows, is a
-trace that was cut short. A node leaves such a manifest from its start on, which says whether rows
-can be lost when it is killed. What is left of JSON Lines then can be read up to its last line, a
-Parquet file without its end cannot, so a node that expects to be killed writes JSON Lines and
+If several nodes write into one directory, each writer has a name: `a.parquet` belongs to
+`a.manifest.json`. A data file without a manifest, or with a manifest that does not count its rows,
+is a trace that was cut short. A node writes such a manifest when it starts; it says whether rows
+can be lost when the node is killed. JSON Lines can then be read up to the last line, but a Parquet
+file without its end cannot be read, so a node that expects to be killed writes JSON Lines and
 flushes.
-A writer whose disk fails goes back to the last batch that it wrote as a whole, and its manifest,
-if there is room for one, says under `ended` that the trace ends early, and why.
+
+If the disk fails, the writer cuts its file after the last batch that was written as a whole. The
+manifest, if there is room for one, says under `ended` that the trace ends early, and why.
 """
 
 import contextlib
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from roundelay.trace import parquet
 
 BATCH_ROWS = 65_536
-"""Rows kept in memory before they are written, about 30 MB of them."""
+"""How many rows are kept in memory before they are written, about 30 MB. Smaller batches make
+Parquet files larger and slower to read; larger ones take more memory, and a killed writer loses
+more rows."""
 
 NEEDS_PYARROW = f"Parquet needs pyarrow; install it with: {install('trace')}"
 
@@ -44,7 +47,7 @@ Format = Literal["auto", "parquet", "jsonl"]
 
 
 class Sink(Protocol):
-    """Where rows go. A `Writer` is one, and so is a list."""
+    """Takes rows; a `Writer` is one, and so is a list."""
 
     def append(self, row: Row, /) -> None: ...
 
@@ -53,15 +56,15 @@ _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 def canonical(row: Row) -> bytes:
-    """The row as the hash of a trace sees it: a JSON array of its columns in schema order, without
-    spaces, in ASCII, followed by a comma. It says nothing of the file format or of the run's name.
-    """
+    """The bytes of a row over which the hash of a trace is computed: a JSON array of its columns in
+    schema order, without spaces, in ASCII, followed by a comma. They do not depend on the file
+    format or on the name of the run."""
     return canonical_batch((row,))
 
 
 def canonical_batch(rows: Sequence[Row], schema: int = SCHEMA_VERSION) -> bytes:
-    """Many canonical rows, one after the other, for the price of one call of the encoder; with the
-    columns that a schema of this version has."""
+    """Many canonical rows in one call of the encoder, with the columns of this version of the
+    schema."""
     if any(version > schema for version in ADDED.values()):
         names = enumerate(Row._fields)
         kept = itemgetter(*(place for place, name in names if ADDED.get(name, 1) <= schema))
@@ -100,8 +103,8 @@ class Writer:
         hashed: bool = True,
         unclosed: Mapping[str, str] | None = None,
     ) -> None:
-        """`unclosed` asks for a manifest from the start, without counts, which says this under
-        `ended` until the trace is closed: whose rows are missing if that never happens."""
+        """With `unclosed` a manifest without counts is written at once. It has this under `ended`
+        until the trace is closed: which rows are missing if that never happens."""
         self.directory = Path(directory)
         self.manifest = manifest
         suffix, encoder = _encoder(format)
@@ -113,11 +116,11 @@ class Writer:
         self._sha256 = hashlib.sha256() if hashed else None
         self._failure: TraceError | None = None
         self._ended = ""
-        """Why the disk took no more."""
+        """Why the disk accepted no more data."""
         self._whole_bytes = 0
-        """The file up to the last batch that was written as a whole."""
+        """The length of the file after the last batch that was written as a whole, in bytes."""
         self._written: Counter[tuple[int, int]] = Counter()
-        """Rows in there."""
+        """How many rows of each writer that part of the file has."""
         self._closed = False
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -139,7 +142,7 @@ class Writer:
             self.flush()
 
     def flush(self) -> None:
-        """Hand all rows to the operating system (Parquet: as one row group)."""
+        """Hand all rows to the operating system; in Parquet they become one row group."""
         if self._failure is not None:
             raise self._failure
         if not self._rows:
@@ -160,7 +163,8 @@ class Writer:
             raise
 
     def close(self, **fields: Any) -> Manifest:
-        """Write what is left and then the manifest, with `fields` of it that are known only now."""
+        """Write the remaining rows and then the manifest, with `fields` of it that are known only
+        now."""
         self.flush()
         self.manifest = dataclasses.replace(
             self.manifest,
@@ -170,7 +174,7 @@ class Writer:
             schema=SCHEMA_VERSION,
         )
         try:
-            self._finish()
+            self._close_file()
             self._write_manifest(self.manifest)
         except OSError as e:
             raise self._cannot_write(e) from None
@@ -179,24 +183,24 @@ class Writer:
     def abandon(self) -> None:
         """End the file before the run is over: readers will say that the trace was cut short.
 
-        There is no manifest then, or the one from the start, unless it was the disk that failed: a
-        reader could take what is missing for a fault of other nodes, so the manifest says that it
-        is missing.
+        There is then no manifest, or the one from the start. But if the disk failed, a manifest
+        says that rows are missing: else a reader could take what is missing for a fault of other
+        nodes.
         """
-        # Whoever abandons a trace has an error to tell already; a second one would hide it.
+        # The caller has an error to report already; a second one would hide it.
         with contextlib.suppress(OSError, TraceError):
             self.flush()
-        finished = False
+        closed = False
         with contextlib.suppress(OSError):
-            self._finish()
-            finished = True
+            self._close_file()
+            closed = True
         if not self._ended:
             return
         with contextlib.suppress(OSError):
             if self._encoder.divisible:
                 os.truncate(self.path, self._whole_bytes)
-            elif not finished:
-                # Nobody can read it. What it took of the disk may be room for the manifest.
+            elif not closed:
+                # Nobody can read the file. Its space on the disk may do for the manifest.
                 os.truncate(self.path, 0)
                 self._written.clear()
         with contextlib.suppress(OSError):
@@ -213,16 +217,16 @@ class Writer:
         self._write_manifest(self.manifest)
 
     def _write_manifest(self, manifest: Manifest) -> None:
-        # Written beside and renamed: a manifest is there as a whole or not at all.
+        # Written under another name and renamed: there is a whole manifest or none.
         beside = self.manifest_path.with_suffix(".tmp")
         beside.write_text(manifest.to_json(), encoding="utf-8")
         os.replace(beside, self.manifest_path)
 
-    def _finish(self) -> None:
+    def _close_file(self) -> None:
         if not self._closed:
             self._closed = True
             try:
-                self._encoder.finish(self._digest())
+                self._encoder.write_end(self._digest())
             finally:
                 self._file.close()
 
@@ -257,7 +261,7 @@ class Writer:
 
 
 SUFFIXES = (".parquet", ".jsonl")
-"""Of data files."""
+"""The suffixes of data files."""
 
 
 def manifest_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Where nodes are: `host:port` as people write it, and as a socket takes it."""
+"""Addresses of nodes: `host:port` as people write it, and as a socket takes it."""
 
 import contextlib
 import ipaddress
@@ -11,7 +11,7 @@ SocketAddress: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
 
 
 class AddressError(ValueError):
-    """An address that cannot be used. Its message is a sentence for the user."""
+    """An address cannot be used. The message is a sentence for the user."""
 
 
 class Address(NamedTuple):
@@ -44,7 +44,8 @@ _KIND: dict[int, str] = {
 
 
 def resolve(address: Address, family: int = socket.AF_UNSPEC) -> tuple[int, SocketAddress]:
-    """The address's family and numeric form; it may ask a name server, and so may take a while."""
+    """The family and the numeric form of an address. This may ask a name server and take
+    seconds."""
     try:
         found = socket.getaddrinfo(address.host, address.port, family, socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
@@ -59,7 +60,7 @@ def resolve(address: Address, family: int = socket.AF_UNSPEC) -> tuple[int, Sock
 def free_addresses(
     names: Iterable[str], kind: socket.SocketKind = socket.SOCK_DGRAM
 ) -> dict[str, str]:
-    """An address of this machine for each, at a port that nobody uses now."""
+    """For each name an address of this machine, at a port that no process uses now."""
     with contextlib.ExitStack() as stack:
         found = {}
         for name in names:
@@ -70,7 +71,7 @@ def free_addresses(
 
 
 def is_literal(address: Address) -> bool:
-    """Whether the host is a numeric address, and no name that may stand for another one later."""
+    """Whether the host is a numeric address. A name could resolve to another address later."""
     try:
         ipaddress.ip_address(address.host.partition("%")[0])
     except ValueError:

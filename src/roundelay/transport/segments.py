@@ -1,8 +1,8 @@
-"""Many datagrams in one call of the system.
+"""Many datagrams in one system call.
 
-Linux cuts a large buffer into datagrams on its way out (UDP_SEGMENT), and can hand datagrams that
-came together to their receiver as one buffer again (UDP_GRO). Either way all of them go through the
-kernel once. They have one size, but for the last of a run, which may be smaller.
+Linux can cut one large buffer into datagrams when it sends it (UDP_SEGMENT), and can hand datagrams
+that arrived together to their receiver as one buffer (UDP_GRO). Either way the kernel handles them
+once. All datagrams of a buffer have the same size, except the last, which may be smaller.
 """
 
 import errno
@@ -12,15 +12,17 @@ from collections.abc import Iterator, Sequence
 
 UDP_SEGMENT = 103
 UDP_GRO = 104
-"""Names that Python's socket module does not have."""
+"""Socket options of Linux that Python's socket module does not name."""
 
 SEGMENTS_MAX = 64
-RUN_BYTES_MAX = 65_507
+"""The most datagrams in one buffer; the kernel refuses a buffer with more."""
+BUFFER_BYTES_MAX = 65_507
+"""The most bytes in one buffer, as in one UDP datagram over IPv4; the kernel refuses more."""
 
 UNSUPPORTED = frozenset(
     {errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.ENOPROTOOPT, errno.EOPNOTSUPP}
 )
-"""What the system says if it cannot do this, or not on the way that a datagram takes."""
+"""Error numbers of a system that cannot do this, or not for the route that a datagram takes."""
 
 CONTROL_BYTES = socket.CMSG_SPACE(4) if hasattr(socket, "CMSG_SPACE") else 0
 
@@ -30,27 +32,27 @@ _RECEIVED = struct.Struct("=i")
 Control = list[tuple[int, int, bytes]]
 
 
-def runs(datagrams: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """The same, in order, as runs that the system takes at once."""
+def buffers(datagrams: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """The datagrams in their order, grouped so that each group can be sent as one buffer."""
     start = size = room = 0
     for at, datagram in enumerate(datagrams):
         length = len(datagram)
         if at == start or length > size or length > room or at - start == SEGMENTS_MAX:
             if at > start:
                 yield datagrams[start:at]
-            start, size, room = at, length, RUN_BYTES_MAX
-        room = room - length if length == size else -1  # A smaller one ends its run.
+            start, size, room = at, length, BUFFER_BYTES_MAX
+        room = room - length if length == size else -1  # A smaller one ends its buffer.
     if start < len(datagrams):
         yield datagrams[start:]
 
 
-def control(run: Sequence[bytes]) -> Control:
-    """What goes with a run, sent as one buffer."""
-    return [(socket.IPPROTO_UDP, UDP_SEGMENT, _SEND.pack(len(run[0])))]
+def control(datagrams: Sequence[bytes]) -> Control:
+    """The control message that is sent with these datagrams as one buffer."""
+    return [(socket.IPPROTO_UDP, UDP_SEGMENT, _SEND.pack(len(datagrams[0])))]
 
 
 def split(data: bytes, control: Control) -> Sequence[bytes]:
-    """The datagrams in what was received as one buffer."""
+    """The datagrams of a buffer that was received."""
     for level, kind, value in control:
         if level == socket.IPPROTO_UDP and kind == UDP_GRO:
             (size,) = _RECEIVED.unpack(value)

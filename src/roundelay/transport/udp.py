@@ -1,9 +1,8 @@
-"""UDP sockets that never block: what cannot leave or does not come is lost, as datagrams may be.
+"""UDP sockets that never block: a datagram that cannot be sent now is lost, as datagrams may be.
 
-A node has one socket of its own, for unicast. Where a group uses IP multicast, a second one hears
-what is sent to all. Whoever reads one waits with the event loop and then calls `receive` until it
-raises BlockingIOError. Where the system can, datagrams that belong together leave and arrive with
-one call.
+A node has one socket of its own, for unicast. If a group uses IP multicast, a second socket
+receives what is sent to all. A reader waits with the event loop and then calls `receive` until it
+raises BlockingIOError. If the system can do it, many datagrams are sent and received with one call.
 """
 
 import contextlib
@@ -17,13 +16,16 @@ from roundelay.transport import segments
 from roundelay.transport.address import Address, AddressError, SocketAddress, resolve
 
 RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024
-"""Asked for; what the system gave is in `receive_buffer`."""
+"""The size of the kernel's buffers that a socket asks for, in bytes. The system may give less:
+`UdpSocket.receive_buffer` says how much. Datagrams that arrive while the buffer is full are
+lost."""
 
 DATAGRAM_BYTES_MAX = 65_535
-"""Longer than any that can come."""
+"""The most bytes that one call receives: no datagram and no buffer of datagrams has more."""
 
 _KERNEL_BYTES = ((1472, 2304), (7800, 8704), (16_000, 17_408), (32_000, 36_864))
-"""What the kernel charges a datagram of up to so many bytes to a receive buffer, on Linux."""
+"""Pairs of sizes in bytes, on Linux: for a datagram of up to the first, the kernel takes the second
+from a receive buffer."""
 
 
 class UdpSocket:
@@ -40,21 +42,21 @@ class UdpSocket:
             raise AddressError(_why_not(bind, e)) from None
         self.address: SocketAddress = self._socket.getsockname()
         self.receive_buffer = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-        """Bytes that the system set aside, its own overhead included."""
+        """The size of the receive buffer in bytes, the kernel's own overhead included."""
         self._coalesced = _coalesces(self._socket)
-        """Whether many datagrams may arrive with one call ..."""
-        self.in_runs = self._coalesced
-        """... and leave."""
+        """Whether one call may receive many datagrams."""
+        self.segmented = self._coalesced
+        """Whether one call may send many datagrams."""
         self.source: SocketAddress | None = None
-        """Where the last datagrams that were received came from."""
+        """The address that the last received datagrams came from."""
         self.lost_sends = 0
-        """Datagrams that the system did not take."""
+        """The number of datagrams that the system did not accept."""
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def receive(self) -> Sequence[bytes]:
-        """Datagrams that came together, one at least; BlockingIOError if there is none."""
+        """The next datagrams, at least one; BlockingIOError if there is none."""
         if not self._coalesced:
             data, self.source = self._socket.recvfrom(DATAGRAM_BYTES_MAX)
             return (data,)
@@ -64,42 +66,42 @@ class UdpSocket:
         return segments.split(data, control) if control else (data,)
 
     def send_all(self, datagrams: Sequence[bytes], addresses: Sequence[SocketAddress]) -> None:
-        """These datagrams, in order, to each of these."""
-        if not self.in_runs or len(datagrams) == 1:
+        """Send these datagrams, in order, to each of the addresses."""
+        if not self.segmented or len(datagrams) == 1:
             for data in datagrams:
                 self.send(data, addresses)
             return
-        for run in segments.runs(datagrams):
-            if len(run) == 1:
-                self.send(run[0], addresses)
+        for buffer in segments.buffers(datagrams):
+            if len(buffer) == 1:
+                self.send(buffer[0], addresses)
             else:
-                self._send_run(run, addresses)
+                self._send_buffer(buffer, addresses)
 
-    def _send_run(self, run: Sequence[bytes], addresses: Sequence[SocketAddress]) -> None:
-        data, control = (b"".join(run),), segments.control(run)
+    def _send_buffer(self, buffer: Sequence[bytes], addresses: Sequence[SocketAddress]) -> None:
+        data, control = (b"".join(buffer),), segments.control(buffer)
         for address in addresses:
             try:
                 self._socket.sendmsg(data, control, 0, address)
             except OSError as e:
                 if e.errno not in segments.UNSUPPORTED:
-                    self.lost_sends += len(run)
+                    self.lost_sends += len(buffer)
                     continue
-                self.in_runs = False  # Not on this way; one by one it still goes.
-                for datagram in run:
+                self.segmented = False  # This route cannot do it: send them one by one.
+                for datagram in buffer:
                     self.send(datagram, (address,))
 
     def send(self, data: bytes, addresses: Sequence[SocketAddress]) -> None:
-        """The same datagram to each of these."""
+        """Send one datagram to each of the addresses."""
         sendto = self._socket.sendto
         for address in addresses:
             try:
                 sendto(data, address)
             except OSError:
-                self.lost_sends += 1  # A full buffer, no route: the same as a loss on the way.
+                self.lost_sends += 1  # A full buffer or no route counts as a loss.
 
     def send_multicast_from(self) -> None:
-        """Let what is sent to a multicast address leave by the interface of this socket, and be
-        heard on this machine too."""
+        """Send multicast datagrams through the interface of this socket, and let them be received
+        on this machine too."""
         if self.family == socket.AF_INET:
             interface = socket.inet_aton(self.address[0])
             self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, interface)
@@ -112,7 +114,7 @@ class UdpSocket:
 
 
 class MulticastListener:
-    """A socket that hears what is sent to a multicast address, beside others that do."""
+    """A socket that receives what is sent to a multicast address. Others may listen there too."""
 
     def __init__(self, group: Address, interface: SocketAddress, family: int) -> None:
         """Listen on the interface with that address, or raise AddressError."""
@@ -131,7 +133,7 @@ class MulticastListener:
             ) from None
 
     def receive(self) -> Sequence[bytes]:
-        """As UdpSocket's."""
+        """The next datagram; BlockingIOError if there is none."""
         return (self._socket.recv(DATAGRAM_BYTES_MAX),)
 
     def _join(self, interface: SocketAddress) -> None:
@@ -163,13 +165,14 @@ def _open(family: int) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_DGRAM)
     sock.setblocking(False)
     for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-        with contextlib.suppress(OSError):  # Where it is refused, the default serves.
+        with contextlib.suppress(OSError):  # If the system refuses, its default size is used.
             sock.setsockopt(socket.SOL_SOCKET, option, RECEIVE_BUFFER_BYTES)
     return sock
 
 
 def _coalesces(sock: socket.socket) -> bool:
-    """Ask the system to hand over datagrams that came together as one; whether it does."""
+    """Ask the system to hand over datagrams that arrived together as one buffer; False if it
+    cannot."""
     if not sys.platform.startswith("linux"):
         return False
     try:

@@ -1,4 +1,4 @@
-"""A packet as a field: every engine's data message carries one, and recovery exchanges them."""
+"""Packets as bytes: data messages of engines carry them, and recovery exchanges them."""
 
 import struct
 from functools import lru_cache
@@ -8,21 +8,21 @@ from roundelay.wire.frame import FRAME_BYTES_MAX
 from roundelay.wire.primitives import I64_MAX, U16_MAX, Reader, Reason, WireError, Writer
 
 MEMBERS_MAX = 1024
-"""Most nodes in one view or destination list."""
+"""The most nodes in one view or destination list; a message with more is malformed."""
 
 
 _SERVICES = tuple(Service)
 _U8 = struct.Struct(">B")
 _HEAD = struct.Struct(">QQHBB")
 _PLAIN = struct.Struct(">QQHBBI")
-"""Incarnation, first, count, service, whether destinations follow; and the size of the body, which
-comes at once if they do not."""
+"""The fields of `_HEAD` (incarnation, first, count, service, whether destinations follow) and the
+size of the body, which follows at once if there are no destinations."""
 _FIRST_MAX = I64_MAX - U16_MAX
 _new = tuple.__new__
 
 
 def encode_packet(packet: Packet, before: bytes = b"") -> bytes:
-    """The packet, and before it what an engine says of it."""
+    """The bytes of the packet, after `before`, which an engine puts in front of it."""
     node, incarnation, first, count = packet.span
     if packet.destinations is not None:
         w = Writer()
@@ -40,7 +40,7 @@ def _name(node: NodeId) -> bytes:
 
 
 def decode_packet(data: bytes, start: int) -> Packet:
-    """The packet that is all of `data[start:]`, or WireError."""
+    """The packet in `data[start:]`, which must hold nothing else; else WireError."""
     try:
         size = data[start]
         at = start + 1 + size
@@ -58,7 +58,7 @@ def decode_packet(data: bytes, start: int) -> Packet:
             return Packet(span, _SERVICES[service], data[body_at:])
     except (IndexError, struct.error, UnicodeDecodeError):
         pass
-    r = Reader(data, start)  # It has destinations, or makes no sense: the reader knows which.
+    r = Reader(data, start)  # It has destinations, or makes no sense, and then the reader raises.
     packet = read_packet(r)
     r.done()
     return packet

@@ -1,7 +1,7 @@
 """Checked reading and writing of binary fields, for the frame header and every protocol's messages.
 
-All numbers are big-endian and unsigned. A reader never trusts a length or a count: each has a
-limit, given by whoever declares the message, and nothing is allocated before it is checked.
+All numbers are big-endian and unsigned. A reader never trusts a length or a count: the caller gives
+a limit for each, which is checked before anything is allocated.
 """
 
 import struct
@@ -21,38 +21,39 @@ U16_MAX = 0xFFFF
 U32_MAX = 0xFFFF_FFFF
 U64_MAX = 0xFFFF_FFFF_FFFF_FFFF
 I64_MAX = 0x7FFF_FFFF_FFFF_FFFF
-"""The largest number that the signed columns of a trace hold."""
+"""The largest number that a column of a trace, which is signed, can hold."""
 
 
 class Reason(StrEnum):
-    """Why a datagram was dropped; the names that counters, traces and `status` show."""
+    """Why a datagram was dropped. Counters, traces and `status` show these names."""
 
     FOREIGN = "foreign"
-    """Not a frame of Roundelay at all."""
+    """The bytes are not a frame of Roundelay."""
     VERSION = "version"
-    """Of a version that this one does not speak."""
+    """The frame has a version that this one does not read."""
     TRUNCATED = "truncated"
-    """Shorter than it says."""
+    """The frame is shorter than its header says."""
     OVERSIZED = "oversized"
-    """Longer than it says, or than a datagram may be."""
+    """The frame is longer than its header says, or than a datagram may be."""
     CHECKSUM = "checksum"
-    """Damaged on the way."""
+    """The checksum is wrong: the frame was damaged on its way."""
     GROUP = "group"
-    """Of another group."""
+    """The frame belongs to another group."""
     OWN = "own"
-    """Sent by this very node and looped back."""
+    """The frame was sent by this node itself and came back."""
     MALFORMED = "malformed"
-    """A sound frame whose fields make no sense."""
+    """The frame is undamaged, but its fields make no sense."""
     IMPLAUSIBLE = "implausible"
-    """Well-formed, and its receiver knows that it cannot be true."""
+    """The frame is well-formed, but its receiver knows that it cannot be true."""
     SETTINGS = "settings"
-    """Of a peer whose settings are not those of this node."""
+    """The frame comes from a peer whose settings differ from those of this node."""
     PROBE = "probe"
-    """Not for the core: with these, nodes that lost sight of each other look for each other."""
+    """The frame is a probe, which the driver handles: nodes that lost contact look for each other
+    with probes."""
 
 
 class WireError(Exception):
-    """Bytes that make no sense. The driver counts the reason and drops them."""
+    """Bytes make no sense. The driver counts the reason and drops them."""
 
     def __init__(self, reason: Reason, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else str(reason))
@@ -60,7 +61,8 @@ class WireError(Exception):
 
 
 class Writer:
-    """Appends fields to a buffer. A value out of range is a bug of the caller: ValueError."""
+    """Appends fields to a buffer. ValueError if a value is out of range, which is a bug of the
+    caller."""
 
     __slots__ = ("_out",)
 
@@ -117,7 +119,7 @@ class Writer:
 
 
 class Reader:
-    """Takes fields off bytes, from `start` on. What is missing or out of range is a WireError."""
+    """Reads fields of `data`, beginning at `start`. WireError if one is missing or out of range."""
 
     __slots__ = ("_at", "_data")
 
@@ -138,7 +140,7 @@ class Reader:
         return self._unpack(_U64, most)
 
     def fields(self, form: struct.Struct) -> tuple[int, ...]:
-        """Several numbers at once; their ranges are the caller's to check."""
+        """Several numbers at once; the caller checks their ranges."""
         try:
             fields = form.unpack_from(self._data, self._at)
         except struct.error:
@@ -180,12 +182,13 @@ class Reader:
         return tuple(item() for _ in range(self.u16(most)))
 
     def done(self) -> None:
-        """Nothing may be left: a longer message than declared is as wrong as a shorter one."""
+        """Raise WireError if bytes are left: a message that is too long is as wrong as one that is
+        too short."""
         if self._at != len(self._data):
             raise WireError(Reason.MALFORMED, f"{len(self._data) - self._at} bytes too many")
 
     def take(self, size: int) -> bytes:
-        """So many bytes."""
+        """The next `size` bytes."""
         end = self._at + size
         if end > len(self._data):
             raise WireError(Reason.MALFORMED, f"{end - len(self._data)} bytes missing")

@@ -40,7 +40,7 @@ def compare(name: str, oracle: Callable[[Model], Judged], texts: Iterable[str]) 
                 rows = [row._replace(gseq=None) for row in rows]
             model = read_model(rows, manifest)
             if gseq or not model.withdraws:
-                verdict = PROPERTIES[name].judge(model)
+                verdict = PROPERTIES[name].verdict_on(model)
                 assert verdict.validity is expected, (gseq, text, verdict.reason)
         seen[expected] += 1
     return seen

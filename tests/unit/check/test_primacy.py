@@ -181,7 +181,7 @@ def test_where_frames_are_withheld_only_lamport_clocks_exclude_what_they_say(
         rows.append(Row("end", 2, 0, 0))
     model = read_model(rows, manifest)
     model.withheld = True
-    expect(PROPERTIES["M10"].judge(model), Validity.OK)
+    expect(PROPERTIES["M10"].verdict_on(model), Validity.OK)
     assert model.guessed == guessed
 
 

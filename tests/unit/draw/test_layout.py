@@ -7,7 +7,7 @@ import pytest
 
 from roundelay.core.effects import Kind
 from roundelay.draw import Window, layout
-from roundelay.draw.flights import Fate
+from roundelay.draw.flights import ArrowKind
 from roundelay.draw.scene import Box, Scene
 from roundelay.trace.schema import WORLD
 
@@ -91,20 +91,20 @@ def test_frames_fly_from_send_to_arrive() -> None:
     scene = layout(rows, manifest)
     for arrow in scene.arrows:
         assert arrow.y1 > arrow.y0
-        if arrow.fate is Fate.ARRIVED:
+        if arrow.kind is ArrowKind.ARRIVED:
             assert arrow.source is not None
             assert arrow.target is not None
             assert rows[arrow.source].kind == Kind.SEND
             assert rows[arrow.target].kind == Kind.ARRIVE
             assert rows[arrow.source].pkt == rows[arrow.target].pkt
-    arrived = [arrow for arrow in scene.arrows if arrow.fate is Fate.ARRIVED]
+    arrived = [arrow for arrow in scene.arrows if arrow.kind is ArrowKind.ARRIVED]
     assert len(arrived) == sum(row.kind == Kind.ARRIVE for row in rows)
 
 
 def test_lost_frames_end_short_of_the_node_they_were_meant_for() -> None:
     manifest, rows = stories.partition()
     scene = layout(rows, manifest)
-    lost = [arrow for arrow in scene.arrows if arrow.fate is Fate.LOST]
+    lost = [arrow for arrow in scene.arrows if arrow.kind is ArrowKind.LOST]
     assert len(lost) == sum(row.kind == Kind.DROP for row in rows) == 2
     dee = next(column.x for column in scene.columns if column.name == "dee")
     assert all(0 < dee - arrow.x1 < 40 for arrow in lost)
@@ -118,8 +118,8 @@ def test_the_second_copy_of_a_frame_looks_different() -> None:
     s.arrive(1, pkt, "MSG", 0)
     s.wait(10)
     s.arrive(1, pkt, "MSG", 0)
-    fates = [arrow.fate for arrow in layout(s.rows, s.manifest).arrows]
-    assert fates == [Fate.ARRIVED, Fate.COPY]
+    fates = [arrow.kind for arrow in layout(s.rows, s.manifest).arrows]
+    assert fates == [ArrowKind.ARRIVED, ArrowKind.COPY]
 
 
 def test_a_frame_that_the_node_drops_reaches_it() -> None:
@@ -128,14 +128,14 @@ def test_a_frame_that_the_node_drops_reaches_it() -> None:
     s.wait(10)
     s.row(Kind.DROP, 1, tag="corrupt", pkt=pkt, peer=0)
     scene = layout(s.rows, s.manifest)
-    assert [arrow.fate for arrow in scene.arrows] == [Fate.REFUSED]
+    assert [arrow.kind for arrow in scene.arrows] == [ArrowKind.REFUSED]
     assert scene.arrows[0].x1 == scene.columns[1].x
 
 
 def test_without_frames_messages_fly() -> None:
     manifest, rows = stories.written("p!a q?a q?a r.a end{p,q,r}")
-    fates = [arrow.fate for arrow in layout(rows, manifest).arrows]
-    assert fates == [Fate.ARRIVED, Fate.COPY, Fate.IMPLIED]
+    fates = [arrow.kind for arrow in layout(rows, manifest).arrows]
+    assert fates == [ArrowKind.ARRIVED, ArrowKind.COPY, ArrowKind.IMPLIED]
 
 
 def test_a_receipt_before_the_origin_flies_upwards() -> None:
@@ -261,7 +261,7 @@ def test_one_stub_stands_for_all_copies_that_leave_the_picture() -> None:
     for proc in (1, 2, 3):
         s.arrive(proc, pkt, "MSG", 0)
     scene = layout(s.rows, s.manifest, window=Window(limit=1))
-    assert [arrow.fate for arrow in scene.arrows] == [Fate.OPEN]
+    assert [arrow.kind for arrow in scene.arrows] == [ArrowKind.OPEN]
 
 
 def test_a_limit_is_said() -> None:
@@ -307,7 +307,7 @@ def test_times_and_nodes_narrow_the_picture() -> None:
 def test_hidden_frames_let_messages_fly() -> None:
     manifest, rows = stories.partition()
     scene = layout(rows, manifest, window=Window(hide=("send", "arrive", "drop")))
-    assert {arrow.fate for arrow in scene.arrows} == {Fate.ARRIVED}
+    assert {arrow.kind for arrow in scene.arrows} == {ArrowKind.ARRIVED}
     assert "message on its way" in [entry.text for entry in scene.legend]
 
 

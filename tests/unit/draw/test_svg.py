@@ -65,6 +65,17 @@ def test_a_primary_view_its_freeze_and_lost_standing_are_told() -> None:
     assert "old view frozen" in text  # The legend.
 
 
+def test_a_gather_is_drawn_with_its_reason() -> None:
+    manifest, rows = mini.parse("p+V2{p} p!a")
+    gather = rows[-1]._replace(
+        kind="gather", tag="join_heard", lseq=2, gseq=2, m_src=None, m_inc=None, m_seq=None
+    )
+    text = draw.svg([*rows, gather], manifest)
+    assert "p begins to gather: join heard" in text
+    assert ">gathers: join heard<" in text
+    assert "begins to agree on a view" in text  # The legend.
+
+
 def test_nothing_is_fetched_and_nothing_runs() -> None:
     manifest, rows = stories.lossy()
     text = draw.svg(rows, manifest)

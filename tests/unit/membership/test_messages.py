@@ -6,21 +6,18 @@ from hypothesis import strategies as st
 
 from roundelay.core.contract import SUMMARY_BYTES_MAX, Item
 from roundelay.core.ids import Terms, ViewId
+from roundelay.membership.codec import COMMIT_BYTES_MAX, NAMES_MAX, MembershipCodec, fill_in
 from roundelay.membership.messages import (
     ATTEMPTS_MAX,
-    COMMIT_BYTES_MAX,
-    NAMES_MAX,
     Commit,
-    Entry,
+    CommitEntry,
     Installed,
     Join,
     Leave,
-    MembershipCodec,
     Merge,
     Primary,
     RingItem,
     RingToken,
-    fill_in,
 )
 from roundelay.membership.ring import Token
 from roundelay.wire.primitives import WireError
@@ -31,7 +28,7 @@ some = st.sets(names, max_size=5).map(lambda s: tuple(sorted(s)))
 views = st.builds(ViewId, st.integers(0, 2**40), names)
 primaries = st.builds(Primary, views, some)
 filled = st.builds(
-    Entry,
+    CommitEntry,
     names,
     views,
     st.binary(max_size=50),
@@ -97,9 +94,9 @@ def test_any_bytes_decode_or_are_refused(tag, body):
     [
         Join(("b", "a"), (), 0),
         Join(("a", "a"), (), 0),
-        Commit(ViewId(8, "a"), 0, 0, (Entry("b"), Entry("a"))),
-        Commit(ViewId(8, "a"), 0, 2, (Entry("a"),)),
-        Commit(ViewId(8, "a"), 0, 1, (Entry("a"), Entry("b"))),
+        Commit(ViewId(8, "a"), 0, 0, (CommitEntry("b"), CommitEntry("a"))),
+        Commit(ViewId(8, "a"), 0, 2, (CommitEntry("a"),)),
+        Commit(ViewId(8, "a"), 0, 1, (CommitEntry("a"), CommitEntry("b"))),
     ],
 )
 def test_sets_out_of_order_and_unfilled_entries_are_refused(message):
@@ -109,7 +106,7 @@ def test_sets_out_of_order_and_unfilled_entries_are_refused(message):
 
 def commit_round(members: list[str], summary_bytes: int, strangers: int = 0) -> Commit:
     """A Commit token that has gone round once, every standing as long as it may be."""
-    token = Commit(ViewId(8, members[0]), 0, 0, tuple(Entry(name) for name in members))
+    token = Commit(ViewId(8, members[0]), 0, 0, tuple(CommitEntry(name) for name in members))
     for i, name in enumerate(members):
         absent = [f"gone-{i}-{j}" for j in range(strangers)]
         attempts = tuple(
@@ -120,7 +117,7 @@ def commit_round(members: list[str], summary_bytes: int, strangers: int = 0) -> 
         summary = bytes(summary_bytes)
         filled = fill_in(
             token,
-            Entry(
+            CommitEntry(
                 name, ViewId(4, name), summary, tuple(members), last, attempts, True, tuple(members)
             ),
         )
@@ -153,6 +150,9 @@ def test_standings_that_do_not_fit_are_left_out_and_the_token_says_so():
 def test_a_token_that_speaks_of_too_many_is_not_filled_in():
     names_ = tuple(f"x{i:04}" for i in range(2 * NAMES_MAX))
     forged = Commit(
-        ViewId(8, "a"), 1, 1, (Entry("a", ViewId(4, "a"), obligation=names_), Entry("b"))
+        ViewId(8, "a"),
+        1,
+        1,
+        (CommitEntry("a", ViewId(4, "a"), obligation=names_), CommitEntry("b")),
     )
-    assert fill_in(forged, Entry("b", ViewId(4, "b"))) is None
+    assert fill_in(forged, CommitEntry("b", ViewId(4, "b"))) is None

@@ -7,26 +7,26 @@ import pytest
 
 from roundelay.core.ids import ViewId
 from roundelay.membership import primary as rules
-from roundelay.membership.messages import ATTEMPTS_MAX, Entry, Primary
+from roundelay.membership.messages import ATTEMPTS_MAX, CommitEntry, Primary
 from roundelay.membership.primary import Ruling, Standing, rule
 
 ABC, ABCDE = tuple("abc"), tuple("abcde")
 
 
-def entry(node: str, standing: Standing, founders: tuple[str, ...] = ABCDE) -> Entry:
+def entry(node: str, standing: Standing, founders: tuple[str, ...] = ABCDE) -> CommitEntry:
     last, attempts, able = standing.last, standing.attempts, standing.able
-    return Entry(node, ViewId(4, node), b"", (), last, attempts, able, founders)
+    return CommitEntry(node, ViewId(4, node), b"", (), last, attempts, able, founders)
 
 
-def voters(*entries: Entry) -> str:
+def voters(*entries: CommitEntry) -> str:
     return "".join(rule(entries).voters)
 
 
-def lost(nodes: str) -> list[Entry]:
+def lost(nodes: str) -> list[CommitEntry]:
     return [entry(node, Standing()) for node in nodes]
 
 
-def able(nodes: str, last: Primary | None, *attempts: Primary) -> list[Entry]:
+def able(nodes: str, last: Primary | None, *attempts: Primary) -> list[CommitEntry]:
     return [entry(node, Standing(True, last, attempts)) for node in nodes]
 
 
@@ -119,7 +119,7 @@ def test_a_view_for_which_a_member_would_need_one_attempt_too_many_is_not_primar
 
 
 def test_a_member_whose_memory_did_not_fit_the_token_makes_the_view_not_primary():
-    crowded = Entry("a", ViewId(4, "a"), crowded=True)
+    crowded = CommitEntry("a", ViewId(4, "a"), crowded=True)
     ruling = rule([crowded, *able("bcde", Primary(ViewId(8, "a"), ABCDE))])
     assert not ruling.voters
     assert "too many past members" in ruling.why
@@ -309,9 +309,12 @@ def unable_votes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that lost its storage votes."""
     original = rules.rule
 
-    def everybody(entries: list[Entry]) -> Ruling:
+    def everybody(entries: list[CommitEntry]) -> Ruling:
         return original(
-            [Entry(e.node, e.old, b"", (), e.last, e.attempts, True, e.founders) for e in entries]
+            [
+                CommitEntry(e.node, e.old, b"", (), e.last, e.attempts, True, e.founders)
+                for e in entries
+            ]
         )
 
     monkeypatch.setitem(globals(), "rule", everybody)
@@ -343,9 +346,9 @@ def no_doubts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A majority of the last primary view is enough."""
     original = rules.rule
 
-    def careless(entries: list[Entry]) -> Ruling:
+    def careless(entries: list[CommitEntry]) -> Ruling:
         return original(
-            [Entry(e.node, e.old, b"", (), e.last, (), e.able, e.founders) for e in entries]
+            [CommitEntry(e.node, e.old, b"", (), e.last, (), e.able, e.founders) for e in entries]
         )
 
     monkeypatch.setitem(globals(), "rule", careless)
@@ -355,7 +358,7 @@ def all_attempts_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who founds anew forgets what it knew: a lost disk founds with whoever is there."""
     original = rules.rule
 
-    def hasty(entries: list[Entry]) -> Ruling:
+    def hasty(entries: list[CommitEntry]) -> Ruling:
         ruling = original(entries)
         if not ruling.voters and all(e.last is None for e in entries) and len(entries) > 1:
             return Ruling(tuple(e.node for e in entries), founding=True)

@@ -2,7 +2,7 @@
 
 from roundelay.core.contract import Item
 from roundelay.core.ids import ViewId
-from roundelay.membership.messages import Commit, Entry, RingItem
+from roundelay.membership.messages import Commit, CommitEntry, RingItem
 from roundelay.membership.recovery import Recovery
 from roundelay.membership.ring import RingConfig, Token
 
@@ -11,7 +11,7 @@ MEMBERS = ("a", "b", "c")
 
 
 def recovery(me: str) -> Recovery:
-    entries = tuple(Entry(node, OLD) for node in MEMBERS)
+    entries = tuple(CommitEntry(node, OLD) for node in MEMBERS)
     made = Recovery(me, Commit(ViewId(8, "a"), 3, 3, entries), OLD, RingConfig())
     made.ring.token_seq = 4
     return made

@@ -82,7 +82,7 @@ def test_who_was_heard_of_by_another_frame_is_given_up_once_its_settings_are_kno
         node.take(node.stack.expire("consensus"))
         node.sent.clear()
     a.hear(b, object())  # Of an engine that a does not run.
-    assert a.sent[-1].message == Join(("a", "b"), (), a.stack.membership.ring.seq, OURS)
+    assert a.sent[-1].message == Join(("a", "b"), (), a.stack.membership.ring_id.seq, OURS)
     exchange(a, b)
     assert (a.views[-1].members, str(a.stack.membership.phase)) == (("a",), "operational")
     count = len(a.views)
@@ -95,7 +95,7 @@ def test_a_forged_frame_shuts_nobody_out_and_memory_is_bounded():
 
     def hear(node: str, life: int, terms: Terms) -> bool:
         origin = Origin("g", node, life, None)
-        return agreement.hear(origin, Merge(terms), ViewId(4, "a"))[0]
+        return agreement.compare(origin, Merge(terms), ViewId(4, "a"))[0]
 
     assert not hear("b", 7, THEIRS)
     assert agreement.differs(Origin("g", "b", 7, None))

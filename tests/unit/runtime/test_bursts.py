@@ -7,8 +7,9 @@ from socket import AF_INET
 from typing import Any, cast
 
 import pytest
+from tests.patience import LIMIT_S
 
-from roundelay.core.contract import Boot
+from roundelay.core.contract import Boot, Core
 from roundelay.core.effects import Suspect
 from roundelay.group.engines import describe, engine_factory
 from roundelay.group.packer import GroupConfig
@@ -38,7 +39,8 @@ class Net:
     everybody = ()
     source = None
 
-    def __init__(self, engine: str) -> None:
+    def __init__(self, engine: str, wrap: Callable[[Core[Any]], Any] = lambda core: core) -> None:
+        """`wrap` replaces the core of each node by one that may look at its inputs."""
         self.socket = self
         self.under_way: deque[tuple[Any, bytes | list[bytes]]] = deque()
         loop = asyncio.get_running_loop()
@@ -54,7 +56,7 @@ class Net:
             self.nodes[name] = Node(
                 loop,
                 cast("Port", self),
-                stack,
+                wrap(stack),
                 boot,
                 NoStorage(Machine()),
                 where,
@@ -87,7 +89,7 @@ class Net:
 
     async def until(self, fits: Callable[[], bool]) -> None:
         """Run the group; its timers need real time."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LIMIT_S):
             while not fits():
                 self.hand_over()
                 await asyncio.sleep(0.001)
@@ -129,7 +131,7 @@ async def next_burst(net: Net) -> list[bytes]:
         found.extend(data for to, data in net.under_way if to == "b" and isinstance(data, list))
         return bool(found)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LIMIT_S):
         while not seen():
             net.hand_over(1)
             await asyncio.sleep(0)

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from tests.patience import LIMIT_S
 from tests.unit.runtime.test_bursts import Net, run
 
 from roundelay.core.contract import Boot
@@ -43,7 +44,7 @@ def test_what_is_for_others_is_resolved_when_they_have_it():
         assert receipt.position is None
         a.sending.accept(b"for all")  # Delivered here at once: it overtakes the other.
         await net.until(lambda: receipt.position is not None)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT_S):
             await a.sending.wait_until_delivered()
         assert net.payloads("b") == [b"for b", b"for all"]
 

@@ -5,10 +5,12 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
+from tests.patience import LIMIT_S
 
 import roundelay
 from roundelay.core.contract import Boot
-from roundelay.membership.messages import Join, MembershipCodec, Merge, Message
+from roundelay.membership.codec import MembershipCodec
+from roundelay.membership.messages import Join, Merge, Message
 from roundelay.runtime.port import LINGER_BYTES, TURN_DATAGRAMS, Port
 from roundelay.transport.address import Address, SocketAddress
 from roundelay.transport.udp import UdpSocket
@@ -132,7 +134,7 @@ def test_where_a_datagram_came_from_is_known_while_it_is_handed_over(sender):
 
 
 async def until(fits: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT_S):
         while not fits():  # noqa: ASYNC110  # Nobody tells of it.
             await asyncio.sleep(0)
 
@@ -145,7 +147,7 @@ def test_datagrams_that_came_together_go_to_the_only_node_together(sender):
         sender.send_all(run, (port.socket.address,))
         port.read()
         assert node.got == run
-        assert node.bursts == (1 if port.socket.in_runs else 0)
+        assert node.bursts == (1 if port.socket.segmented else 0)
         other = Listener("other")
         port.attach(other)
         sender.send_all([frame("g"), frame("other")], (port.socket.address,))

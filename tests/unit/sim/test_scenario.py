@@ -2,8 +2,8 @@
 
 import pytest
 
+from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import ScenarioError, parse, rewrite
-from roundelay.sim.story import Story
 
 GOOD = """# A story.
 
@@ -22,17 +22,17 @@ b delivers a:0 'x'
 
 
 def play(text: str) -> list[str]:
-    story = Story()
+    story = ScenarioRunner()
     return [story.play(block) for block in parse(text)]
 
 
 def test_a_file_is_rewritten_to_itself_when_it_is_right():
-    assert rewrite(GOOD, Story().play) == GOOD
+    assert rewrite(GOOD, ScenarioRunner().play) == GOOD
 
 
 def test_a_file_without_output_is_filled_in():
     empty = "\n".join(line for line in GOOD.splitlines() if not line.startswith(("ok", "a ", "b ")))
-    filled = rewrite(empty, Story().play)
+    filled = rewrite(empty, ScenarioRunner().play)
     assert parse(filled)[1].expected == parse(GOOD)[1].expected
 
 
@@ -79,7 +79,7 @@ def test_an_error_in_a_scheduled_command_names_its_line():
 
 
 def test_wan_links_and_costs_are_read():
-    story = Story()
+    story = ScenarioRunner()
     text = "network wan latency=5ms a>b=80ms\ncosts send=1ms NOTE=2ms\nnodes a b c\n----\n"
     assert [story.play(block) for block in parse(text)] == ["ok"]
     assert story.world.costs.tag_ns == {"NOTE": 2_000_000}

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundelay.sim import polish
-from roundelay.sim.commands import cut, names, without_node
+from roundelay.sim import simplify
+from roundelay.sim.command_text import names, truncated, without_node
 from roundelay.sim.ddmin import ddmin
 from roundelay.sim.explicit import fates, numbered, typed, without_chance
 from roundelay.sim.failure import Failure, Judge, shape
@@ -82,7 +82,7 @@ def told(run):
     kinds = ("submit", "deliver", "install", "drop", "crash", "recover", "expire")
     return [
         (row.kind, row.proc, row.inc, row.t_ns, row.m_src, row.m_seq, row.tag, row.digest)
-        for row in run.story.rows
+        for row in run.runner.rows
         if row.kind in kinds
     ]
 
@@ -133,8 +133,8 @@ def test_a_run_that_does_not_fail_is_not_shrunk():
 
 def test_what_comes_after_a_moment_is_cut_off():
     commands = ("nodes a b", "at 5ms crash a", "at 9ms crash b", "run 6ms", "heal", "end after=1s")
-    assert cut(commands, 5_000_000) == ("nodes a b", "at 5ms crash a", "run 5ms")
-    assert cut(commands, 8_000_000) == (
+    assert truncated(commands, 5_000_000) == ("nodes a b", "at 5ms crash a", "run 5ms")
+    assert truncated(commands, 8_000_000) == (
         "nodes a b", "at 5ms crash a", "run 6ms", "heal", "heal", "run 2ms",
     )  # fmt: skip
 
@@ -181,42 +181,42 @@ def always(commands):
     ("passage", "before", "after"),
     [
         (
-            polish.flat,
+            simplify.merge_runs,
             ("nodes a", "at 3ms crash a", "run 2ms", "heal", "run 5ms", "end after=1s"),
             ("nodes a", "at 2ms heal", "at 3ms crash a", "run 7ms", "end after=1s"),
         ),
         (
-            polish.started,
+            simplify.start_with_nodes,
             ("nodes a b down", "fate a/3>b lost", "start a b", "run 1ms"),
             ("nodes a b", "fate a/3>b lost", "run 1ms"),
         ),
         (
-            polish.plain_setting,
+            simplify.drop_options,
             ("engine totem window_packets=4", "costs send=1ms", "network bus rate=1Mbit"),
             ("engine totem", "network lan"),
         ),
         (
-            polish.plain_lines,
+            simplify.simplify_lines,
             ("at 1ms submit a x safe size=90", "restart a storage=torn bytes=3"),
             ("at 1ms submit a x", "restart a"),
         ),
         (
-            polish.rounded,
+            simplify.round_times,
             ("at 1234567ns crash a", "fate a/X>b copy=1.2ms", "run 2345us", "end after=8000ms"),
             ("at 1ms crash a", "fate a/X>b copy=2ms", "run 3ms", "end after=8s"),
         ),
         (
-            polish.together,
+            simplify.shorten_waits,
             ("at 40ms crash a", "at 90ms restart a", "run 200ms"),
             ("at 1ms crash a", "at 2ms restart a", "run 3ms"),
         ),
         (
-            polish.merged,
+            simplify.merge_submissions,
             ("at 1ms submit a x", "at 2ms submit b x", "at 3ms submit a y"),
             ("at 1ms submit a x times=2", "at 2ms submit b x"),
         ),
-        (polish.fewer, ("submit a x times=9",), ("submit a x",)),
-        (polish.named, ("at 1ms submit a 17 safe",), ("at 1ms submit a m1 safe",)),
+        (simplify.lower_times, ("submit a x times=9",), ("submit a x",)),
+        (simplify.name_messages, ("at 1ms submit a 17 safe",), ("at 1ms submit a m1 safe",)),
     ],
 )
 def test_plainer_forms(passage, before, after):
@@ -226,14 +226,14 @@ def test_plainer_forms(passage, before, after):
 
 def test_what_matters_about_one_line_stays():
     commands = ("submit a x safe size=90", "submit b x safe size=90")
-    assert polish.plain_lines(commands, lambda c: "safe" in c[1]) == (
+    assert simplify.simplify_lines(commands, lambda c: "safe" in c[1]) == (
         "submit a x",
         "submit b x safe",
     )
 
 
 def test_numbers_stay_as_large_as_they_must():
-    assert polish.fewer(("submit a x times=100",), lambda c: int(c[0][17:] or 1) >= 23) == (
+    assert simplify.lower_times(("submit a x times=100",), lambda c: int(c[0][17:] or 1) >= 23) == (
         "submit a x times=23",
     )
 

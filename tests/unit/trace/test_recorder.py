@@ -49,6 +49,16 @@ def test_a_freeze_names_the_ring_and_the_view_that_ends() -> None:
     assert (row.c_seq, row.c_rep, row.members, row.voters) == (4, 0, None, None)
 
 
+def test_a_gather_says_why_it_begins_and_in_which_view() -> None:
+    rows: list[Row] = []
+    record = recorder(rows)
+    record.install(View(OLD, ("a", "b")))
+    record.record(Record(Kind.GATHER, tag="join_heard"))
+    row = rows[-1]
+    assert (row.kind, row.tag, row.c_seq, row.c_rep) == ("gather", "join_heard", 4, 0)
+    assert (row.k0, row.m_seq, row.members) == (None, None, None)
+
+
 @pytest.mark.parametrize("level", [0, 1])
 def test_a_recovery_says_whether_standing_was_kept(level: int) -> None:
     rows: list[Row] = []

@@ -58,31 +58,33 @@ def test_many_datagrams_arrive_one_by_one_and_in_order(sockets):
 def test_where_the_system_can_they_leave_and_arrive_with_one_call(sockets):
     """Else all of the other tests would pass with datagrams sent one by one."""
     a, b = sockets
-    if not a.in_runs:
+    if not a.segmented:
         pytest.skip("this system knows no runs of datagrams")
     a.send_all(MANY[:10], (b.address,))
     assert list(b.receive()) == MANY[:10]
-    assert a.in_runs
+    assert a.segmented
 
 
 @pytest.mark.parametrize("told", [errno.EINVAL, errno.EIO, errno.EMSGSIZE])
-def test_where_the_system_cannot_send_runs_they_go_one_by_one(sockets, told, monkeypatch):
+def test_where_the_system_cannot_segment_a_buffer_datagrams_go_one_by_one(
+    sockets, told, monkeypatch
+):
     a, b = sockets
-    a.in_runs = True
+    a.segmented = True
     monkeypatch.setattr(a, "_socket", Refusing(a._socket, told))
     a.send_all(MANY, (b.address,))
     assert received(b) == MANY
-    assert not a.in_runs
+    assert not a.segmented
     assert a.lost_sends == 0
 
 
 def test_a_run_that_finds_no_room_is_lost_as_datagrams_are(sockets, monkeypatch):
     a, b = sockets
-    a.in_runs = True
+    a.segmented = True
     monkeypatch.setattr(a, "_socket", Refusing(a._socket, errno.ENOBUFS))
     a.send_all([b"x"] * 5, (b.address, b.address))
     assert received(b) == []
-    assert a.in_runs
+    assert a.segmented
     assert a.lost_sends == 10
 
 

@@ -23,7 +23,7 @@ from roundelay.core.ids import NodeId, Service, ViewId
 from roundelay.group.engines import describe, engine_factory
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
-from roundelay.membership.messages import MembershipCodec
+from roundelay.membership.codec import MembershipCodec
 from roundelay.sim.host import Transmission
 from roundelay.sim.network import Lan
 from roundelay.sim.world import World
@@ -227,7 +227,7 @@ class Arena:
         if isinstance(core, StaticStack):
             return "static"
         membership = core.membership
-        return f"{membership.phase} in {membership.view} after {membership.ring.seq}"
+        return f"{membership.phase} in {membership.view} after {membership.ring_id.seq}"
 
     def _core(self, node: NodeId) -> Stack | StaticStack:
         core = self.world.hosts[node].core
@@ -408,7 +408,7 @@ class Arena:
         core = self._core(node)
         if isinstance(core, StaticStack):
             return core.view.id
-        return self._forging.choice((core.membership.view.id, core.membership.ring))
+        return self._forging.choice((core.membership.view.id, core.membership.ring_id))
 
 
 _MEMBERSHIP = frozenset(MembershipCodec.tags.values())

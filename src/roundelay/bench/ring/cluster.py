@@ -1,4 +1,4 @@
-"""The processes of a run: started, listened to, and ended whatever happens."""
+"""Starts the processes of a run, talks to them, and ends them even if the run fails."""
 
 import contextlib
 import json
@@ -17,25 +17,25 @@ from typing import Any, Self
 from roundelay.bench.ring.jobs import Job
 
 EXIT_S = 10.0
-"""What a process that was told to leave has for it."""
+"""How many seconds a process has to leave before it is killed."""
 
 
 class RunError(Exception):
-    """A run came to nothing; the message says why, in a sentence."""
+    """A run failed; the message says why in a sentence."""
 
 
 class SplitError(RunError):
-    """A node lost sight of others that were running all the time."""
+    """A node suspected others that were running all the time."""
 
 
 class Cluster:
-    """Processes that play a part each; a context manager, at whose end none of them is left."""
+    """The processes of a run; a context manager that leaves none of them behind."""
 
     def __init__(self, module: str) -> None:
         self._module = module
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._said: queue.Queue[tuple[str, dict[str, Any] | None]] = queue.Queue()
-        """By whom and what; None at its end."""
+        """Pairs of a process and what it said; None if it ended."""
         self._scratch = tempfile.TemporaryDirectory(prefix="roundelay-bench-")
 
     def __enter__(self) -> Self:
@@ -53,11 +53,11 @@ class Cluster:
 
     @property
     def directory(self) -> Path:
-        """For what the nodes write; it is gone at the end."""
+        """The directory for files of the nodes; it is removed at the end."""
         return Path(self._scratch.name)
 
     def start(self, job: Job) -> None:
-        """A process for this node, in the place of an earlier one of its name."""
+        """Start a process for this node. It replaces an earlier one of that name."""
         errors = (self.directory / f"{job.node}.log").open("w")
         with errors:
             process = subprocess.Popen(
@@ -72,15 +72,16 @@ class Cluster:
         threading.Thread(target=self._listen, args=(job.node, process), daemon=True).start()
 
     def tell(self, **words: Any) -> None:
-        """To every process."""
+        """Say this to every process."""
         for process in self._processes.values():
             assert process.stdin is not None
-            with contextlib.suppress(BrokenPipeError):  # `expect` tells of its end.
+            with contextlib.suppress(BrokenPipeError):  # `hear` reports its end.
                 process.stdin.write(json.dumps(words) + "\n")
                 process.stdin.flush()
 
     def expect(self, word: str, names: Iterable[str], limit_s: float) -> dict[str, Any]:
-        """What each of these says next of that word; what they say besides is not listened to."""
+        """Wait until each of these processes has said `word`, and return what they said with it.
+        Everything else that they say meanwhile is ignored."""
         missing = dict.fromkeys(names)
         heard: dict[str, Any] = {}
         while missing:
@@ -91,8 +92,8 @@ class Cluster:
         return heard
 
     def hear(self, limit_s: float) -> tuple[str, dict[str, Any]]:
-        """The next thing that any of them says; RunError if one has ended instead, or if there is
-        nothing for so long."""
+        """The next thing that any process says. Raises RunError if a process ended instead, or if
+        nothing is said for `limit_s` seconds."""
         try:
             name, words = self._said.get(timeout=limit_s)
         except queue.Empty:
@@ -106,7 +107,7 @@ class Cluster:
         return name, words
 
     def kill(self, name: str) -> float:
-        """`kill -9`; returns when that was."""
+        """End a process by `kill -9`; returns the time of that."""
         process = self._processes.pop(name)
         at = time.monotonic()
         process.kill()
@@ -114,7 +115,7 @@ class Cluster:
         return at
 
     def leave(self) -> None:
-        """Let every process end in an orderly way."""
+        """Tell every process to leave, and wait for its end."""
         self.tell(leave=True)
         for process in self._processes.values():
             with contextlib.suppress(subprocess.TimeoutExpired):

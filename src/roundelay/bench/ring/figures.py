@@ -1,4 +1,4 @@
-"""Figures out of many runs: medians, spreads, and ratios to peers within a round."""
+"""Computes figures from many runs: medians, spreads, and ratios to peers within a round."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from roundelay.bench.ring.jobs import Cell
 from roundelay.bench.ring.systems import OURS, System
 
 Report = Callable[[int, int], None]
-"""Told of progress: steps done, steps in all."""
+"""Called with the steps that are done and the steps in all."""
 
 QUICK: tuple[Cell, ...] = (
     Cell(),
@@ -20,11 +20,12 @@ QUICK: tuple[Cell, ...] = (
     Cell(nodes=5),
     Cell(datagram=1400),
 )
-"""What is measured unless more is asked for."""
+"""The cells that are measured by default."""
 
 
 def full() -> tuple[Cell, ...]:
-    """Every size at both sizes of groups and datagrams; and then one thing changed at a time."""
+    """Every size of messages, in both sizes of groups and of datagrams; then cells in which one
+    setting differs."""
     plain = [
         Cell(size=size, nodes=nodes, datagram=datagram)
         for datagram, nodes, size in itertools.product((60_000, 1400), (3, 5), (100, 1000, 10_000))
@@ -48,7 +49,7 @@ class Rival:
 
     msgs_per_s: float
     ratio: float
-    """Ours to its, the median over rounds."""
+    """Our rate divided by the peer's, the median over rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +61,25 @@ class Throughput:
     lowest: float
     highest: float
     cpu_us_per_msg: float
-    """Of all nodes together: where the machine does other work too, this tells more."""
+    """CPU time of all nodes together. On a machine that does other work too, it says more than the
+    rate."""
     peak_mb: float
-    """Of the largest node."""
+    """Peak memory of the largest node."""
     suspicions: int
-    """In all rounds: there should be none."""
+    """False suspicions in all rounds; there should be none."""
     splits: int
-    """Rounds that came to nothing, as nodes lost sight of others that were running. If all did,
-    the figures are 0."""
+    """Rounds that failed because nodes suspected others that were running. If all rounds failed,
+    the other figures are 0."""
     peers: Mapping[str, Rival]
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """From handing over to delivery, over all nodes and rounds."""
+    """Times from submit to delivery, over all nodes and rounds."""
 
     system: str
     engine: str | None
-    """None for peers."""
+    """The engine of our nodes; None for peers."""
     nodes: int
     per_s: float
     samples: int
@@ -87,7 +89,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """What a node with nothing to do takes of a processor: the mean over nodes, and the most."""
+    """The share of a core that an idle node takes: the mean over nodes, and the highest."""
 
     engine: str
     nodes: int
@@ -97,12 +99,12 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class Recoveries:
-    """Crashes and returns of different nodes; medians, and the longest in `_max`."""
+    """Crashes and restarts of different nodes: medians, and the longest in `_max`."""
 
     engine: str
     nodes: int
     timeout_s: float | None
-    """None: the default."""
+    """The token timeout in seconds; None for the default."""
     crashes: int
     crash_s: float
     crash_s_max: float
@@ -114,7 +116,7 @@ class Recoveries:
 def throughput(
     cells: Sequence[Cell], peers: Sequence[System], seconds: float, rounds: int, report: Report
 ) -> list[Throughput]:
-    """Every cell, and every peer where it has something to compare with, in turn."""
+    """Measure every cell, and every peer with the settings of the cell that it has too, in turn."""
     plan: list[tuple[System, Cell]] = []
     for cell in cells:
         plan += [(peer, _common(cell)) for peer in peers if (peer, _common(cell)) not in plan]
@@ -139,7 +141,7 @@ def throughput(
 
 
 def _common(cell: Cell) -> Cell:
-    """What of a cell means something to a peer."""
+    """The cell with only those settings that a peer has too."""
     return Cell(size=cell.size, nodes=cell.nodes, senders=cell.senders)
 
 
@@ -181,7 +183,7 @@ def latency(
     rounds: int,
     report: Report,
 ) -> list[Latency]:
-    """The senders at a slow pace, in each system in turn."""
+    """Measure each system in turn, with senders at a slow rate."""
     samples: dict[str, list[float]] = {system.name: [] for system in systems}
     for i in range(rounds):
         for j, system in enumerate(systems):
@@ -207,7 +209,7 @@ def idle(cell: Cell, seconds: float) -> Idle:
 
 
 def recovery(cell: Cell, crashes: int) -> Recoveries:
-    """Crash one node after the other, the ring's first one among them."""
+    """Crash one node after the other, beginning with the first of the ring."""
     found = runs.recovery(cell, range(crashes))
     return Recoveries(
         cell.engine,
@@ -223,6 +225,6 @@ def recovery(cell: Cell, crashes: int) -> Recoveries:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that so large a share of all does not exceed."""
+    """The smallest value that at least this share of all values does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]

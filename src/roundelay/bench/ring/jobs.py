@@ -1,4 +1,4 @@
-"""What is measured, and what a node is told to do for it."""
+"""Cells, the settings that are measured, and jobs, what a node does in a run."""
 
 import dataclasses
 import json
@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal, Self, TypeAlias
 
 Task: TypeAlias = Literal["load", "pace", "idle", "stay"]
-"""Full speed; a slow pace, with times taken; nothing; nothing but tell of views."""
+"""What a node does: send and read at full speed; send at a slow rate and measure latencies;
+nothing; or report views."""
 
 Senders: TypeAlias = Literal["all", "one"]
 Service: TypeAlias = Literal["agreed", "safe"]
@@ -21,15 +22,17 @@ class Cell:
 
     engine: str = "totem"
     size: int = 100
-    """Of a message, in bytes."""
+    """The size of a message, in bytes."""
     nodes: int = 3
     senders: Senders = "all"
     service: Service = "agreed"
     datagram: int = 60_000
     reading: Reading = "batches"
     trace: bool = False
+    check: bool = False
+    """Whether every node checks its own rows."""
     timeout_s: float | None = None
-    """The token timeout, where it is not the default."""
+    """The token timeout in seconds; None for the default."""
 
     def __str__(self) -> str:
         words = [self.engine, f"{self.nodes} nodes", f"{self.size} B"]
@@ -41,6 +44,8 @@ class Cell:
         words.append("async for" if self.reading == "messages" else "batches")
         if self.trace:
             words.append("trace")
+        if self.check:
+            words.append("check")
         if self.timeout_s is not None:
             words.append(f"timeout {self.timeout_s:g} s")
         return ", ".join(words)
@@ -48,7 +53,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A node's part in a run."""
+    """What one node does in a run."""
 
     task: Task
     node: str
@@ -56,15 +61,15 @@ class Job:
     senders: tuple[str, ...] = ()
     cell: Cell = field(default_factory=Cell)
     seconds: float = 1.0
-    """How long senders send, or how long a node idles."""
+    """How long senders send, or how long a node idles, in seconds."""
     warm_s: float = 0.0
-    """How much of that passes before anything is counted."""
+    """How many of these seconds pass before anything is counted."""
     rate: float = 100.0
-    """Messages per second at a slow pace."""
+    """Messages per second of a sender at a slow rate."""
     directory: str = ""
-    """For state, traces and profiles; empty for none."""
+    """The directory for state, traces and profiles; empty if there is none."""
     beat_s: float = 0.0
-    """How often a node at full speed tells how it is doing; 0 for never."""
+    """How often a node at full speed reports its progress, in seconds; 0 for never."""
     profile: bool = False
 
     def to_json(self) -> str:

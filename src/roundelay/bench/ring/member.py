@@ -1,4 +1,4 @@
-"""A node of ours in a run, as a process: `python -m roundelay.bench.ring.member JOB`."""
+"""The process of one node of Roundelay in a run: `python -m roundelay.bench.ring.member JOB`."""
 
 import asyncio
 import cProfile
@@ -17,17 +17,21 @@ from roundelay.bench.ring.workload import END, Ledger, pool
 
 GROUP = "bench"
 FORMING_S = 30.0
+"""How many seconds the nodes have to form one view; then the run fails."""
 QUEUE_BYTES = 4 * 1024 * 1024
-"""Less than the default, so that a run is over soon after its senders are done."""
+"""The size of the send queue. It is smaller than the default, so that a run is over soon after its
+senders are done."""
 TURN_MESSAGES = 64
 TURN_BYTES = 65_536
-"""A sender lets others have their turn after so many messages that come to so much."""
+"""A sender yields to the event loop after TURN_MESSAGES messages, or after more of them if they are
+smaller than TURN_BYTES together. If it yields less often, the node reads too late; if more often,
+yielding takes the time."""
 
 _TIME = struct.Struct(">d")
 
 
 class SplitError(Exception):
-    """This node was left by others, or left them, though all of them run."""
+    """A view without some nodes was installed though all of them run."""
 
 
 class Member:
@@ -39,11 +43,11 @@ class Member:
         self._orders = orders
         self._ledger = Ledger(job.senders)
         self._mark = (0.0, 0)
-        """When counting began, and what was delivered by then."""
+        """The time at which counting began, and the messages delivered before it."""
         self._whole = False
         """Whether the view of all nodes was seen."""
         self._suspicions = 0
-        """While the group formed: somebody was still starting."""
+        """Suspicions while the group formed, when some processes were still starting."""
         self._sent = 0
         self._latencies: list[float] = []
 
@@ -59,7 +63,8 @@ class Member:
                 return await self._stay()
 
     async def _started(self) -> float:
-        """Wait until all nodes are there and the leader names the time to begin; that is it."""
+        """Wait until all nodes are in one view and the leader names the time to begin; returns that
+        time."""
         await self._group.wait_for(timeout_s=FORMING_S)
         self._suspicions = self._counters()["suspicions"]
         say(ready=True)
@@ -99,7 +104,7 @@ class Member:
             say(beat={"messages": self._ledger.count, "peak_mb": _peak_mb()})
 
     async def _send(self, until: float) -> None:
-        """As much as the queue takes; where it is full, wait."""
+        """Send as fast as the queue accepts messages; wait while it is full."""
         group, size = self._group, self._job.cell.size
         safe = self._job.cell.service == "safe"
         messages = itertools.cycle(pool(self._job.node, size))
@@ -125,7 +130,8 @@ class Member:
                 return
 
     async def _read_messages(self) -> None:
-        """One by one; each must be the next of its batch, and each batch must be whole."""
+        """Read messages one by one. Each must be the next of its batch, and each batch must be
+        complete."""
         ledger = self._ledger
         batch: Batch | None = None
         size = due = 0
@@ -144,8 +150,8 @@ class Member:
                 return
 
     def _on_view(self, view: View) -> None:
-        """Nobody fails in these runs: once all were in the view, all should stay. What happened on
-        the other side of a split cannot be verified."""
+        """Raise SplitError if a node is missing after all were in a view: no node fails in these
+        runs, and what happened on the other side of a split cannot be verified."""
         whole = len(view.members) == len(self._job.addresses)
         if self._whole and not whole:
             raise SplitError
@@ -214,7 +220,7 @@ class Member:
                 say(view=list(event.members), at_s=time.monotonic())
 
     def _proof(self) -> dict[str, Any]:
-        """What the leader compares, and what may explain a bad figure."""
+        """What the leader compares, and counters that may explain a bad figure."""
         counters = self._counters()
         return {
             "digest": self._ledger.digest,
@@ -233,7 +239,7 @@ class Member:
 
 
 def _peak_mb() -> float:
-    """The most memory that this process ever had."""
+    """The peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -250,9 +256,11 @@ async def main(job: Job) -> None:
         more["state"] = Path(job.directory) / f"state-{job.node}"
     if job.cell.trace:
         more["trace"] = Path(job.directory) / f"trace-{job.node}"
+    if job.cell.check:
+        more["check"] = True
     say(joining=time.monotonic())
     async with join(GROUP, node=job.node, peers=job.addresses, **more) as group:
-        # Time on the processor: waiting is not work.
+        # CPU time, so that waiting does not count.
         profiler = cProfile.Profile(time.thread_time, builtins=False) if job.profile else None
         try:
             if profiler is not None:
@@ -268,7 +276,7 @@ async def main(job: Job) -> None:
 
 
 def _first(error: BaseException) -> BaseException:
-    """What made a group of tasks fail."""
+    """The first exception of a group of exceptions."""
     return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 

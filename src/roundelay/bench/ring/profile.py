@@ -1,4 +1,4 @@
-"""What a profile of one node says, in a few lines."""
+"""Sums up the profile of one node."""
 
 import pstats
 from collections import Counter
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FUNCTIONS = 20
+"""How many functions are listed, the most expensive first."""
 
 LAYERS = {
     "bench": "the application: sends, reads, verifies",
@@ -17,12 +18,13 @@ LAYERS = {
     "wire": "frames to bytes and back",
     "trace": "the trace",
 }
-"""Packages of ours that run in a node; the rest is Python's: the event loop, and values made."""
+"""Our packages that run in a node. All other time is Python's: the event loop and built-in
+types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A part of the time, with the built-in functions that were called in it."""
+    """A part of the time, including the built-in functions that were called in it."""
 
     name: str
     share: float
@@ -31,7 +33,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Where the time went, dearest first."""
+    """Where the time went, the most expensive first."""
 
     layers: list[Share]
     functions: list[Share]

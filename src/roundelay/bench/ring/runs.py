@@ -1,4 +1,4 @@
-"""Single runs: start the processes, let them work, verify what they did."""
+"""Single runs: starts the processes, lets them do their jobs, verifies what they delivered."""
 
 import dataclasses
 import shutil
@@ -15,22 +15,27 @@ from roundelay.transport.address import free_addresses
 
 NAMES = "abcdefghijklmnopqrstuvwxyz"
 START_S = 0.2
-"""From the word to the beginning: all processes have heard it by then."""
+"""How many seconds pass between the leader's word and the beginning: every process has read it by
+then. If it is too short, some nodes begin late."""
 READY_S = 60.0
+"""How many seconds the processes have to start and form one view; then the run fails."""
 RESULT_S = 60.0
-"""What a run may take beyond the time that it sends."""
+"""How many seconds a run may take beyond the time that its nodes send; then it fails."""
 SETTLE_S = 1.0
-"""Before an idle group is looked at."""
+"""How many seconds an idle group has to become quiet before it is measured."""
 BEAT_S = 5.0
+"""How often a node reports its progress in a soak, in seconds."""
 FOREVER_S = 3600.0
+"""How many seconds nodes send while others crash; the run is over long before."""
 PACE_PER_S = 100.0
-"""Messages of each node while others crash and come back."""
+"""Messages per second of each node while others crash and come back."""
 WARM_SHARE = 0.2
-"""Of a run that passes before anything is counted."""
+"""The share of a run that passes before anything is counted. With less, the start of the run lowers
+the figures; with more, fewer messages count."""
 
 
 class OrderError(Exception):
-    """Nodes delivered different messages, or in different orders. The message tells which."""
+    """Nodes delivered different messages, or different orders. The message tells which nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +43,25 @@ class Load:
     """One run at full speed."""
 
     msgs_per_s: float
-    """Delivered at the slowest node."""
+    """The rate of deliveries at the slowest node."""
     messages: int
     cpu_s: float
-    """Of all nodes together."""
+    """CPU time of all nodes together."""
     peak_mb: float
     suspicions: int
-    """Of all nodes: nobody fails in these runs, so there should be none."""
+    """False suspicions of all nodes: no node fails in these runs, so there should be none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """One crash, and one return."""
+    """The times of one crash and of one restart."""
 
     crash_s: float
     """From `kill -9` until the last survivor has the view without the victim."""
     rejoin_s: float
     """From `join` in the restarted process until the last node has the view of all."""
     restart_s: float
-    """The same, from the start of the process."""
+    """From the start of the restarted process until the last node has the view of all."""
 
 
 def names(count: int) -> tuple[str, ...]:
@@ -79,19 +84,19 @@ def _load(results: Mapping[str, Mapping[str, Any]]) -> Load:
 
 
 def latencies(system: System, cell: Cell, rate: float, seconds: float) -> list[float]:
-    """Seconds from handing over to delivery, of every message at every node."""
+    """Seconds from submit to delivery, of every message at every node."""
     results = _run(system, "pace", cell, seconds, rate=rate)
     return [latency for result in results.values() for latency in result["latencies_s"]]
 
 
 def idle(cell: Cell, seconds: float) -> list[float]:
-    """Each node's share of a processor, with nothing to do."""
+    """The share of a core that each idle node takes."""
     results = _run(OURS, "idle", cell, seconds, warm_s=SETTLE_S)
     return [result["cpu_share"] for result in results.values()]
 
 
 def soak(cell: Cell, seconds: float, beat: Callable[[str, dict[str, Any]], None]) -> Load:
-    """One long run at full speed; nodes tell `beat` how they are doing, a few times a minute."""
+    """One long run at full speed; `beat` is called with the reports of the nodes."""
     return _load(_run(OURS, "load", cell, seconds, beat_s=BEAT_S, beat=beat))
 
 
@@ -107,7 +112,7 @@ def _run(
     beat_s: float = 0.0,
     beat: Callable[[str, dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
-    """The results of all nodes, verified."""
+    """Run once and return the verified results of all nodes."""
     members = names(cell.nodes)
     senders = members if cell.senders == "all" else members[:1]
     with Cluster(system.module) as cluster:
@@ -143,7 +148,8 @@ def _run(
 
 
 def verify(results: Mapping[str, Mapping[str, Any]]) -> None:
-    """All nodes delivered the same, in the same order, and all that was sent; or OrderError."""
+    """Raise OrderError unless all nodes delivered all messages that were sent, in the same
+    order."""
     sent = {node: result["sent"] for node, result in results.items() if result["sent"]}
     first, *others = results
     for node, result in results.items():
@@ -156,8 +162,8 @@ def verify(results: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def recovery(cell: Cell, victims: Sequence[int]) -> list[Recovery]:
-    """Kill these nodes, by their place in the ring, one after the other; each comes back before
-    the next. All send at a slow pace meanwhile."""
+    """Kill these nodes, given by their place in the ring, one after the other. Each is restarted
+    before the next is killed. All nodes send at a slow rate meanwhile."""
     members = names(cell.nodes)
     found = []
     with Cluster(OURS.module) as cluster:
@@ -188,7 +194,8 @@ def recovery(cell: Cell, victims: Sequence[int]) -> list[Recovery]:
 
 
 def _await_view(cluster: Cluster, members: Sequence[str], nodes: Sequence[str]) -> float:
-    """Wait until all these nodes have the view with these members; returns when the last had."""
+    """Wait until all these nodes have the view with these members; returns the time at which the
+    last one had it."""
     wanted = list(members)
     at: dict[str, float] = {}
     while len(at) < len(nodes):

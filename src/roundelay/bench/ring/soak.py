@@ -1,4 +1,4 @@
-"""Does a group under full load stay whole, and its memory bounded?"""
+"""Soaks: whether a group under full load for minutes stays in one view, with bounded memory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from roundelay.bench.ring import runs
 from roundelay.bench.ring.jobs import Cell
 
 GROWTH_MAX = 1.2
-"""What a node may need more at the end than after a third of the time."""
+"""How many times its memory after a third of the time a node may need at the end. More counts as a
+leak; a smaller number would count the normal growth of caches as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,9 @@ class Soak:
     msgs_per_s: float
     suspicions: int
     early_mb: float
-    """The largest node after a third of the time ..."""
+    """Peak memory of the largest node after a third of the time."""
     peak_mb: float
-    """... and at the end."""
+    """Peak memory of the largest node at the end."""
 
     @property
     def growth(self) -> float:
@@ -35,7 +36,7 @@ class Soak:
 
 
 def soak(cell: Cell, seconds: float, report: Callable[[int, int], None]) -> Soak:
-    """All nodes send as fast as they can for so long; the order is verified at the end."""
+    """All nodes send at full speed for so many seconds; the order is verified at the end."""
     beats: dict[str, list[float]] = {name: [] for name in runs.names(cell.nodes)}
     due = max(1, round(seconds / runs.BEAT_S))
 

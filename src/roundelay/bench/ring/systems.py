@@ -1,4 +1,4 @@
-"""Who can be measured: our nodes, and the peers that are installed."""
+"""The systems that can be measured: Roundelay, and the peers that are installed."""
 
 import ctypes
 import importlib.util
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from roundelay.trace.extras import install
 
 LIBRARY = "libcpg.so.4"
-"""Corosync's, for closed process groups."""
+"""Corosync's library for closed process groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class System:
 
     name: str
     module: str
-    """Plays the part of a node, as a process."""
+    """The module whose process is a node."""
     ports: socket.SocketKind
     missing: Callable[[], str | None]
-    """What to do to have it here; None if it is."""
+    """Returns a sentence that says how to install the system; None if it is installed."""
 
 
 def _pysyncobj() -> str | None:
@@ -49,7 +49,8 @@ def _corosync() -> str | None:
 OURS = System("roundelay", "roundelay.bench.ring.member", socket.SOCK_DGRAM, lambda: None)
 
 FLOOR = System("bare UDP", "roundelay.bench.ring.peers.bare", socket.SOCK_DGRAM, lambda: None)
-"""Orders nothing. Only times mean something: what one hop takes on this machine, at the least."""
+"""Orders nothing, so that only its latencies mean something: the shortest time of one hop on this
+machine."""
 
 PEERS = {
     "pysyncobj": System(

@@ -1,8 +1,8 @@
-"""How a node's process and the one that leads it talk: one JSON document per line.
+"""How the process of a node and the leader talk: one JSON document per line.
 
-A node says `joining` as it joins, `ready` when all nodes see each other, `view` or `beat` now and
-then where its job asks for them, and `result` at the end; or, instead, `split` if it lost sight of
-others, or `failure`. It is told `start`, the time to begin at, and `leave`.
+A node says `joining` when it joins, `ready` when all nodes are in one view, `view` or `beat` if its
+job asks for them, and `result` at the end. Instead of a result it says `split` if nodes suspected
+each other, or `failure`. The leader says `start`, with the time to begin, and `leave`.
 """
 
 import json
@@ -14,27 +14,27 @@ from typing import Any
 
 
 def say(**words: Any) -> None:
-    """To the leader."""
+    """Say this to the leader."""
     sys.stdout.write(json.dumps(words) + "\n")
     sys.stdout.flush()
 
 
 class Orders:
-    """What the leader says. If it is gone, so is this process."""
+    """What the leader says. The process ends if the leader is gone."""
 
     def __init__(self) -> None:
         self._lines: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def wait(self, word: str) -> Any:
-        """Block until the leader says this, and return what goes with it."""
+        """Block until the leader says `word`, and return what goes with it."""
         while True:
             words = self._lines.get()
             if word in words:
                 return words[word]
 
     def poll(self, word: str) -> Any:
-        """What the leader said with this word, if it did; None if it did not."""
+        """What the leader said with `word`; None if it has not said it yet."""
         while not self._lines.empty():
             words = self._lines.get()
             if word in words:

@@ -1,19 +1,19 @@
-"""The messages of a run, and the proof that every node delivered the same ones in the same order.
+"""The messages of a run, and the check that every node delivered the same ones in the same order.
 
-A message begins with its sender's name and its number modulo `POOL`, and is filled up to its size.
-Senders so need no work for each message, and a reader can tell whether a message stands where it
-should. The last message of a sender is `end`.
+A message begins with its sender's name and its number modulo `POOL`, and is padded to its size. So
+a sender can send the same messages again and again, and a reader can tell whether a message is in
+its place. The last message of a sender is `end`.
 """
 
 from collections.abc import Sequence
 
 POOL = 64
-"""Different messages of a sender."""
+"""How many different messages a sender has. Fewer find fewer messages that are out of place."""
 END = b"end"
 
 
 def pool(sender: str, size: int) -> list[bytes]:
-    """The messages that this node sends, again and again."""
+    """The messages that this node sends again and again."""
     return [_head(sender, i).ljust(size, b".")[:size] for i in range(POOL)]
 
 
@@ -22,14 +22,15 @@ def _head(sender: str, index: int) -> bytes:
 
 
 class DisorderError(Exception):
-    """A message is not where it should be."""
+    """A message is out of its place."""
 
 
 class Ledger:
-    """What one node has delivered: heads and last messages of batches are checked, and hashed.
+    """What one node has delivered: the last message of each batch is checked, and the batch is
+    hashed.
 
-    The running hash is Python's own, of numbers and names: processes whose hashes are to be
-    compared need the same PYTHONHASHSEED.
+    The hash is Python's own, of numbers and names: processes whose hashes are compared need the
+    same PYTHONHASHSEED.
     """
 
     def __init__(self, senders: Sequence[str]) -> None:
@@ -41,11 +42,11 @@ class Ledger:
 
     @property
     def complete(self) -> bool:
-        """Whether every sender has said its last."""
+        """Whether the last message of every sender was delivered."""
         return not self._open
 
     def order(self, sender: str, number: int, count: int = 1) -> None:
-        """So many messages of `sender`, numbered from `number`, were delivered."""
+        """Note that `count` messages of `sender`, numbered from `number`, were delivered."""
         if number != self._next[sender]:
             raise DisorderError(f"message {number} of {sender} where {self._next[sender]} was due")
         self._next[sender] = number + count
@@ -53,7 +54,7 @@ class Ledger:
         self.digest = hash((self.digest, sender, number, count))
 
     def add(self, sender: str, number: int, payloads: Sequence[bytes]) -> None:
-        """These were delivered; the last of them must be what its number says."""
+        """Note that these were delivered, and check that the last one is what its number says."""
         count = len(payloads)
         self.order(sender, number, count)
         last = payloads[-1]
@@ -63,7 +64,7 @@ class Ledger:
             self._open.discard(sender)
 
     def next(self, sender: str) -> int:
-        """The number that is due from this sender."""
+        """The number of the next message of this sender."""
         return self._next[sender]
 
     def counts(self) -> dict[str, int]:

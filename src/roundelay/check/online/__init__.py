@@ -1,20 +1,23 @@
-"""The checker that runs beside a run: a trace sink that convicts at the row that breaks a property.
+"""The online checker: a trace sink that reports a breach at the row that breaks a property.
 
 Theory of operation
 ===================
 
-Rows come in the order of the run. What later rows will be compared with is kept in a *window*: per
-configuration the last so many spans of messages, each with who holds it, who delivered it, in
-which view and under which key. So memory does not grow with the run.
+Rows come in the order of the run. What later rows will be compared with is kept in a *window*: for
+each view a fixed number of packet records, the latest ones. A record tells who holds a packet's
+messages, who delivered them, in which view and under which key. So memory does not grow with the
+run.
 
-What falls out of the window is not lost at once. Each sender keeps, as runs of equal fate, who
-obtained and delivered its older messages: in a healthy run that is one record for all of them. A
-row about such a message is still judged where that is enough (D1, D2, S1, S4, S6); where it is not,
-the property is in doubt and its verdict `inconclusive`. Falling out alone is no reason for doubt:
-as long as nobody comes back to a message, nothing is missed.
+A record that leaves the window is reduced to who obtained and who delivered its messages, and kept
+for each sender as ranges of message numbers; in a healthy run one range holds all of them. A row
+about such an older message is still checked where that is enough (D1, D2, S1, S4, S6). Where it is
+not, the property is in doubt and its verdict is `inconclusive`. As long as no row comes back to a
+message that left the window, there is no doubt.
 
-A row that covers several messages is handled whole. Only where two rows cut the same messages in
-different ways are they split, and then no further than needed.
+A row that covers several messages makes one record. If two rows cut the same messages in different
+ways, the record is split, no further than needed.
+
+What a breach is called is in `check.sentences`, and is the same for both checkers.
 
     findings    what was counted, broken and doubted      window       messages that are remembered
     views       where each process is; M1, M2, M4         wellformed   T1 to T4

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from roundelay.check import sentences as say
 from roundelay.check.online.findings import Findings
 from roundelay.trace.schema import Row
 
@@ -10,7 +11,8 @@ if TYPE_CHECKING:
 
 
 RINGS_MAX = 64
-"""Rings remembered to have had a token before: one acquired for the first time shows nothing."""
+"""Rings whose token is known to have been acquired before. The first time shows nothing, so with
+too few the count of instances is too small; no verdict changes. Too many: memory."""
 
 
 class TokenExclusion:
@@ -37,8 +39,7 @@ class TokenExclusion:
         self._count(ring)
         if held is not None and held.proc != row.proc:
             who, other = self.findings.name(row.proc), self.findings.name(held.proc)
-            reason = f"{who} acquires the token in {place.name} while {other} has it"
-            self.findings.convict(self.k3, reason, held, row)
+            self.findings.report_breach(self.k3, say.two_holders(who, other), held, row)
         self._holder[ring] = row
 
     def crash(self, row: Row) -> None:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POLL_S = 0.5
-"""How often it looks how far the waves are."""
+"""How often the progress of the waves is read, in seconds."""
 
 DIED = "its executor died while it ran, perhaps for lack of memory"
 """The error of a cell that took its executor with it."""
 
 Report = Callable[[float, float, int], None]
-"""Hears how much of the work that was left is done, of how much, and how many cells that is."""
+"""Called with the cost that is done, the cost of all, and how many cells are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +61,25 @@ class _Loop:
 
     def run(self, total: float) -> None:
         """Until nothing is left; `total` is what it costs."""
-        flying: dict[Future[list[Row]], Wave] = {}
+        under_way: dict[Future[list[Row]], Wave] = {}
         threads = ThreadPoolExecutor(AT_ONCE)
         try:
-            while self._waves or flying:
-                while self._waves and len(flying) < AT_ONCE:
-                    wave = self._waves.take()
-                    flying[threads.submit(_fly, self._spark, wave)] = wave
-                landed, _ = wait(flying, timeout=POLL_S, return_when=FIRST_COMPLETED)
-                for future in landed:
-                    self._land(flying.pop(future), future)
-                partly = [_progress(self._spark, wave) for wave in flying.values()]
+            while self._waves or under_way:
+                while self._waves and len(under_way) < AT_ONCE:
+                    wave = self._waves.pop()
+                    under_way[threads.submit(_run_wave, self._spark, wave)] = wave
+                done, _ = wait(under_way, timeout=POLL_S, return_when=FIRST_COMPLETED)
+                for future in done:
+                    self._finish_wave(under_way.pop(future), future)
+                partly = [_progress(self._spark, wave) for wave in under_way.values()]
                 cost = self._cost + sum(cost for cost, _ in partly)
                 self._report(cost, total, self._cells + sum(cells for _, cells in partly))
         finally:
-            if flying:  # Something went wrong, or somebody wants to stop.
+            if under_way:  # Something went wrong, or somebody wants to stop.
                 _cancel(self._spark)
             threads.shutdown(wait=True, cancel_futures=True)
 
-    def _land(self, wave: Wave, future: "Future[list[Row]]") -> None:
+    def _finish_wave(self, wave: Wave, future: "Future[list[Row]]") -> None:
         try:
             rows = future.result()
         except Exception:  # A task died, not a cell: whoever raised it is Spark.
@@ -89,7 +89,7 @@ class _Loop:
                 self._waves.halve(wave)
                 return
             rows = [Row(wave.jobs[0].name, {}, DIED, 0.0)]
-        self._store.add(wave.number, rows)
+        self._store.add_wave(wave.number, rows)
         self._waves.learn(wave.jobs, rows)
         self.done += 1
         self.busy_s += sum(row.seconds for row in rows)
@@ -97,7 +97,7 @@ class _Loop:
         self._cells += len(rows)
 
 
-def _fly(spark: "SparkSession", wave: Wave) -> list[Row]:
+def _run_wave(spark: "SparkSession", wave: Wave) -> list[Row]:
     """Run a wave; in a thread of its own."""
     context = _context(spark)
     if context is not None:

@@ -1,10 +1,10 @@
 """Cells into tasks, and tasks into waves.
 
-A task should take a second or more, or Spark spends its time on starting tasks; a wave is what is
-lost when a sweep is killed, and written down when it is done. How long a cell takes is known once
-some have been run: until then a wave has one cell for each core.
+A task is what Spark gives to a core at a time: one or more cells. A wave is written to disk when
+all of its tasks are done, so a wave that is under way is lost when a sweep is killed. How long a
+cell takes is known once some have been run: until then a wave has one cell for each core.
 
-Dear cells come first, so that none begins when all others are over. Two waves are under way at a
+Costly cells come first, so that none begins when all others are over. Two waves are under way at a
 time: cores that have nothing left to do in the first go on with the second.
 """
 
@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from roundelay.pipeline.sweep.work import Job, Row
 
 AT_ONCE = 2
-"""Waves under way."""
+"""Waves under way at a time. With one, cores would idle at the end of each wave; with more, more
+work is lost when a sweep is killed."""
 TASK_S = 1.0
-"""What a task takes at least, if there are enough cells."""
+"""How long a task takes at least, in seconds, if there are enough cells. In shorter tasks Spark
+spends its time on starting them."""
 WAVE_S = 20.0
-"""What a wave takes."""
+"""How long a wave takes, in seconds: this much work is lost, on every core, when a sweep is killed.
+Shorter waves make more files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,8 @@ class Waves:
     def __bool__(self) -> bool:
         return bool(self._left or self._apart)
 
-    def take(self) -> Wave:
-        """The next wave."""
+    def pop(self) -> Wave:
+        """Remove the next wave from what is left, and return it."""
         number, self._number = self._number, self._number + 1
         if self._apart:
             return Wave(number, tuple((job,) for job in self._apart.popleft()))

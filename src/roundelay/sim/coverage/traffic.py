@@ -41,4 +41,26 @@ def behind_a_safe_one(run: Evidence) -> bool:
     return False
 
 
-ALWAYS = (packed, large_message, damaged_frame, behind_a_safe_one)
+def read_as_a_burst(run: Evidence) -> bool:
+    """Several frames of one sender are read together, and go to the core as one burst."""
+    last: dict[Life, tuple[int, int | None, int]] = {}
+    for row in run.kinds["arrive"]:
+        if last.get(life(row)) == (row.lseq - 1, row.peer, row.t_ns):
+            return True
+        last[life(row)] = (row.lseq, row.peer, row.t_ns)
+    return False
+
+
+def flushed_together(run: Evidence) -> bool:
+    """Several messages of the application leave with one flush."""
+    return any(row.count > 1 for row in run.kinds["submit"])
+
+
+ALWAYS = (
+    packed,
+    large_message,
+    damaged_frame,
+    behind_a_safe_one,
+    read_as_a_burst,
+    flushed_together,
+)

@@ -1,4 +1,4 @@
-"""Deviations from the plain run, and how a scenario says them."""
+"""Deviations from the plain run, and the scenario commands that cause them."""
 
 from enum import StrEnum
 
@@ -23,15 +23,16 @@ class Kind(StrEnum):
 
 @value
 class Deviation:
-    """One of them, at its place."""
+    """One deviation at one time."""
 
     kind: Kind
     time: int
     """When it takes effect."""
     fate: str = ""
-    """The command that decides about a copy of a frame, given before the nodes start."""
+    """The command that decides the fate of a copy of a frame; it is given before the nodes
+    start."""
     event: str = ""
-    """Or the command that acts at its time, before everything else that happens then."""
+    """Or the command that acts at `time`, before everything else that happens then."""
 
     def __str__(self) -> str:
         return self.fate or self.event
@@ -46,7 +47,7 @@ def delay(time: int, transmission: Transmission, receiver: NodeId, by: int) -> D
 
 
 def copy(time: int, transmission: Transmission, receiver: NodeId, after: int) -> Deviation:
-    """A second arrival so long after the first, which is at that time."""
+    """A second arrival, `after` nanoseconds after the first one at `time`."""
     return _decide(Kind.COPY, time, transmission, receiver, Fate(copy_ns=after))
 
 
@@ -56,7 +57,7 @@ def expire(time: int, node: NodeId, timer: str) -> Deviation:
 
 
 def crash(time: int, node: NodeId, after: int) -> Deviation:
-    """A stop after so many effects of what happens at that time."""
+    """A crash after `after` effects of what happens at `time`."""
     fuse = f" after={after}" if after else ""
     return _act(Kind.CRASH, time, f"crash {node}{fuse}")
 
@@ -73,7 +74,7 @@ def name(transmission: Transmission, receiver: NodeId) -> str:
 def _decide(
     kind: Kind, time: int, transmission: Transmission, receiver: NodeId, fate: Fate
 ) -> Deviation:
-    # An apostrophe, before an incarnation, would begin a quotation.
+    # The apostrophe before an incarnation would begin a quotation.
     return Deviation(kind, time, fate=f'fate "{name(transmission, receiver)}" {fate}')
 
 

@@ -11,7 +11,8 @@ from roundelay.sim.explore.tally import Tally, Violation
 from roundelay.sim.pool import workers
 
 GROWTH = 50
-"""By how much one deviation more multiplies the work, roughly."""
+"""By how much one more deviation multiplies the work, roughly. It only shapes the progress bar: a
+wrong number makes the estimate of the time left wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Scope:
     protocol: str
     nodes: int
     deviations: int | None
-    """In every situation; none means as many as each is given by default."""
+    """The most deviations of a run; None means the default of each situation."""
     limit: int
 
     def depth(self, situation: str) -> int:
@@ -54,7 +55,7 @@ class Exploration:
         self._sum = hashlib.sha256(repr(self.scope).encode())
 
     def run(self, jobs: int = 1) -> Iterator[tuple[int, int]]:
-        """Explore; yields how much of how much work is done, about."""
+        """Explore. Yields the work that is done and the work in all, both estimated."""
         searches = {situation: _search(self.scope, situation) for situation in self.situations}
         parts = [
             (self.scope, situation, number)
@@ -82,7 +83,7 @@ class Exploration:
             self.complete = True
 
     def _work(self, situation: str) -> int:
-        """How much a part of a situation is, next to others."""
+        """The work that a part of a situation takes, in relation to other parts."""
         work: int = GROWTH ** self.scope.depth(situation)
         return work
 
@@ -100,7 +101,7 @@ class Exploration:
 
     @property
     def sha256(self) -> str:
-        """Of everything that was seen: states, histories, violations."""
+        """The hash of everything that was seen: states, histories, violations."""
         return self._sum.hexdigest()
 
     def document(self) -> dict[str, object]:
@@ -171,7 +172,8 @@ Part = tuple[Scope, str, int]
 
 
 def _part(part: Part) -> Tally:
-    """Search a part; for processes, which keep what they know of a situation for the next."""
+    """Search one part in a worker process, which keeps the search of a situation for its next
+    part."""
     scope, situation, number = part
     return _kept(scope, situation).part(number)
 

@@ -1,17 +1,17 @@
-"""How a run got where it is, and what may still be done to it."""
+"""Routes: the deviations of a run so far, and those that are still possible because of them."""
 
 from dataclasses import dataclass, replace
 
 from roundelay.core.ids import NodeId
 from roundelay.sim.explore.deviations import Deviation
-from roundelay.sim.explore.stage import Label, content
 from roundelay.sim.explore.states import word
+from roundelay.sim.explore.stepped import Label, content
 from roundelay.sim.host import Transmission
 
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """A copy of a frame that did not arrive, and may yet."""
+    """A copy of a frame that did not arrive at its time, and may arrive later."""
 
     transmission: Transmission
     receiver: NodeId
@@ -20,7 +20,7 @@ class Withheld:
     step: int
     """Its place among the deviations of the route."""
     seen: tuple[Label, ...]
-    """What the receiver has been doing since: in each it may arrive once, at its beginning."""
+    """The labels of the receiver since then: the copy may arrive once in each, at its beginning."""
     overtaken: bool = False
     """Whether another frame has reached the receiver since."""
 
@@ -32,14 +32,15 @@ class Withheld:
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """A node that stopped, and may yet start again."""
+    """A node that crashed, and may start again later."""
 
     node: NodeId
     time: int
     seen: tuple[Label, ...]
-    """What the others have been doing since: in each it may start once, at its beginning."""
+    """The labels of the other nodes since then: the node may start once in each, at its
+    beginning."""
     fresh: bool = True
-    """Whether it may still start at once."""
+    """Whether it may still start `AT_ONCE_NS` after the crash."""
 
     @property
     def key(self) -> int:
@@ -51,7 +52,7 @@ class Route:
     """The deviations of a run so far, and the choices that are open because of them."""
 
     left: int
-    """Deviations that may still be made."""
+    """How many deviations may still be made."""
     since: int
     """When the last one took effect."""
     steps: tuple[Deviation, ...] = ()
@@ -60,12 +61,12 @@ class Route:
 
     @property
     def offset(self) -> int:
-        """By how many nanoseconds an effect follows its occasion: another number for every
-        deviation, so that no two fall on one moment."""
+        """How many nanoseconds after its cause a deviation takes effect: a different number for
+        every deviation of a run, so that no two happen at the same time."""
         return len(self.steps) + 1
 
     def deviate(self, deviation: Deviation) -> "Route":
-        """The route with one deviation more."""
+        """The route after one more deviation."""
         steps = (*self.steps, deviation)
         return replace(self, left=self.left - 1, since=deviation.time, steps=steps)
 
@@ -85,7 +86,7 @@ class Route:
         return replace(self, down=tuple(other for other in self.down if other is not down))
 
     def stale(self) -> "Route":
-        """The route on which nobody who stopped can start at once any more."""
+        """The route after the moment at which crashed nodes could start at once has passed."""
         if not any(down.fresh for down in self.down):
             return self
         return replace(self, down=tuple(replace(down, fresh=False) for down in self.down))
@@ -96,5 +97,6 @@ class Route:
 
     @property
     def key(self) -> int:
-        """Of the choices that are open; how many deviations are left is compared on its own."""
+        """A number for the choices that are open. The number of deviations left is compared
+        apart."""
         return hash((*(held.key for held in self.withheld), *(down.key for down in self.down)))

@@ -1,4 +1,4 @@
-"""The search: all runs of one situation that deviate so often from the plain one."""
+"""The search: all runs of one situation with at most a given number of deviations."""
 
 import gc
 import itertools
@@ -12,39 +12,42 @@ from roundelay.sim.explore import deviations
 from roundelay.sim.explore.deviations import Kind
 from roundelay.sim.explore.routes import Down, Route, Withheld
 from roundelay.sim.explore.situations import SITUATIONS, names, setting
-from roundelay.sim.explore.stage import Arrival, Label, Moment, Snapshot, Stage
+from roundelay.sim.explore.stepped import Arrival, Label, Moment, Snapshot, SteppedRunner
 from roundelay.sim.explore.tally import Tally, Violation
+from roundelay.sim.runner import StackFactory
 from roundelay.sim.scenario import ScenarioError
 from roundelay.sim.simulation import simulation_of
-from roundelay.sim.story import StackFactory
 from roundelay.sim.units import show_ns
 from roundelay.sim.world import Storage
 
 MS = 1_000_000
 
 BOUND_NS = 1_000 * MS
-"""A run that is not quiet so long after its last deviation took effect will not be."""
+"""How long after its last deviation a run may take to become quiet. A run that takes longer is
+judged as it is; with a smaller number a slow recovery would count as a violation."""
 
 AT_ONCE_NS = 1 * MS
-"""A node that starts again at once is back before anybody noticed that it was gone."""
+"""How long after a crash a node that starts at once is back: before any other node can have
+noticed."""
 
 REPEATING = frozenset({"join", "ring_retransmit"})
-"""Timers of membership that send a frame again. To let them run out early is the same as a copy of
-that frame. Those of the engine are in its tuning."""
+"""Timers of membership that send a frame again. An early expiry has the same effect as a copy of
+that frame. The tuning of an engine has its own."""
 
 STORAGE: tuple[Storage, ...] = tuple(s for s in get_args(Storage) if s != "torn")
-"""What a restart finds. A node knows torn storage from whole, and treats it as lost."""
+"""What a restart finds. Torn storage is left out: a node recognises it and treats it as lost."""
 
 SAMPLE = 4
 """A run with no deviations left is compared with known states at each of its first moments, and
-then at every so many-th: to compare takes longer than to go on."""
+then at every SAMPLE-th: a comparison takes longer than a step. A larger number follows more runs to
+their end that were known."""
 
 Labels = dict[NodeId, Label]
 
 
 @contextmanager
 def _rare_collection() -> Iterator[None]:
-    """Let the garbage collector look less often: snapshots are many objects without a cycle."""
+    """Let the garbage collector run less often: snapshots are many objects without a cycle."""
     usual = gc.get_threshold()
     gc.set_threshold(50_000, 20, 100)
     try:
@@ -54,8 +57,8 @@ def _rare_collection() -> Iterator[None]:
 
 
 class Search:
-    """The runs of one situation. They are divided into parts, by the moment of the plain run at
-    which the first deviation is made; parts can be searched in any order, by any process."""
+    """The runs of one situation, divided into parts by the moment of the plain run at which the
+    first deviation is made. Parts can be searched in any order, by any process."""
 
     def __init__(
         self,
@@ -67,7 +70,8 @@ class Search:
         limit: int = 1,
         stack: StackFactory | None = None,
     ) -> None:
-        """A part ends with its `limit`-th violation. `stack` replaces the product's cores."""
+        """A part ends with its `limit`-th violation. `stack` makes the core of each node, instead
+        of the engine."""
         self._situation = SITUATIONS[situation]
         self._setting = setting(protocol, self._situation, names(nodes))
         tuning = simulation_of(protocol).tuning
@@ -77,53 +81,53 @@ class Search:
         self._limit = limit
         self._tally = Tally()
         self._known: dict[int, int] = {}
-        """States with open choices that were, or will be, gone on from: with how many deviations
-        left at most."""
+        """By state and open choices: the most deviations left with which a run went on, or will go
+        on, from there."""
         self._plain: dict[int, int] = {}
-        """Those of the plain run: known to all parts."""
+        """The same for the plain run, which all parts know."""
         self.parts = 1
-        self._stage: Stage
+        self._runner: SteppedRunner
         self._beginning: Snapshot
         self._begins = 0
         self._broken = ""
         try:
-            self._stage = Stage(self._setting.text(), stack, tuning.noted)
+            self._runner = SteppedRunner(self._setting.text(), stack, tuning.noted)
         except ScenarioError:
             raise
         except Exception as e:  # Whatever a core raises, it must not.
-            self._broken = _told(e)
+            self._broken = _sentence(e)
             return
-        self._beginning = self._stage.save()
-        self._begins = self._stage.world.loop.now
+        self._beginning = self._runner.save()
+        self._begins = self._runner.world.loop.now
         if deviations:
             self._survey()
 
     def _survey(self) -> None:
-        """Follow the plain run: its states are known to all parts, and its moments number them."""
+        """Follow the plain run and number its moments: its states are known to all parts."""
         route = Route(self._deviations, self._begins)
         while (moment := self._next(route)) is not None:
             place = self._place(route, moment)
             if place in self._plain:
                 break  # Round in a circle: part 0 finds the same, and judges it.
             self._plain[place] = route.left
-            if not self._attempt(route, self._stage.step):
+            if not self._attempt(route, self._runner.step):
                 break
             self.parts += 1
 
     def part(self, number: int) -> Tally:
-        """Search a part. Part 0 is the plain run alone; part n the runs that first deviate at its
-        n-th moment."""
+        """Search a part. Part 0 is the plain run alone; part n has the runs that first deviate at
+        its n-th moment."""
         self._tally = Tally()
         with _rare_collection():
             if self._broken:
                 self._violate(Route(self._deviations, self._begins), (self._broken,))
             elif number:
                 self._known = dict(self._plain)
-                self._stage.restore(self._beginning)
+                self._runner.restore(self._beginning)
                 self._part(number)
             else:
                 self._known = {}
-                self._stage.restore(self._beginning)
+                self._runner.restore(self._beginning)
                 self._walk(Route(0, self._begins))
         return self._tally
 
@@ -131,19 +135,19 @@ class Search:
         route = Route(self._deviations, self._begins)
         for _ in range(number - 1):
             self._next(route)
-            self._stage.step()
+            self._runner.step()
         moment = self._next(route)
         assert moment is not None, f"there is no part {number}"
-        self._branch(route, moment, self._stage.labels())
+        self._branch(route, moment, self._runner.labels())
 
     # Following a run
 
     def _walk(self, route: Route) -> None:
-        """Follow a run to its end, and before it all that branch off."""
+        """Follow a run to its end, and on the way all runs that branch off from it."""
         if len(self._tally.violations) >= self._limit:
             return
         self._tally.runs += 1
-        stage = self._stage
+        runner = self._runner
         own: set[int] = set()
         number = 0
         while (moment := self._next(route)) is not None:
@@ -157,36 +161,36 @@ class Search:
                 self._known[place] = route.left
                 self._tally.states.add(place)
                 own.add(place)
-            labels = stage.labels()
+            labels = runner.labels()
             if route.left:
                 self._branch(route, moment, labels)
             route = route.stale()
-            if not self._attempt(route, stage.step):
+            if not self._attempt(route, runner.step):
                 return
-            route = self._pass(route, moment, labels)
+            route = self._after_moment(route, moment, labels)
             number += 1
-        if stage.history not in self._tally.histories:
-            self._tally.histories.add(stage.history)
-            if failures := stage.judge():
+        if runner.history not in self._tally.histories:
+            self._tally.histories.add(runner.history)
+            if failures := runner.judge():
                 self._violate(route, failures)
 
     def _next(self, route: Route) -> Moment | None:
-        """The next moment of a run; None if it has come to its end."""
-        moment = self._stage.moment()
-        if moment is None or moment.time > route.since + BOUND_NS or self._stage.quiet():
+        """The next moment of a run; None if the run is over."""
+        moment = self._runner.moment()
+        if moment is None or moment.time > route.since + BOUND_NS or self._runner.quiet():
             return None
         return moment
 
     def _place(self, route: Route, moment: Moment) -> int:
-        """A number for the state of a run and the choices open to it."""
-        return hash((self._stage.key(moment), route.key))
+        """A number for the state of a run and the choices that are open in it."""
+        return hash((self._runner.key(moment), route.key))
 
     def _attempt(self, route: Route, action: Callable[[], None]) -> bool:
-        """Do it; False if the run ends there because something in it broke."""
+        """Call `action`; False if it raised, which ends the run with a violation."""
         try:
             action()
         except Exception as e:  # Whatever a core raises, it must not.
-            self._violate(route, (_told(e),))
+            self._violate(route, (_sentence(e),))
             return False
         return True
 
@@ -212,98 +216,99 @@ class Search:
     # Deviations before a moment
 
     def _branch(self, route: Route, moment: Moment, labels: Labels) -> None:
-        """Search all runs that deviate at a moment, before anything happens in it."""
-        stage = self._stage
-        here = stage.save()
+        """Search all runs that deviate just before a moment."""
+        runner = self._runner
+        here = runner.save()
         for down in route.down:
             if down.fresh:
-                back = max(down.time + AT_ONCE_NS, stage.world.loop.now) + route.offset
+                back = max(down.time + AT_ONCE_NS, runner.world.loop.now) + route.offset
                 for storage in STORAGE:
                     self._restart(route, down, back, storage)
-                    stage.restore(here)
+                    runner.restore(here)
         route = route.stale()
         for place, arrival in enumerate(moment.arrivals):
             if route.fated(deviations.name(arrival.transmission, arrival.receiver)):
                 continue
             self._lose(route, place, labels)
-            stage.restore(here)
+            runner.restore(here)
             self._copy(route, moment.time, arrival)
-            stage.restore(here)
+            runner.restore(here)
         for node in moment.nodes:
-            for timer, deadline in sorted(stage.world.hosts[node].timers.items()):
+            for timer, deadline in sorted(runner.world.hosts[node].timers.items()):
                 if deadline > moment.time and timer not in self._repeating:
                     self._expire(route, moment.time, node, timer)
-                    stage.restore(here)
+                    runner.restore(here)
             self._crashes(route, moment, node, labels, here)
-            stage.restore(here)
+            runner.restore(here)
 
     def _lose(self, route: Route, place: int, labels: Labels) -> None:
-        moment = self._stage.moment()
+        moment = self._runner.moment()
         assert moment is not None
         arrival = moment.arrivals[place]
         self._tally.tried[Kind.LOSE] += 1
         transmission, receiver = arrival.transmission, arrival.receiver
         held = Withheld(transmission, receiver, moment.time, len(route.steps), (labels[receiver],))
-        self._stage.withhold(arrival)
+        self._runner.withhold(arrival)
         lost = deviations.lose(moment.time, transmission, receiver)
         self._walk(route.deviate(lost).withhold(held))
 
     def _expire(self, route: Route, time: int, node: NodeId, timer: str) -> None:
         self._tally.tried[Kind.EXPIRE] += 1
         route = route.deviate(deviations.expire(time, node, timer))
-        self._stage.world.loop.now = time
-        host = self._stage.touch(node)
+        self._runner.world.loop.now = time
+        host = self._runner.touch(node)
         if self._attempt(route, lambda: host.expire(timer)):
             self._walk(route)
 
     def _crashes(
         self, route: Route, moment: Moment, node: NodeId, labels: Labels, here: Snapshot
     ) -> None:
-        """Stop a node before a moment, and after each effect in it that somebody can see."""
-        stage = self._stage
+        """Crash a node before a moment, and after each of its visible effects in that moment."""
+        runner = self._runner
         others = tuple(label[2:] for other, label in labels.items() if other != node)
         shown: tuple[object, ...] = ()
         for after in itertools.count():
-            stage.touch(node)
-            stage.world.loop.now = moment.time
-            stage.world.crash(node, after_effects=after)
+            runner.touch(node)
+            runner.world.loop.now = moment.time
+            runner.world.crash(node, after_effects=after)
             crashed = route.deviate(deviations.crash(moment.time, node, after))
             crashed = crashed.stop(Down(node, moment.time, others))
-            if after and not self._attempt(crashed, stage.step):
+            if after and not self._attempt(crashed, runner.step):
                 return
-            if stage.world.hosts[node].alive:
+            if runner.world.hosts[node].alive:
                 return  # It does not do as much.
-            if stage.shown(node) != shown:
-                shown = stage.shown(node)
+            if runner.visible_effects(node) != shown:
+                shown = runner.visible_effects(node)
                 self._tally.tried[Kind.CRASH] += 1
-                self._walk(self._pass(crashed, moment, labels) if after else crashed)
-            stage.restore(here)
+                self._walk(self._after_moment(crashed, moment, labels) if after else crashed)
+            runner.restore(here)
 
     # Deviations after a moment
 
-    def _pass(self, route: Route, moment: Moment, before: Labels) -> Route:
-        """Take note of what a moment brought, and search all runs that deviate because of it."""
-        labels = self._stage.labels()
+    def _after_moment(self, route: Route, moment: Moment, before: Labels) -> Route:
+        """Update the route after a moment, and search all runs that deviate because of what
+        happened."""
+        labels = self._runner.labels()
         entered = {node: label for node, label in labels.items() if before.get(node) != label}
         route, releases = self._releases(route, moment, entered)
         route, restarts = self._restarts(route, entered)
         if not releases and not restarts:
             return route
-        here = self._stage.save()
+        here = self._runner.save()
         time = moment.time + route.offset
         for held in releases:
             self._release(route, held, time)
-            self._stage.restore(here)
+            self._runner.restore(here)
         for down in restarts:
             for storage in STORAGE:
                 self._restart(route, down, time, storage)
-                self._stage.restore(here)
+                self._runner.restore(here)
         return route
 
     def _releases(
         self, route: Route, moment: Moment, entered: Labels
     ) -> tuple[Route, list[Withheld]]:
-        """Which withheld copies may arrive now."""
+        """The withheld copies that may arrive now."""
         reached = [arrival.receiver for arrival in moment.arrivals]
         withheld: list[Withheld] = []
         releases: list[Withheld] = []
@@ -320,7 +325,7 @@ class Search:
         return replace(route, withheld=tuple(withheld)), releases
 
     def _restarts(self, route: Route, entered: Labels) -> tuple[Route, list[Down]]:
-        """Which nodes may start again now."""
+        """The crashed nodes that may start again now."""
         if not route.left:
             return route, []
         stopped: list[Down] = []
@@ -335,26 +340,26 @@ class Search:
 
     def _release(self, route: Route, held: Withheld, time: int) -> None:
         self._tally.tried[Kind.DELAY] += 1
-        host = self._stage.world.hosts[held.receiver]
-        self._stage.world.loop.at(time, host.arrive, (held.transmission, None))
-        late = deviations.delay(held.time, held.transmission, held.receiver, time - held.time)
-        self._walk(route.release(held, late, time))
+        host = self._runner.world.hosts[held.receiver]
+        self._runner.world.loop.at(time, host.arrive, (held.transmission, None))
+        delayed = deviations.delay(held.time, held.transmission, held.receiver, time - held.time)
+        self._walk(route.release(held, delayed, time))
 
     def _restart(self, route: Route, down: Down, time: int, storage: Storage) -> None:
         self._tally.tried[Kind.RESTART] += 1
-        self._stage.world.loop.at(time, self._stage.restart, (down.node, storage))
+        self._runner.world.loop.at(time, self._runner.restart, (down.node, storage))
         self._walk(route.deviate(deviations.restart(time, down.node, storage)).start(down))
 
     def _copy(self, route: Route, time: int, arrival: Arrival) -> None:
         self._tally.tried[Kind.COPY] += 1
         transmission, receiver = arrival.transmission, arrival.receiver
-        host = self._stage.world.hosts[receiver]
-        self._stage.world.loop.at(time + route.offset, host.arrive, (transmission, None))
+        host = self._runner.world.hosts[receiver]
+        self._runner.world.loop.at(time + route.offset, host.arrive, (transmission, None))
         copied = deviations.copy(time, transmission, receiver, route.offset)
         self._walk(route.deviate(copied))
 
 
-def _told(e: Exception) -> str:
+def _sentence(e: Exception) -> str:
     """What broke, as a sentence."""
     if isinstance(e, AssertionError):
         return f"an invariant broke: {e}"

@@ -1,8 +1,7 @@
-"""Copies of a world that is to be come back to.
+"""Snapshots of a world, to which an exploration returns.
 
-A world is pickled and loaded again, which takes a fraction of the time of running it from the
-beginning. Whatever never changes is not copied but shared: messages, packets, views, frames on the
-wire.
+A world is pickled and loaded again, which takes a fraction of the time of a run from the beginning.
+Objects that never change are shared and not copied: messages, packets, views, frames on the wire.
 """
 
 import io
@@ -16,26 +15,26 @@ from roundelay.group.stack import StackCodec
 from roundelay.sim.explore.states import immutable
 from roundelay.sim.faults import Choices
 from roundelay.sim.host import Transmission
-from roundelay.sim.story import Story
+from roundelay.sim.runner import ScenarioRunner
 
 _SHARED = (
     Transmission,
-    Story,
+    ScenarioRunner,
     StackCodec,
     Choices,
     partial,
     types.FunctionType,
     types.MethodWrapperType,
 )
-"""Never changed, or the same for all branches."""
+"""Classes whose instances never change, or are the same for all branches."""
 
-_thawing: list[Any] = []
-"""What is shared by the copy that is being loaded."""
+_shared_objects: list[Any] = []
+"""The shared objects of the snapshot that is being loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """A copy, to be made use of any number of times."""
+    """A snapshot, which can be loaded any number of times."""
 
     data: bytes
     shared: list[Any]
@@ -49,13 +48,13 @@ def freeze(value: object) -> Frozen:
 
 
 def thaw(frozen: Frozen) -> Any:
-    global _thawing
-    _thawing = frozen.shared
+    global _shared_objects
+    _shared_objects = frozen.shared
     return pickle.loads(frozen.data)
 
 
 def _thaw(place: int) -> Any:
-    return _thawing[place]
+    return _shared_objects[place]
 
 
 class _Pickler(pickle.Pickler):

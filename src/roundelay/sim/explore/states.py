@@ -1,8 +1,8 @@
-"""Digests of states: two that are equal behave alike from here on.
+"""Digests of states: two states with equal digests behave alike from then on.
 
-A core is taken apart attribute by attribute, whatever its class. Sets are sorted, names become
-numbers, and nothing depends on where an object lies in memory or on the hash seed, so a digest is
-the same in every process. Only what never changes is left out: codecs and configurations.
+A core of any class is taken apart attribute by attribute. Sets are sorted and names become numbers.
+Nothing depends on the address of an object or on the hash seed, so a digest is the same in every
+process. Codecs and configurations, which never change, are left out.
 """
 
 import dataclasses
@@ -14,15 +14,22 @@ from types import MethodType
 from typing import Any
 
 NOTHING = 0x6E6F6E65
-"""Stands for None, whose own hash is an address."""
+"""Stands for None, whose own hash is an address in some versions of Python."""
 
 _CONSTANT = frozenset({"codec", "_codec", "config", "_config", "_boot", "_founders"})
-"""Attributes that are the same in all runs of an exploration, or matter only at a start."""
+"""Attributes that are the same in all runs of an exploration, or matter only when a node starts."""
+
+_SHOWN_ONLY = frozenset({"gather_reason"})
+"""Attributes that are for people: no decision depends on them."""
+
+_UNREAD = _CONSTANT | _SHOWN_ONLY
 
 _HIDING = frozenset({"builtins", "collections", "functools", "itertools"})
-"""Modules whose objects have state but no attributes."""
+"""Modules whose objects have a state that is in none of their attributes."""
 
 _CACHE_MAX = 200_000
+"""How many digests each of the two caches below holds before it is emptied. A smaller cache
+computes more digests again; a larger one takes more memory."""
 
 _words: dict[str | bytes, int] = {}
 _values: dict[int, tuple[object, int]] = {}
@@ -30,7 +37,7 @@ _values: dict[int, tuple[object, int]] = {}
 given to another."""
 _immutable: dict[type, bool] = {}
 _plans: dict[tuple[str, ...], tuple[int, tuple[str, ...]]] = {}
-"""By names of attributes: a number for them, and which of them count."""
+"""By names of attributes: a number for these names, and the names of those that count."""
 
 
 def word(text: str | bytes) -> int:
@@ -63,8 +70,9 @@ def immutable(kind: type) -> bool:
 
 
 def _canonical(value: Any, seen: dict[int, int]) -> Hashable:
-    """Nested tuples of numbers, each of which begins with what it stands for. `seen` numbers the
-    objects met, so that cycles end and two names for one object differ from two equal objects."""
+    """Nested tuples of numbers; each tuple begins with a number for the type of what it stands for.
+    `seen` numbers the objects met, so that cycles end, and so that two names for one object differ
+    from two equal objects."""
     kind = type(value)
     if kind is int or kind is bool or kind is float:
         return value  # type: ignore[no-any-return]
@@ -120,8 +128,8 @@ def _of_value(value: Any, kind: type) -> int:
 
 
 def _attributes(value: object) -> dict[str, Any]:
-    """What an object holds. TypeError if it hides that: states that differ in it only would be
-    taken for one."""
+    """The attributes of an object. Raises TypeError if the object hides its state: states that
+    differ only in it would count as one."""
     kind = type(value)
     if kind.__module__ in _HIDING:
         raise TypeError(f"states that hold a {kind.__name__} cannot be compared")
@@ -133,6 +141,6 @@ def _attributes(value: object) -> dict[str, Any]:
 def _plan(names: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
     plan = _plans.get(names)
     if plan is None:
-        plan = word(" ".join(names)), tuple(name for name in names if name not in _CONSTANT)
+        plan = word(" ".join(names)), tuple(name for name in names if name not in _UNREAD)
         _plans[names] = plan
     return plan

@@ -1,4 +1,4 @@
-"""What a search comes to: figures, and the runs that broke a promise."""
+"""The results of a search: figures, and the runs that broke a promise."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -14,22 +14,22 @@ class Violation:
     failures: tuple[str, ...]
     """A sentence for each promise."""
     deviations: tuple[str, ...]
-    """As commands."""
+    """The deviations of the run, as scenario commands."""
     scenario: str
     """The run, for `roundelay sim run`."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a search, or a part of it, came to."""
+    """The results of a search or of a part of it."""
 
     runs: int = 0
-    """Followed to their end, or to a state that was known."""
+    """Runs that were followed to their end, or to a state that was known."""
     merged: int = 0
-    """Those of the second kind."""
+    """Runs that ended at a state that was known."""
     states: set[int] = field(default_factory=set)
     histories: set[int] = field(default_factory=set)
-    """What the checker judged: runs of the same history were judged once."""
+    """Numbers of histories; the checker judges the runs of one history once."""
     tried: Counter[Kind] = field(default_factory=Counter)
     violations: list[Violation] = field(default_factory=list)
 

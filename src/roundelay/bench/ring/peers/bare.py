@@ -1,6 +1,8 @@
-"""What no ordering can beat: one datagram to every node, read by the same event loop, and nothing
-else. `python -m roundelay.bench.ring.peers.bare JOB`. One sender at a slow pace only: the order of
-several would be anybody's guess, and nothing that is lost comes again.
+"""The lower bound of latency: one datagram to every node, and nothing else.
+
+It is run as `python -m roundelay.bench.ring.peers.bare JOB`. No order is made, so no system that
+orders messages is faster on the same event loop. It works with one sender at a slow rate only:
+several senders would have no common order, and nothing is sent again.
 """
 
 import asyncio
@@ -17,13 +19,13 @@ from roundelay.transport.address import parse_address, resolve
 from roundelay.transport.udp import UdpSocket
 
 READY_S = 0.5
-"""Until whoever starts last has its socket: what is sent before is lost."""
+"""How many seconds to wait until the last process has its socket: what is sent before is lost."""
 
 _TIME = struct.Struct(">d")
 
 
 class Member:
-    """One node; the sender gets its own messages as it sends them."""
+    """One node; the sender delivers its own messages when it sends them."""
 
     def __init__(self, job: Job) -> None:
         (self._sender,) = job.senders

@@ -1,9 +1,9 @@
 """Corosync, Totem in C: `python -m roundelay.bench.ring.peers.corosync JOB`.
 
-A machine has one corosync. To have several, each of ours lives apart: with a name, places for files
-and shared memory, and a network of its own, joined to the others' by a bridge that the first node
-makes. That takes root, on Linux. Its library is called from Python, message by message; a client in
-C would leave corosync more of the processor.
+A machine normally runs one corosync. To run several, each one has namespaces of its own: a host
+name, directories for files and shared memory, and a network, which a bridge made by the first node
+connects to the others. That needs root, on Linux. Corosync's library is called from Python, message
+by message; a client in C would leave corosync more of the processor.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ from roundelay.bench.ring.systems import LIBRARY
 from roundelay.bench.ring.talk import say
 
 STAGE = "ROUNDELAY_BENCH_STAGE"
-"""In the environment: how far the process is on its way apart from the machine."""
+"""The environment variable that says which namespaces the process has already."""
 NETWORK = "10.77.0."
 
 OK, TRY_AGAIN = 1, 6
@@ -77,7 +77,7 @@ class Group:
     """A closed process group of corosync; a `Peer`."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Join, as soon as the daemon is there. Nodes are numbered from 1."""
+        """Join the group as soon as the daemon answers. Nodes are numbered from 1."""
         self._names = dict(enumerate(names, 1))
         self._delivered: list[tuple[str, bytes]] = []
         self._library = library = ctypes.CDLL(LIBRARY)
@@ -105,7 +105,7 @@ class Group:
             raise OSError(f"corosync refused a message with code {code}")
         return bool(code == OK)
 
-    def take(self, wait_s: float) -> list[tuple[str, bytes]]:
+    def deliveries(self, wait_s: float) -> list[tuple[str, bytes]]:
         if wait_s > 0:
             select.select([self._fd], [], [], wait_s)
         self._library.cpg_dispatch(self._handle, DISPATCH_ALL)
@@ -118,7 +118,7 @@ class Group:
         self._delivered.append((self._names[node], ctypes.string_at(message, size)))
 
     def _on_change(self, handle: int, group: int, members: int, count: int, *more: int) -> None:
-        """Who is there is asked, not told: `formed`."""
+        """Does nothing: `formed` asks for the members."""
 
 
 def _insist(call: Callable[[], int]) -> None:
@@ -131,8 +131,8 @@ def _insist(call: Callable[[], int]) -> None:
 
 
 def _start_daemon(job: Job) -> None:
-    """This node's corosync, in places of its own."""
-    socket.sethostname(job.node)  # By its name it finds itself among the nodes.
+    """Start the corosync of this node, in directories of its own."""
+    socket.sethostname(job.node)  # Corosync finds its own node by the host name.
     for place in ("/run", "/dev/shm"):
         _do(f"mount -t tmpfs tmpfs {place}")
     Path("/run/lib/corosync").mkdir(parents=True)
@@ -147,7 +147,7 @@ def _start_daemon(job: Job) -> None:
         text=True,
     )
     assert daemon.stdout is not None
-    # Whoever connects before all nodes are there may be turned away for good.
+    # Clients that connect before all nodes are there may be refused for good.
     whole = threading.Event()
     told = (f"members[{len(job.addresses)}]", "Completed service synchronization")
     threading.Thread(target=_follow, args=(daemon.stdout, told, whole), daemon=True).start()
@@ -156,7 +156,7 @@ def _start_daemon(job: Job) -> None:
 
 
 def _follow(log: Iterable[str], told: Sequence[str], seen: threading.Event) -> None:
-    """Pass on the daemon's log, until and after it has told these things, one after the other."""
+    """Copy the daemon's log to standard error, and set `seen` once it has these texts, in order."""
     left = list(told)
     for line in log:
         sys.stderr.write(line)
@@ -184,17 +184,17 @@ def _do(command: str) -> None:
 
 
 _APART = "unshare --net --mount --propagation private --uts --pid --fork --kill-child"
-"""Whoever ends the process ends its corosync too."""
+"""The command that makes the namespaces. Ending the process ends its corosync too."""
 _STAY = "setpriv --pdeathsig KILL sleep infinity"
-"""A process that is where the bridge is, for as long as its parent lives."""
+"""A process in the bridge's network namespace, which keeps it alive as long as its parent lives."""
 
 
 def main(text: str) -> None:
-    """Run this program once more in each stage, ever further apart; then take part."""
+    """Run this program again in each stage, with more namespaces of its own; then do the job."""
     job = Job.from_json(text)
     first = job.node == min(job.addresses)
     door = Path(job.directory) / "network"
-    """Holds the id of a process that is where the bridge is."""
+    """A file with the id of a process in the bridge's network namespace."""
     stage = os.environ.get(STAGE)
     number = sorted(job.addresses).index(job.node) + 1
     ours, theirs = f"node{number}", f"port{number}"
@@ -219,7 +219,7 @@ def main(text: str) -> None:
 
 
 def _enter(door: Path) -> str:
-    """The way to the bridge, once the first node has made it."""
+    """The option of `nsenter` that leads to the bridge, once the first node has made it."""
     limit = time.monotonic() + FORMING_S
     while not door.exists():
         if time.monotonic() > limit:

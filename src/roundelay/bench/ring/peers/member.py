@@ -1,4 +1,4 @@
-"""A peer's node in a run: the part that is the same whatever orders the messages."""
+"""The process of one node of a peer in a run: what is the same for all peers."""
 
 import itertools
 import resource
@@ -12,11 +12,14 @@ from roundelay.bench.ring.talk import Orders, say
 from roundelay.bench.ring.workload import END, Ledger, pool
 
 FORMING_S = 30.0
+"""How many seconds the nodes have to find each other; then the run fails."""
 TURN_MESSAGES = 500
-"""Sent between two looks at what was delivered."""
+"""How many messages are sent between two calls of `deliveries`."""
 WAIT_S = 0.05
+"""How many seconds to wait between two questions whether something has happened."""
 BRIEF_S = 0.001
-"""To wait where there is no room, and where times are taken: not everything wakes a peer up."""
+"""How many seconds to wait for deliveries while the queue is full or latencies are measured. Not
+every event wakes a peer up, so a longer wait would show in the figures."""
 
 _TIME = struct.Struct(">d")
 
@@ -29,16 +32,17 @@ class Peer(Protocol):
         ...
 
     def send(self, payload: bytes) -> bool:
-        """Hand over a message; False if there is no room for it now."""
+        """Submit a message; False if there is no room for it now."""
         ...
 
-    def take(self, wait_s: float) -> Sequence[tuple[str, bytes]]:
-        """By whom and what was delivered since the last call; waits for it, at most so long."""
+    def deliveries(self, wait_s: float) -> Sequence[tuple[str, bytes]]:
+        """What was delivered since the last call, as pairs of sender and message. Waits up to
+        `wait_s` seconds if there is nothing."""
         ...
 
 
 class Member:
-    """Leads one node through its job."""
+    """Does the job of one node."""
 
     def __init__(self, job: Job, peer: Peer) -> None:
         self._job = job
@@ -47,19 +51,19 @@ class Member:
         self._ledger = Ledger(job.senders)
         self._sent = 0
         self._early: list[tuple[str, bytes]] = []
-        """Delivered before this node began: others were quicker."""
+        """Messages that were delivered before this node began: other nodes began earlier."""
 
     def run(self) -> None:
-        """From the first word with the leader to the last."""
+        """Talk with the leader, and do the job between."""
         limit = time.monotonic() + FORMING_S
         while not self._peer.formed():
             if time.monotonic() > limit:
                 raise TimeoutError("the nodes did not find each other")
-            self._peer.take(WAIT_S)
+            self._peer.deliveries(WAIT_S)
         say(ready=True)
         start: float = self._attend("start")
         while (wait := start - time.monotonic()) > 0:
-            self._early += self._peer.take(min(wait, WAIT_S))
+            self._early += self._peer.deliveries(min(wait, WAIT_S))
         result = self._load(start) if self._job.task == "load" else self._pace(start)
         say(
             result={
@@ -73,9 +77,10 @@ class Member:
         self._attend("leave")
 
     def _attend(self, word: str) -> Any:
-        """Wait for this word of the leader; the node goes on meanwhile, others may need it."""
+        """Wait until the leader says `word`. The peer is driven meanwhile: other nodes may need
+        it."""
         while (told := self._orders.poll(word)) is None:
-            self._early += self._peer.take(WAIT_S)
+            self._early += self._peer.deliveries(WAIT_S)
         return told
 
     def _load(self, start: float) -> dict[str, Any]:
@@ -98,7 +103,7 @@ class Member:
                     if not room:
                         break
                     payload = next(messages)
-            for sender, message in self._take(0.0 if room else BRIEF_S):
+            for sender, message in self._deliveries(0.0 if room else BRIEF_S):
                 ledger.add(sender, ledger.next(sender), (message,))
         return {
             "msgs_per_s": (ledger.count - already) / (time.monotonic() - since),
@@ -106,7 +111,7 @@ class Member:
         }
 
     def _pace(self, start: float) -> dict[str, Any]:
-        """Each message begins with the time at which it was handed over."""
+        """Each message begins with the time of its submit."""
         job, ledger = self._job, self._ledger
         filler = bytes(max(0, job.cell.size - _TIME.size))
         due = round(job.seconds * job.rate) if job.node in job.senders else -1
@@ -116,7 +121,7 @@ class Member:
             now = time.monotonic()
             if self._sent <= due and now >= start + self._sent / job.rate:
                 self._send(END if self._sent == due else _TIME.pack(now) + filler)
-            delivered = self._take(BRIEF_S)
+            delivered = self._deliveries(BRIEF_S)
             now = time.monotonic()
             for sender, message in delivered:
                 ledger.order(sender, ledger.next(sender))
@@ -126,11 +131,11 @@ class Member:
                     latencies.append(now - sent)
         return {"latencies_s": latencies}
 
-    def _take(self, wait_s: float) -> Sequence[tuple[str, bytes]]:
+    def _deliveries(self, wait_s: float) -> Sequence[tuple[str, bytes]]:
         if self._early:
             early, self._early = self._early, []
             return early
-        return self._peer.take(wait_s)
+        return self._peer.deliveries(wait_s)
 
     def _send(self, payload: bytes) -> bool:
         sent = self._peer.send(payload)

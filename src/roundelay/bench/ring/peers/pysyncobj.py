@@ -1,8 +1,8 @@
 """PySyncObj, a Raft in Python: `python -m roundelay.bench.ring.peers.pysyncobj JOB`.
 
-A replicated method gets the messages, one by one, in the order of Raft's log. The node is driven
-from the one thread that sends, without callbacks, which is its fastest way; entries travel in
-batches at full speed and at once where times are taken, as its documentation advises for either.
+A replicated method is called with the messages, one by one, in the order of Raft's log. One thread
+sends and drives the node, without callbacks, which is its fastest way. Entries are sent in batches
+at full speed, and at once if latencies are measured, as its documentation advises for either.
 """
 
 import sys
@@ -14,17 +14,18 @@ from roundelay.bench.ring.peers.member import Member
 from roundelay.bench.ring.talk import say
 
 WINDOW_BYTES = 4 * 1024 * 1024
-"""What a sender has under way at most ..."""
+"""The most bytes that a sender has submitted and not yet seen delivered."""
 WINDOW_MESSAGES = 20_000
-"""... and how many, well below the limit of its queue."""
+"""The most messages of the same kind, well below the limit of PySyncObj's queue."""
 NEVER = 1_000_000_000
-"""A run is short: its log need not be compacted."""
+"""After how many entries and seconds the log is compacted: never in a run, which is short."""
 QUIET_S = (10.0, 20.0)
-"""Raft's election timeouts, once there is a leader."""
+"""Raft's election timeouts in seconds, once there is a leader. With shorter ones a leader that is
+busy under full load would be replaced, and messages lost."""
 
 
 class Log(SyncObj):  # type: ignore[misc]
-    """A log that all nodes append to; a `Peer`."""
+    """A log to which all nodes append; a `Peer`."""
 
     def __init__(self, job: Job) -> None:
         self._conf = SyncObjConf(
@@ -54,7 +55,7 @@ class Log(SyncObj):  # type: ignore[misc]
         self.append(self._node, payload)
         return True
 
-    def take(self, wait_s: float) -> list[tuple[str, bytes]]:
+    def deliveries(self, wait_s: float) -> list[tuple[str, bytes]]:
         self.doTick(wait_s)
         delivered, self._delivered = self._delivered, []
         return delivered

@@ -1,0 +1,14 @@
+"""`roundelay bench COMMAND`: each measurement is a module of this package.
+
+A measurement runs Roundelay next to something comparable, on the same machine at the same time.
+"""
+
+COMMANDS = {
+    "sim": "the simulator next to SimPy and to real time; its memory",
+    "core": "engines next to each other, without a network",
+    "ring": "real nodes on this machine, next to peers",
+    "fuzz": "forged frames against an engine",
+    "soak": "real nodes under full load for minutes",
+    "pipeline": "the check on Spark next to DuckDB",
+    "sweep": "a sweep on Spark next to a pool of processes",
+}

@@ -1,0 +1,57 @@
+"""The tables that `roundelay bench ring` prints."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from roundelay.bench.ring.figures import Idle, Latency, Recoveries, Throughput
+
+
+class Printer:
+    """Prints tables, or nothing if `quiet`, when a JSON document is wanted."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def line(self, text: str) -> None:
+        if not self._quiet:
+            print(text, flush=True)
+
+    def throughput(self, found: "Sequence[Throughput]") -> None:
+        self.line("ordered messages per second, delivered at every node")
+        width = max(len(str(f.cell)) for f in found)
+        for f in found:
+            text = (
+                f"  {f.cell!s:<{width}}  {f.msgs_per_s:>9,.0f}"
+                f"  ({f.lowest:,.0f} to {f.highest:,.0f}; {f.cpu_us_per_msg:.2f} us CPU each)"
+            )
+            for name, rival in f.peers.items():
+                text += f"  {rival.ratio:.1f}x {name}'s {rival.msgs_per_s:,.0f}"
+            if f.suspicions:
+                text += f"  {f.suspicions} false suspicions"
+            if f.splits:
+                text += f"  split in {f.splits} rounds"
+            self.line(text)
+
+    def latency(self, found: "Sequence[Latency]") -> None:
+        self.line("submit to delivery, over all nodes, 100 messages of 100 B a second")
+        for f in found:
+            name = f.engine or f.system
+            self.line(f"  {name:<12}{f.nodes} nodes  p50 {f.p50_ms:.2f} ms  p99 {f.p99_ms:.2f} ms")
+
+    def idle(self, found: "Sequence[Idle]") -> None:
+        self.line("a node with nothing to do, share of a core")
+        for f in found:
+            self.line(
+                f"  {f.engine:<12}{f.nodes} nodes  {f.cpu_share:.1%}, at most {f.highest:.1%}"
+            )
+
+    def recovery(self, found: "Sequence[Recoveries]") -> None:
+        self.line("kill -9 until the last survivor has the new view; join until all have it again")
+        for f in found:
+            timeout = "default" if f.timeout_s is None else f"{f.timeout_s * 1e3:.0f} ms"
+            self.line(
+                f"  {f.engine}, {f.nodes} nodes, timeout {timeout:<8} new view {f.crash_s:.2f} s"
+                f" (at most {f.crash_s_max:.2f}), rejoin {f.rejoin_s:.2f} s"
+                f" (at most {f.rejoin_s_max:.2f}; with the start of Python {f.restart_s:.2f})"
+            )

@@ -1,1 +1,0 @@
-"""What `roundelay bench` measures with real processes, a module each."""

@@ -1,0 +1,69 @@
+"""`roundelay sim swarm`: many seeds, each a cluster of its own."""
+
+import argparse
+import json
+import os
+import sys
+
+from roundelay.check.profiles import RULES
+from roundelay.cli.engines import engine
+from roundelay.cli.errors import UserError
+from roundelay.cli.progress import Progress
+from roundelay.group.engines import describe, engine_factory, engine_names
+from roundelay.sim.seeds import scenario
+from roundelay.sim.swarm import Campaign
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--protocol", required=True, type=engine, metavar="P", help=", ".join(engine_names())
+    )
+    parser.add_argument("--seeds", type=int, default=100, metavar="N")
+    parser.add_argument("--first", type=int, default=0, metavar="K")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="J")
+    parser.add_argument(
+        "--rules", choices=RULES, default="safe", help="of engines that have others than safe ones"
+    )
+    parser.add_argument("--static", action="store_true", help="the engine alone, without views")
+    parser.add_argument("--show", action="store_true", help="print the first seed's scenario only")
+    parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
+
+
+def run(args: argparse.Namespace) -> int:
+    static = args.static or describe(args.protocol).static_only
+    _check_rules(args.protocol, args.rules)
+    for name in ("seeds", "jobs"):
+        if getattr(args, name) < 1:
+            raise UserError(f"--{name} must be 1 or more, not {getattr(args, name)}")
+    if args.show:
+        print(scenario(args.first, args.protocol, static=static, rules=args.rules), end="")
+        return 0
+    progress = Progress("swarming")
+    campaign = Campaign(args.protocol, static=static, rules=args.rules)
+    for result in campaign.run(args.first, args.seeds, args.jobs):
+        progress.update(campaign.seeds, args.seeds)
+        for failure in result.failures:
+            progress.close()
+            print(f"seed {result.seed}: {failure}", file=sys.stderr)
+    progress.close()
+    how = f"--protocol {args.protocol}{' --static' * static}"
+    how += f" --rules {args.rules}" * (args.rules != "safe")
+    again = [f"roundelay sim swarm {how} --first {seed} --seeds 1" for seed in campaign.failed]
+    if args.json:
+        print(json.dumps({**campaign.document(), "replay": again}, indent=2))
+    else:
+        print(campaign.summary())
+        for command in again:
+            print(f"again: {command}")
+        for seed in campaign.failed[:1]:
+            print(f"made small: roundelay sim shrink {how} --seed {seed} -o story.txt")
+    return 0 if campaign.ok else 1
+
+
+def _check_rules(protocol: str, rules: str) -> None:
+    if rules == "safe":
+        return
+    try:
+        engine_factory(protocol, {"rules": rules})
+    except ValueError:
+        raise UserError(f"{protocol} has safe rules only; leave out --rules {rules}") from None

@@ -1,1 +1,0 @@
-"""The actions of `roundelay sim`, one module each."""

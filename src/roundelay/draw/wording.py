@@ -1,0 +1,229 @@
+"""The texts of a diagram: a label beside the mark of an event, and its facts as a tooltip."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from roundelay.core.effects import Kind
+from roundelay.core.ids import Service, life_mark
+from roundelay.draw.clock import Clock
+from roundelay.trace.manifest import Manifest
+from roundelay.trace.schema import TRANSITIONAL, WORLD, Row
+
+_VERBS: Mapping[str, str] = {
+    Kind.SUBMIT: "submits",
+    Kind.ORIGINATE: "originates",
+    Kind.RECEIVE: "receives",
+    Kind.ORDER: "orders",
+    Kind.CONFIRM: "confirms",
+    Kind.DELIVER: "delivers",
+    Kind.STABLE: "knows to be stable:",
+    Kind.WITHDRAW: "withdraws",
+    Kind.INSTALL: "installs",
+    Kind.GATHER: "begins to gather:",
+    Kind.FREEZE: "freezes its view for",
+    Kind.CRASH: "crashes",
+    Kind.RECOVER: "recovers",
+    Kind.SUSPECT: "suspects",
+    Kind.EXPIRE: "has a timer expire:",
+    Kind.SEND: "sends a frame",
+    Kind.ARRIVE: "gets a frame",
+    Kind.DROP: "drops a frame",
+}
+
+_PLAIN_LOSSES = ("loss", "lost", "cut", "down")
+"""Reasons of a loss that the diagram shows anyway: a cross, a partition, a node that is down."""
+
+
+class Wording:
+    """Words the events of one trace, with the names of its nodes and messages."""
+
+    def __init__(self, manifest: Manifest, rows: Iterable[Row], clock: Clock) -> None:
+        self._nodes = tuple(str(name) for name in manifest.nodes)
+        config: object = manifest.config
+        given = config.get("messages") if isinstance(config, Mapping) else None
+        self._messages: Mapping[str, object] = given if isinstance(given, Mapping) else {}
+        self._clock = clock
+        self._fine_keys = any(row.k2 is not None and row.k3 for row in rows)
+
+    @property
+    def node_count(self) -> int:
+        return len(self._nodes)
+
+    def node(self, proc: int | None) -> str:
+        if proc is None or proc == WORLD:
+            return "nobody" if proc is None else "world"
+        return self._nodes[proc] if 0 <= proc < len(self._nodes) else f"node {proc}"
+
+    def group(self, procs: Sequence[int] | None) -> str:
+        return "{" + ",".join(self.node(proc) for proc in procs or ()) + "}"
+
+    def message(self, row: Row) -> str:
+        """The messages of the row: `a:3`, `a:3..7`, or the name that a written trace gave."""
+        if row.m_src is None or row.m_seq is None:
+            return ""
+        name = self._messages.get(f"{row.m_src}.{row.m_inc or 0}.{row.m_seq}")
+        if name is not None and row.count == 1:
+            return str(name)
+        life = life_mark(row.m_inc or 0)
+        last = f"..{row.m_seq + row.count - 1}" if row.count > 1 else ""
+        return f"{self.node(row.m_src)}{life}:{row.m_seq}{last}"
+
+    def key(self, row: Row) -> str:
+        """The order key within its view, as `#7` or `#7.2`."""
+        if row.k2 is None:
+            return ""
+        return f"#{row.k2}.{row.k3 or 0}" if self._fine_keys else f"#{row.k2}"
+
+    def view(self, row: Row) -> str:
+        """The view of the row: `R4.a` is regular, `T6.a` transitional."""
+        if row.c_seq is None:
+            return ""
+        kind = "T" if row.c_kind == TRANSITIONAL else "R"
+        # A written trace names views by their number alone.
+        rep = f".{self.node(row.c_rep)}" if row.c_rep is not None and not self._messages else ""
+        return f"{kind}{row.c_seq}{rep}"
+
+    def ring(self, row: Row) -> str:
+        """The ring that a freeze is for, as `R8.a`."""
+        rep = f".{self.node(row.k1)}" if row.k1 is not None and not self._messages else ""
+        return f"R{row.k0}{rep}"
+
+    def labels(self, row: Row) -> tuple[str, ...]:
+        """The texts to choose a label from, the best one first; none if the mark says it all."""
+        message = self.message(row)
+        match row.kind:
+            case Kind.SUBMIT | Kind.RECEIVE | Kind.WITHDRAW:
+                texts = [message]
+            case Kind.ORIGINATE:
+                safe = " safe" if row.svc == Service.SAFE else ""
+                to = f" to {self.group(row.dst)}" if row.dst is not None else ""
+                texts = [message + safe + to, message + safe, message]
+            case Kind.ORDER | Kind.CONFIRM | Kind.DELIVER:
+                texts = [f"{message} {self.key(row)}".strip(), message]
+            case Kind.STABLE:
+                texts = [f"{message} level {row.level}" if row.level else message, message]
+            case Kind.INSTALL:
+                mark = "!" if row.primary else ""
+                view = self.view(row) or "view"
+                count = len(row.members or ())
+                texts = [f"{view} {self.group(row.members)}{mark}", f"{view} ({count}){mark}", view]
+            case Kind.GATHER:
+                texts = [f"gathers: {_spaced(row.tag)}", "gathers"]
+            case Kind.FREEZE:
+                texts = [f"freezes for {self.ring(row)}", "freezes"]
+            case Kind.CRASH:
+                texts = ["crash"]
+            case Kind.RECOVER:
+                lost = ", standing lost" if row.level == 0 else ""
+                life = f", life {row.inc}" if row.inc else ""
+                texts = [f"recover{life}{lost}", f"recover{lost}", "recover"]
+            case Kind.SUSPECT:
+                texts = [f"suspects {self.group(row.members)}", "suspects"]
+            case Kind.DROP if row.proc == WORLD:
+                texts = [] if row.tag in _PLAIN_LOSSES else [row.tag]
+            case Kind.EXPIRE | Kind.SEND | Kind.DROP:
+                texts = [row.tag]
+            case Kind.FAULT | Kind.END:
+                texts = [self.headline(row)]
+            case Kind.ARRIVE | Kind.TOKEN:
+                texts = []
+            case _:
+                texts = [f"{row.kind} {message or row.tag}".strip(), row.kind]
+        return tuple(dict.fromkeys(text for text in texts if text))
+
+    def headline(self, row: Row) -> str:
+        """The text of a line across all nodes: a fault or the end of the run."""
+        if row.kind == Kind.END:
+            return f"end {self.group(row.members)}"
+        return f"{row.tag or 'fault'} {_arguments(row.x)}".strip()
+
+    def facts(self, row: Row) -> str:
+        """Everything that is known of the event, one fact per line."""
+        lines = [self._sentence(row), f"at {self._clock.exact(row.t_ns)}"]
+        if row.gseq is not None:
+            lines[-1] += f", event {row.gseq} of the run"
+        lines.append(f"event {row.lseq} of {self.node(row.proc)}, incarnation {row.inc}")
+        if row.c_seq is not None and row.kind != Kind.INSTALL:
+            lines.append(f"in view {self.view(row)}")
+        if row.kind in (Kind.SEND, Kind.ARRIVE, Kind.DROP) or row.pkt is not None:
+            other = "everyone" if row.kind == Kind.SEND and row.peer is None else None
+            lines.append(f"packet {row.pkt}, peer {other or self.node(row.peer)}")
+        facts = {
+            "service": _service(row.svc),
+            "to": None if row.dst is None else self.group(row.dst),
+            "level": row.level,
+            "bytes": row.size,
+            "digest": None if row.digest is None else f"{row.digest:08x}",
+            "messages": row.count if row.count != 1 else None,
+            "Lamport clock": row.lam or None,
+            "caused by own event": row.cause,
+        }
+        lines += [f"{name} {fact}" for name, fact in facts.items() if fact is not None]
+        if row.x:
+            lines.append(row.x)
+        return "\n".join(lines)
+
+    def _sentence(self, row: Row) -> str:
+        node = self.node(row.proc)
+        match row.kind:
+            case Kind.INSTALL:
+                kind = "transitional" if row.c_kind == TRANSITIONAL else "regular"
+                primary = "primary " if row.primary else ""
+                about = f"{primary}{kind} view {self.view(row)} {self.group(row.members)}"
+                about += "" if row.voters is None else f", voters {self.group(row.voters)}"
+            case Kind.GATHER:
+                about = _spaced(row.tag)
+            case Kind.FREEZE:
+                about = f"the ring {self.ring(row)}"
+            case Kind.TOKEN:
+                return f"{node}: token {row.tag or 'event'}"
+            case Kind.SUSPECT:
+                about = self.group(row.members)
+            case Kind.SEND | Kind.ARRIVE | Kind.DROP | Kind.EXPIRE:
+                about = row.tag
+            case Kind.FAULT | Kind.END:
+                return self.headline(row)
+            case Kind.RECOVER:
+                number = [] if row.k0 is None else [f"with ring sequence number {row.k0}"]
+                lost = ["without its standing"] if row.level == 0 else []
+                about = " ".join(number + lost)
+            case _:
+                key = self.key(row)
+                about = self.message(row) + (f", order key {key}" if key else "")
+        return f"{node} {_VERBS.get(row.kind, row.kind)} {about}".rstrip()
+
+
+def _spaced(tag: str) -> str:
+    return tag.replace("_", " ")
+
+
+def _service(svc: int | None) -> str | None:
+    if svc is None:
+        return None
+    try:
+        return Service(svc).name.lower()
+    except ValueError:
+        return str(svc)
+
+
+def _arguments(x: str | None) -> str:
+    """The arguments of a fault as words; a text that is no JSON stays as it is."""
+    if not x:
+        return ""
+    try:
+        return _plain(json.loads(x))
+    except (ValueError, RecursionError):
+        return x
+
+
+def _plain(thing: object) -> str:
+    if isinstance(thing, Mapping):
+        told = {key: item for key, item in thing.items() if item is not None}
+        if len(told) == 1 and isinstance(about := next(iter(told.values())), (str, list)):
+            return _plain(about)  # What the fault is about: `crash c`, `partition {a,b} {c}`.
+        return ", ".join(f"{key} {_plain(item)}" for key, item in told.items())
+    if isinstance(thing, list):
+        if thing and all(isinstance(item, list) for item in thing):
+            return " ".join(_plain(item) for item in thing)
+        return "{" + ",".join(_plain(item) for item in thing) + "}"
+    return str(thing)

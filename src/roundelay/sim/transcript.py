@@ -1,0 +1,59 @@
+"""What happens in a run, worded as the output of scenario commands."""
+
+from typing import Any
+
+from roundelay.core.effects import Deliver, Receipt, Suspect
+from roundelay.core.ids import NodeId, View
+from roundelay.sim.host import Transmission
+
+VERBS = ("sends", "delivers", "receipt", "installs", "suspects", "crashes", "restarts", "expire")
+"""What can happen to a node, as the simulator reports it and the command `show` names it."""
+
+
+def sentence(node: NodeId, verb: str, what: Any) -> str:
+    match what:
+        case None:
+            return f"{node} {verb}"
+        case Transmission():
+            return f"{node} -> {what.to or '*'} {what.tag} {what}"
+        case Deliver():
+            key = "" if what.key is None else f" at {what.key[0]}.{what.key[1]}"
+            said = "".join(f" {_short(payload)}" for payload in what.payloads)
+            return f"{node} delivers {what.packet}{key}{said}"
+        case Receipt():
+            return f"{node} has a receipt for {what.span} at {what.index}"
+        case View():
+            return f"{node} installs {what}{' primary' if what.primary else ''}"
+        case Suspect():
+            return f"{node} suspects {' '.join(what.members) or 'the view'}: {what.reason}"
+        case _:
+            return f"{node} {verb} {what}"
+
+
+def brief(effect: Deliver) -> list[str]:
+    """The messages of a delivery for the command `log`: a payload that is a short word, or else the
+    name of the message."""
+    span = effect.packet.span
+    texts = [payload.decode(errors="replace") for payload in effect.payloads]
+    return [
+        text if 0 < len(text) <= 8 and text.isprintable() else str(span._replace(first=n, count=1))
+        for n, text in enumerate(texts, span.first)
+    ]
+
+
+def _short(payload: bytes) -> str:
+    """A payload in quotes, cut after 24 bytes."""
+    said = payload.rstrip(b"\0")
+    return repr(said if len(said) <= 24 else said[:21] + b"...")[1:]
+
+
+def plain_text(value: Any) -> str:
+    """A value on one line. Sets are sorted, so that equal values give equal lines."""
+    if isinstance(value, set | frozenset):
+        return "{" + ", ".join(plain_text(item) for item in sorted(value)) + "}"
+    if isinstance(value, dict):
+        items = (f"{plain_text(k)}: {plain_text(v)}" for k, v in value.items())
+        return "{" + ", ".join(items) + "}"
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return "[" + ", ".join(plain_text(item) for item in value) + "]"
+    return str(value)
