@@ -1,11 +1,11 @@
-# `make demo` and `make test` do all their own set-up in .venv; only Python 3.11 or newer is needed.
+# Every target does all its own set-up in .venv; only Python 3.11 or newer is needed.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
-.PHONY: install check test demo clean
+.PHONY: install check quick test demo clean
 
 install: $(STAMP)
 
@@ -22,6 +22,10 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# What needs neither many seeds, nor real processes, nor Spark; tests/README.md says how long.
+quick: $(STAMP)
+	$(BIN)/pytest -q -n $(JOBS) --dist worksteal tests/unit tests/scenarios tests/bugs tests/tidy
 
 test: $(STAMP)
 	$(BIN)/pytest -n $(JOBS) --dist worksteal

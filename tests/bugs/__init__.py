@@ -1,1 +1,1 @@
-"""Bugs planted in Totem and membership, and the stories that show each of them."""
+"""Bugs planted in the product, and what convicts each of them."""

@@ -12,11 +12,16 @@ from dataclasses import replace
 import pytest
 
 from roundelay.cli import main
-from roundelay.experiments import dtp, figures
-from roundelay.experiments.catalogue import Result
+from roundelay.experiments import figures
 from roundelay.experiments.claims import Claim, Outcome
-from roundelay.experiments.dtp_claims import EVEN, STATIONS, UNEVEN
-from roundelay.experiments.dtp_runs import PROTOCOLS, Cell, run, variation
+from roundelay.experiments.papers.dtp import runs
+from roundelay.experiments.papers.dtp.claims import EVEN, STATIONS, UNEVEN
+from roundelay.experiments.papers.dtp.runs import PROTOCOLS, Cell, run, variation
+from roundelay.experiments.plan import read
+from roundelay.experiments.registry import load_paper
+from roundelay.experiments.results import Result
+
+dtp = load_paper("dtp")
 
 WIRE_MS = 0.4528
 """500 bytes and 66 more, at 10 Mbit/s."""
@@ -159,7 +164,7 @@ def results(**changes: dict[str, float]) -> list[Result]:
     """As planted, but for some measures of some protocols."""
     return [
         Result(cell, seed, planted(cell, seed) | changes.get(cell.protocol, {}))
-        for cell, seed in dtp.cells(dtp.QUICK)
+        for cell, seed in read("papers/dtp", quick=True).runs()
     ]
 
 
@@ -232,7 +237,7 @@ def test_runs_that_are_missing_are_named():
     found = results()
     with pytest.raises(ValueError, match=r"no run of cm with 20 nodes, 1/lambda = 50 ms"):
         dtp.findings_of(
-            [r for r in found if r.cell != Cell("cm", 20, 50.0, dtp.QUICK.messages)],
+            [r for r in found if r.cell != Cell("cm", 20, 50.0, 1000)],
         )
     with pytest.raises(ValueError, match=r"dtp with 3 nodes, always ready.* with seed 2"):
         dtp.findings_of([r for r in found if r.seed < 2 or r.cell.gap_ms])
@@ -256,7 +261,7 @@ def test_the_figures_have_a_point_for_each_size_and_curve():
 
 
 def test_the_command_writes_tables_and_plots(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(dtp, "run", planted)
+    monkeypatch.setattr(runs, "run", planted)
     out = tmp_path / "out"
     assert main(["claims", "dtp", "--jobs", "1", "-o", str(out)]) == 0
     assert "DTP, stability time / (1/lambda)" in capsys.readouterr().out
@@ -272,7 +277,7 @@ def test_the_command_writes_tables_and_plots(monkeypatch, tmp_path, capsys):
 def test_without_the_library_tables_are_written_and_a_sentence_says_what_to_do(
     monkeypatch, tmp_path, capsys
 ):
-    monkeypatch.setattr(dtp, "run", planted)
+    monkeypatch.setattr(runs, "run", planted)
     monkeypatch.setattr(figures, "can_draw", lambda: False)
     assert main(["claims", "dtp", "--jobs", "1", "--json", "-o", str(tmp_path)]) == 2
     captured = capsys.readouterr()

@@ -15,11 +15,10 @@ import pytest
 from roundelay.cli import main
 from roundelay.core.effects import Kind
 from roundelay.core.ids import NodeId, Service
-from roundelay.experiments import totem
-from roundelay.experiments.catalogue import Result
 from roundelay.experiments.claims import Claim, Outcome, judge, near, table
 from roundelay.experiments.meter import Meter
-from roundelay.experiments.totem_runs import (
+from roundelay.experiments.papers.totem import runs
+from roundelay.experiments.papers.totem.runs import (
     MS,
     NODES,
     QUICK_HOP,
@@ -36,6 +35,9 @@ from roundelay.experiments.totem_runs import (
     saturated,
     token_losses,
 )
+from roundelay.experiments.plan import read
+from roundelay.experiments.registry import load_paper
+from roundelay.experiments.results import Result
 from roundelay.protocols.totem import TotemEngine
 from roundelay.trace.schema import Row
 
@@ -242,7 +244,7 @@ def quick(monkeypatch):
             return {"loss_ms": 16.0}
         return {"total_ms": 140.0, "forming_ms": 46.0, "hops": 25.0}
 
-    monkeypatch.setattr(totem, "run", run)
+    monkeypatch.setattr(runs, "run", run)
 
 
 def test_a_cell_is_the_run_that_it_names():
@@ -260,9 +262,9 @@ def test_a_cell_is_the_run_that_it_names():
 
 
 def test_a_run_that_is_missing_is_named():
-    results = [Result(cell, seed, {}) for cell, seed in totem.cells(totem.QUICK)]
+    results = [Result(cell, seed, {}) for cell, seed in read("papers/totem", quick=True).runs()]
     with pytest.raises(ValueError, match=r"no run of .*saturated"):
-        totem.findings_of([r for r in results if r.cell.workload != "saturated"])
+        load_paper("totem").findings_of([r for r in results if r.cell.workload != "saturated"])
 
 
 def test_the_command_prints_every_claim_and_writes_a_table(quick, tmp_path, capsys):
@@ -292,7 +294,10 @@ def test_json_is_one_document(quick, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["claims", "corosync"], "no claims are known of 'corosync'; there are those of: totem"),
+        (
+            ["claims", "corosync"],
+            "no claims are known of 'corosync'; there are those of: dtp, totem",
+        ),
         (["claims", "totem", "--seeds", "0"], "--seeds 0 measures nothing; give at least 1"),
     ],
 )

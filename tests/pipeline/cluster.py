@@ -9,36 +9,29 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pyspark
+from tests.patience import LIMIT_S, until
 from tests.pipeline.conftest import write
 from tests.unit.check.trial import corpus
 
 from roundelay.check import PROPERTIES, check
-from roundelay.pipeline.check import check as check_on_spark
-from roundelay.pipeline.ingest import ingest
+from roundelay.pipeline.ingest.into_table import ingest
 from roundelay.pipeline.java import provide_java
+from roundelay.pipeline.judge.check import check as check_on_spark
 from roundelay.pipeline.session import open_session
-
-LIMIT_S = 200
-"""For anything that is waited for."""
 
 CASES = [case for case in corpus() if case.head[0] in ("O5", "D7", "O6", "S3", "M7", "D2")]
 
 
-def kill_in_mid_job(spark, victim: int) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not spark.sparkContext.statusTracker().getActiveJobsIds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+def kill_in_mid_job(spark, logs: Path, victim: int) -> None:
+    until(spark.sparkContext.statusTracker().getActiveJobsIds, "a job")
     os.kill(victim, signal.SIGKILL)
-    while victim in executors() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: victim not in executors(logs), "the end of the executor")
 
 
 @contextmanager
@@ -68,11 +61,14 @@ def standalone(logs: Path) -> Iterator[str]:
                     stderr=log,
                 )
             )
-        deadline = time.monotonic() + LIMIT_S
-        while (found := re.search(pattern, said.read_text())) is None:
+
+        def ready() -> re.Match[str] | None:
             assert started[-1].poll() is None, said.read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+            return re.search(pattern, said.read_text())
+
+        until(ready, f"{role} to start")
+        found = ready()
+        assert found is not None
         return found[0]
 
     try:
@@ -87,16 +83,16 @@ def standalone(logs: Path) -> Iterator[str]:
             child.wait()
 
 
-def executors() -> set[int]:
-    """Processes of executors on this machine."""
+def executors(logs: Path) -> set[int]:
+    """Processes of executors of this cluster, which work below `logs`; others are left alone."""
     found = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                command = (entry / "cmdline").read_bytes()
+                command, home = (entry / "cmdline").read_bytes(), (entry / "cwd").readlink()
             except OSError:
                 continue
-            if b"CoarseGrainedExecutorBackend" in command:
+            if b"CoarseGrainedExecutorBackend" in command and home.is_relative_to(logs):
                 found.add(int(entry.name))
     return found
 
@@ -115,12 +111,12 @@ def lose_an_executor(home: str) -> tuple[Found, Found]:
         written = write(tmp_path / "in" / str(case), manifest, rows)
         report = check(rows, written, profile=list(PROPERTIES))
         expected[str(case)] = [str(verdict.validity) for verdict in report.verdicts]
-    (tmp_path / "logs").mkdir()
-    before = executors()
-    with standalone(tmp_path / "logs") as url, open_session(url, short=True) as spark:
+    logs = (tmp_path / "logs").resolve()
+    logs.mkdir()
+    with standalone(logs) as url, open_session(url, short=True) as spark:
         table = ingest(spark, [tmp_path / "in"], tmp_path / "table").table
-        victim = min(executors() - before)
-        killer = threading.Thread(target=kill_in_mid_job, args=(spark, victim))
+        victim = min(executors(logs))
+        killer = threading.Thread(target=kill_in_mid_job, args=(spark, logs, victim))
 
         def meanwhile(done: int, total: int) -> None:
             """The last step is about to begin: the one that judges slices."""
@@ -131,5 +127,5 @@ def lose_an_executor(home: str) -> tuple[Found, Found]:
             spark, table, held=list(PROPERTIES), slice_rows=3, progress=meanwhile
         )
         killer.join(LIMIT_S)
-        assert victim not in executors()
+        assert victim not in executors(logs)
     return expected, {one.run: [str(v.validity) for v in one.report.verdicts] for one in reports}

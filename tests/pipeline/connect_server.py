@@ -7,16 +7,15 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
-from tests.pipeline.cluster import LIMIT_S
+from tests.patience import until
 
+from roundelay.pipeline.examine import examine
 from roundelay.pipeline.java import provide_java
-from roundelay.pipeline.trial import trial
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
@@ -56,14 +55,15 @@ def connect_server(home: Path) -> Iterator[str]:
             stdout=log,
             stderr=log,
         )
+
+    def answers() -> bool:
+        assert server.poll() is None, said.read_text()
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return True
+        return False
+
     try:
-        deadline = time.monotonic() + LIMIT_S
-        while True:
-            assert server.poll() is None, said.read_text()
-            assert time.monotonic() < deadline, said.read_text()
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            time.sleep(0.1)
+        until(answers, "a server that answers")
         yield f"sc://127.0.0.1:{port}"
     finally:
         server.terminate()
@@ -74,6 +74,6 @@ def try_all(home: str) -> tuple[dict[str, list[str]], set[str]]:
     """By run, what is violated in the traces in `home`/in; and which runs were measured."""
     (Path(home) / "server").mkdir()
     with connect_server(Path(home) / "server") as url:
-        done = trial([Path(home) / "in"], Path(home) / "table", url)
+        done = examine([Path(home) / "in"], Path(home) / "table", url)
     violated = {one.run: [v.property for v in one.report.violated] for one in done.reports}
     return violated, {line.run for line in done.lines}

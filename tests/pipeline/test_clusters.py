@@ -5,18 +5,18 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from tests.pipeline.cluster import LIMIT_S, lose_an_executor
+from tests.patience import LIMIT_S, until
+from tests.pipeline.cluster import lose_an_executor
 from tests.pipeline.connect_server import try_all
 
 from .conftest import write_text
 
-pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 FINE = "p!a q?a p.a=1 q.a=1 q!b p?b q.b=2 p.b=2 end{p,q}"
 WRONG = "p!a q!b p?b q?a p.a p.b q.b q.a end{p,q}"
@@ -117,11 +117,12 @@ def test_a_session_on_one_machine_leaves_nothing_behind(check_here, tmp_path):
 
 def test_a_session_that_is_told_to_end_leaves_nothing_behind(check_here, tmp_path):
     with check_here() as process:
-        deadline = time.monotonic() + LIMIT_S
-        while not list((tmp_path / "temporary").glob("roundelay-spark-*")):
+
+        def begun() -> bool:
             assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+            return bool(list((tmp_path / "temporary").glob("roundelay-spark-*")))
+
+        until(begun, "a session")
         process.terminate()
         process.communicate(timeout=LIMIT_S)
     assert process.returncode == 128 + signal.SIGTERM

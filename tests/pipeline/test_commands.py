@@ -7,11 +7,11 @@ import pytest
 
 from roundelay import cli
 from roundelay.pipeline import session
-from roundelay.pipeline.trial import trial
+from roundelay.pipeline.examine import examine
 
 from .conftest import write_text
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 FINE = "p!a q?a p.a=1 q.a=1 q!b p?b q.b=2 p.b=2 end{p,q}"
 WRONG = "p!a q!b p?b q?a p.a p.b q.b q.a end{p,q}"
@@ -24,7 +24,7 @@ def shared(spark, monkeypatch):
         yield spark
 
     monkeypatch.setattr(session, "open_session", open_session)
-    monkeypatch.setattr("roundelay.pipeline.trial.open_session", open_session)
+    monkeypatch.setattr("roundelay.pipeline.examine.open_session", open_session)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_errors_are_sentences(words, sentence, tmp_path, capsys):
 
 
 def test_all_of_it_for_a_few_traces(traces, tmp_path):
-    done = trial([traces], tmp_path / "table")
+    done = examine([traces], tmp_path / "table")
     assert not done.ok
     assert [one.report.ok for one in done.reports] == [True, False]
     assert {line.run for line in done.lines} == {"fine", "wrong"}

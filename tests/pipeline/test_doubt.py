@@ -12,15 +12,15 @@ from tests.unit.check.trial import recounted
 from roundelay.check import check
 from roundelay.core.effects import Kind
 from roundelay.core.ids import Service
-from roundelay.pipeline.check import check as check_on_spark
-from roundelay.pipeline.ingest import ingest
+from roundelay.pipeline.ingest.into_table import ingest
+from roundelay.pipeline.judge.check import check as check_on_spark
 from roundelay.trace import mini
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import REGULAR, Row
 
 from .conftest import write
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 
 def judged(spark, home, traces, names, **options):

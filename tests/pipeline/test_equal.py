@@ -12,15 +12,15 @@ from tests.unit.check.trial import corpus
 
 from roundelay.check import PROPERTIES, check
 from roundelay.group.engines import describe, engine_names
-from roundelay.pipeline import plan
-from roundelay.pipeline.check import check as check_on_spark
-from roundelay.pipeline.ingest import ingest
-from roundelay.pipeline.joined import caught_up, stable_prefix
+from roundelay.pipeline.ingest.into_table import ingest
+from roundelay.pipeline.judge.check import check as check_on_spark
+from roundelay.pipeline.judge.joins import caught_up, stable_prefix
+from roundelay.pipeline.properties import Slice, judged_on
 from roundelay.trace import mini
 
 from .conftest import write
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 
 def differences(reports, expected: dict[str, Verdicts]) -> list[str]:
@@ -83,7 +83,7 @@ def test_the_mutation_corpus_as_if_it_were_large(spark, mutants):
     reports = check_on_spark(spark, table, held=list(PROPERTIES), slice_rows=2, whole_rows=0)
     assert not wrong(reports, expected)
     convicted = {v.property for one in reports for v in one.report.violated}
-    assert convicted >= plan.KEYS | plan.TOKENS
+    assert convicted >= judged_on(Slice.KEYS) | judged_on(Slice.TOKENS)
 
 
 def wrong(reports, expected: dict[str, Verdicts]) -> list[str]:
@@ -183,7 +183,7 @@ def test_a_run_too_large_for_one_piece_is_convicted_and_never_acquitted(spark, t
             assert one.report.ok
 
 
-SUSPECT = sorted(plan.SUSPECT)
+SUSPECT = sorted(judged_on(Slice.SUSPECTS))
 
 
 CLAIMS = {

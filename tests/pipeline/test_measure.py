@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from roundelay.pipeline.ingest import ingest
-from roundelay.pipeline.measure import measure
+from roundelay.pipeline.ingest.into_table import ingest
+from roundelay.pipeline.measure.measure import measure
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import WORLD, Row
 
 from .conftest import write
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 MS = 1_000_000
 RUN = Manifest("known", ("p", "q"), protocol="totem", mode="views", seed=5)

@@ -13,11 +13,11 @@ from tests.unit.check.trial import corpus
 
 from roundelay.check import PROPERTIES, Validity, read_model
 from roundelay.pipeline.arrow import EVENT_FIELDS, to_arrays
-from roundelay.pipeline.batch import COLUMNS
-from roundelay.pipeline.facts import facts_of
-from roundelay.pipeline.spans import BLOCK_KEYS
-from roundelay.pipeline.stitch import RINGS, Edges, Stitched, conclude_keys, stitch
-from roundelay.pipeline.views import Fact
+from roundelay.pipeline.expressions import BLOCK_KEYS
+from roundelay.pipeline.proofs.arrays import COLUMNS
+from roundelay.pipeline.proofs.batch_facts import facts_of
+from roundelay.pipeline.proofs.stitch import RINGS, Edges, RunProofs, conclude_keys, stitch
+from roundelay.pipeline.proofs.views import Fact
 from roundelay.trace import mini
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import Row, expand
@@ -43,7 +43,7 @@ def facts(rows: Sequence[Row], cuts: Sequence[int] = ()) -> list[Fact]:
     return found
 
 
-def edges_of(run: Stitched, rows: Sequence[Row]) -> Edges:
+def edges_of(run: RunProofs, rows: Sequence[Row]) -> Edges:
     """What the edges hold, message by message."""
     static = not any(row.kind == "install" for row in rows)
     owners: dict[Any, set[Any]] = defaultdict(set)
@@ -78,14 +78,14 @@ def edges_of(run: Stitched, rows: Sequence[Row]) -> Edges:
     )
 
 
-def prove(rows: Sequence[Row], cuts: Sequence[int] = ()) -> Stitched:
+def prove(rows: Sequence[Row], cuts: Sequence[int] = ()) -> RunProofs:
     run = stitch(facts(rows, cuts))
     if "O4" in run.proved:
         conclude_keys(run, edges_of(run, rows))
     return run
 
 
-def stitched(text: str, cuts: Sequence[int] = ()) -> Stitched:
+def stitched(text: str, cuts: Sequence[int] = ()) -> RunProofs:
     return prove(mini.parse(text)[1], cuts)
 
 

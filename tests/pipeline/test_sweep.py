@@ -9,21 +9,21 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.request import urlopen
 
 import pyarrow.parquet as pq
 import pytest
+from tests.patience import LIMIT_S, until
 
+from roundelay.experiments.plan import parse
 from roundelay.pipeline.sweep import work
-from roundelay.pipeline.sweep.plan import parse
 from roundelay.pipeline.sweep.store import open_store
 
 pytest.importorskip("pyspark")
-pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 PLAN = """seeds = 5
 [[grid]]
@@ -32,8 +32,6 @@ messages = [60, 160]
 loss = ["0%", "2%"]
 """
 CELLS = 40
-LIMIT_S = 250
-"""For anything that is waited for."""
 
 
 @pytest.fixture(scope="module")
@@ -72,13 +70,6 @@ def finish(process: "subprocess.Popen[bytes]") -> dict[str, object]:
     return document
 
 
-def until(condition: Callable[[], object], otherwise: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.02)
-
-
 def cells(path: Path) -> list[str]:
     names: list[str] = pq.read_table(path).column("cell").to_pylist()
     return names
@@ -87,7 +78,7 @@ def cells(path: Path) -> list[str]:
 def test_killed_in_the_middle_and_started_again_it_gives_the_same_table(tmp_path, expected):
     waves = tmp_path / "out" / "waves"
     process = start(tmp_path, "local[2]")
-    until(lambda: process.poll() is not None or list(waves.glob("*.parquet")), "there is no wave")
+    until(lambda: process.poll() is not None or list(waves.glob("*.parquet")), "a wave")
     assert process.poll() is None, process.communicate()[1].decode()
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -133,7 +124,7 @@ def standalone(tmp_path) -> Iterator[str]:
                 [*command, *arguments], env=environment, stdout=quiet, stderr=quiet
             )
             processes.append(process)
-        until(lambda: workers(web) == 2, "the workers did not find their master")
+        until(lambda: workers(web) == 2, "workers that found their master")
         yield url
     finally:
         for process in processes:

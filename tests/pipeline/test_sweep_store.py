@@ -11,10 +11,10 @@ import pytest
 
 import roundelay
 from roundelay.cli import main
-from roundelay.experiments import load_runs
+from roundelay.experiments import load
+from roundelay.experiments.plan import SweepPlan, parse
 from roundelay.pipeline.errors import PipelineError
 from roundelay.pipeline.sweep import drive, store, work
-from roundelay.pipeline.sweep.plan import Plan, parse
 from roundelay.pipeline.sweep.store import Store, open_store, read_sweep
 from roundelay.pipeline.sweep.waves import Wave, Waves
 from roundelay.pipeline.sweep.work import Job, Row
@@ -28,7 +28,7 @@ messages = [4, 6]
 
 
 @pytest.fixture
-def plan() -> Plan:
+def plan() -> SweepPlan:
     return parse(PLAN, "small.toml")
 
 
@@ -57,7 +57,7 @@ def test_the_table_has_every_cell_in_the_order_of_the_plan(plan, tmp_path):
         ("fifo", "4", "1"),
         ("fifo", "6", "0"),
     ]
-    alone = load_runs.run(load_runs.Cell("fifo", messages=6), 1)
+    alone = load.run(load.Cell("fifo", messages=6), 1)
     assert {name: float(rows[3][name]) for name in alone} == alone
     assert json.loads((tmp_path / "sweep.json").read_text())["finished"] is True
 
@@ -72,19 +72,19 @@ def test_what_is_done_is_not_done_again_and_the_table_is_the_same(plan, tmp_path
     (cut / "waves" / "00009.tmp").write_bytes(b"half a wave")
     with open_store(cut, plan) as held:
         left = held.pending(retry=False)
-        assert len(left) == len(plan.tasks()) - 2
+        assert len(left) == len(plan.runs()) - 2
         fill(held, left, held.next_wave)
         held.finish()
     assert everything(cut) == everything(whole)
 
 
 def test_an_error_is_a_row_and_is_run_again_only_if_asked(plan, tmp_path, monkeypatch):
-    def run(cell: load_runs.Cell, seed: int) -> dict[str, float]:
+    def run(cell: load.Cell, seed: int) -> dict[str, float]:
         if cell.messages == 6:
             raise RuntimeError("too many\nand more")
         return {"found": 1.0}
 
-    monkeypatch.setattr(load_runs, "run", run)
+    monkeypatch.setattr(load, "run", run)
     with open_store(tmp_path, plan) as held:
         fill(held, held.pending(retry=False))
         held.finish()
@@ -94,7 +94,7 @@ def test_an_error_is_a_row_and_is_run_again_only_if_asked(plan, tmp_path, monkey
     rows = pq.read_table(tmp_path / "results").to_pylist()
     found = {(r["found"], r["error"]) for r in rows if r["messages"] == 6}
     assert found == {(None, "RuntimeError: too many")}
-    monkeypatch.setattr(load_runs, "run", lambda cell, seed: {"found": 2.0})
+    monkeypatch.setattr(load, "run", lambda cell, seed: {"found": 2.0})
     with open_store(tmp_path, plan) as held:
         fill(held, held.pending(retry=True), held.next_wave)
         assert not held.errors()
@@ -104,10 +104,10 @@ def test_an_error_is_a_row_and_is_run_again_only_if_asked(plan, tmp_path, monkey
 
 
 def test_one_cell_and_another_have_names_of_their_own(plan):
-    jobs = [work.job("load", task) for task in plan.tasks()]
+    jobs = [work.job("load", one) for one in plan.runs()]
     assert len({job.name for job in jobs}) == len(jobs)
-    assert jobs[0].name == work.job("load", plan.tasks()[0]).name != jobs[1].name
-    assert jobs[0].name != work.job("totem", plan.tasks()[0]).name
+    assert jobs[0].name == work.job("load", plan.runs()[0]).name != jobs[1].name
+    assert jobs[0].name != work.job("totem", plan.runs()[0]).name
 
 
 def test_traces_are_kept_if_the_plan_says_so(plan, tmp_path):
@@ -120,7 +120,7 @@ def test_traces_are_kept_if_the_plan_says_so(plan, tmp_path):
     assert trace.manifest is not None
     assert (trace.manifest.run, trace.manifest.protocol) == (jobs[0].name, "fifo")
     assert trace.manifest.config["cell"]["messages"] == 4
-    assert rows[0].measures == load_runs.run(load_runs.Cell("fifo", messages=4), 0)
+    assert rows[0].measures == load.run(load.Cell("fifo", messages=4), 0)
     assert work.run(jobs[0]).error == ""  # A trace that is there already is no obstacle.
 
 
@@ -221,8 +221,8 @@ def test_a_cell_that_kills_its_executor_is_found_and_the_others_go_on(plan, tmp_
         told: list[tuple[float, float, int]] = []
         summary = drive.drive(None, held, pending, lambda *said: told.append(said))  # type: ignore[arg-type]
         held.finish()
-        ((task, why),) = held.errors()
-    assert (task.cell.messages, task.seed) == (pending[3].fields["messages"], pending[3].seed)
+        ((planned, why),) = held.errors()
+    assert (planned.cell.messages, planned.seed) == (pending[3].fields["messages"], pending[3].seed)
     assert why == drive.DIED
     assert summary.cells == len(pending) == 8
     assert max(len(wave.jobs) for wave in cluster.flown) > 1

@@ -8,9 +8,10 @@ import pytest
 from tests.report.made import made_trace
 
 from roundelay.check.verdict import Validity
-from roundelay.pipeline.check import VERDICTS, check, write_verdicts
-from roundelay.pipeline.ingest import ingest
-from roundelay.pipeline.measure import measure
+from roundelay.pipeline.ingest.into_table import ingest
+from roundelay.pipeline.judge.check import check
+from roundelay.pipeline.judge.verdict_table import VERDICTS, write_verdicts
+from roundelay.pipeline.measure.measure import measure
 from roundelay.report import evidence, write_report
 
 

@@ -1,7 +1,8 @@
 """Whether a trace is all there, as the check on Spark finds it from counts."""
 
 from roundelay.check import Validity
-from roundelay.pipeline.writers import Log, gap_free, problems
+from roundelay.pipeline.judge.completeness import gap_free, problems
+from roundelay.pipeline.proofs.writer_logs import Log
 from roundelay.trace.manifest import Manifest
 
 LOG = Log(0, 7, 2, 0, 0, 0, ordered=False, unplaced=2, message_rows=0)

@@ -8,9 +8,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from tests.patience import LIMIT_S, until
 
 from roundelay.check import check
 from roundelay.check.text import table
@@ -24,17 +26,7 @@ from roundelay.trace.schema import Row
 from roundelay.transport.address import free_addresses
 
 WORKER = Path(__file__).with_name("worker.py")
-LIMIT_S = 30.0
-"""How long anything is waited for."""
 SETTLE_NS = 1_000_000_000
-
-
-def until(condition: Callable[[], object], what: str, limit_s: float = LIMIT_S) -> None:
-    """Poll until it is so."""
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, f"{what}: not within {limit_s:g} s"
-        time.sleep(0.02)
 
 
 class Cluster:
@@ -50,6 +42,7 @@ class Cluster:
         timeout_s: float = 0.4,
         relay: bool = True,
         state: bool = True,
+        check: bool = False,
     ) -> None:
         self.directory = directory
         self.nodes = tuple(sorted(nodes))
@@ -59,6 +52,7 @@ class Cluster:
         self._rate = rate
         self._timeout_s = timeout_s
         self._state = state
+        self._check = check
         self.clocks_s: dict[str, float] = {}
         """By how much the clocks of nodes that are started next are wrong."""
         addresses = free_addresses(self.nodes)
@@ -101,6 +95,7 @@ class Cluster:
                 "trace": str(self.directory / "traces"),
                 "trace_every_row": True,
                 "trace_frames": True,
+                "check": self._check,
                 "record": str(self.directory / "records"),
                 "control": str(self._sockets / node),
                 "rate": self._rate,

@@ -5,14 +5,16 @@ import json
 import logging
 import pickle
 import socket
+import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import LIMIT_S, holds, play
 
 import roundelay
 from roundelay.group.engines import engines_in_views
@@ -21,8 +23,6 @@ from roundelay.runtime.port import Ports
 from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process
-
-LIMIT_S = 20.0
 
 
 def peers(nodes: str) -> dict[str, str]:
@@ -41,14 +41,6 @@ async def cluster(nodes: str, **settings: Any) -> AsyncIterator[list[roundelay.G
         for group in groups:
             await group.wait_for(timeout_s=LIMIT_S)
         yield groups
-
-
-def play(story: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(3 * LIMIT_S):
-            await story()
-
-    asyncio.run(limited())
 
 
 async def messages(group: roundelay.Group, count: int) -> list[roundelay.Message]:
@@ -410,12 +402,6 @@ def test_leaving_tells_everybody_who_waits():
     play(story)
 
 
-async def _until(condition: Callable[[], object]) -> None:
-    """Poll until it is so; `play` sets the limit."""
-    while not condition():  # noqa: ASYNC110  # Nobody tells of it.
-        await asyncio.sleep(0.01)
-
-
 async def _await(receipt: roundelay.Receipt) -> roundelay.Position:
     return await receipt
 
@@ -427,7 +413,7 @@ def test_leaving_waits_for_what_was_sent_and_is_noticed_at_once():
                 a.send_nowait(b"%d" % number)
             await a.leave()
             assert len(await messages(b, 100)) == 100
-            await c.wait_for_view(lambda view: view.members == ("b", "c"), timeout_s=10.0)
+            await c.wait_for_view(lambda view: view.members == ("b", "c"), timeout_s=LIMIT_S)
 
     play(story)
 
@@ -474,6 +460,16 @@ def test_several_groups_on_one_port():
     play(story)
 
 
+async def median_s(group: roundelay.Group) -> float:
+    """What a safe message takes to its receipt, in seconds."""
+    times = []
+    for _ in range(100):
+        start = time.monotonic()
+        await (await group.send(b"x", safe=True))
+        times.append(time.monotonic() - start)
+    return statistics.median(times)
+
+
 def test_a_slow_reader_of_one_group_does_not_slow_another_on_its_port(caplog):
     """Nobody reads group "slow" at b; messages of "quick" come as fast as ever, and the log names
     the one that is slow."""
@@ -489,6 +485,8 @@ def test_a_slow_reader_of_one_group_does_not_slow_another_on_its_port(caplog):
             for group in groups.values():
                 await group.wait_for(timeout_s=LIMIT_S)
             groups["slow", "a"].ignore()
+            quick = groups["quick", "b"]
+            alone_s = await median_s(quick)
 
             async def load() -> None:
                 while True:
@@ -496,18 +494,13 @@ def test_a_slow_reader_of_one_group_does_not_slow_another_on_its_port(caplog):
 
             loading = asyncio.create_task(load())
             try:
-                await _until(lambda: groups["slow", "b"].status()["counters"]["stalls"] > 2)
-                quick = groups["quick", "b"]
-                times = []
-                for _ in range(100):
-                    start = time.monotonic()
-                    await (await quick.send(b"x", safe=True))
-                    times.append(time.monotonic() - start)
+                await holds(lambda: groups["slow", "b"].status()["counters"]["stalls"] > 2)
+                slow_s = await median_s(quick)
             finally:
                 loading.cancel()
             assert quick.status()["counters"]["stalls"] == 0
             stall_s = 2.0 / 4
-            assert sorted(times)[50] < stall_s / 5
+            assert slow_s < stall_s / 5 + 5 * alone_s  # The latter on a busy machine.
 
     with caplog.at_level(logging.WARNING):
         play(story)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.process.cluster import LIMIT_S, until
+from tests.patience import LIMIT_S, until
 
 from roundelay.cli import main
 from roundelay.runtime.client import Client, ClientError

@@ -8,23 +8,21 @@ import resource
 import socket
 import tempfile
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from roundelay.cli.running import printable
+from tests.patience import STORY_S
 
 from roundelay import Group, join
 from roundelay.cli import main
+from roundelay.cli.connection import printable
 from roundelay.runtime import client, control
 from roundelay.runtime.client import Client, ClientError, control_path, find_control
 from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process
-
-LIMIT_S = 60.0
 
 
 @pytest.fixture
@@ -38,7 +36,7 @@ def alone(path: Path, story: Callable[[Group], Awaitable[None]]) -> None:
     """A story of a node that is a group by itself."""
 
     async def play() -> None:
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(STORY_S):
             peers = free_addresses("a")
             async with join("g", node="a", peers=peers, control=path, timeout_s=0.1) as group:
                 group.ignore()
@@ -117,12 +115,8 @@ def test_long_and_endless_lines_are_refused_and_take_little_memory(short):
         endless = [await connect(path) for _ in range(10)]
         for sock in endless:
             sock.send(chunk)
-        worst = 0.0
         for _ in range(20):
-            start = time.monotonic()
             await (await group.send(b"goes on"))
-            worst = max(worst, time.monotonic() - start)
-        assert worst < 5.0
         grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         assert grown_kb < 100_000
         for sock in endless:

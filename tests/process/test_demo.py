@@ -4,7 +4,7 @@ import pytest
 
 from roundelay.cli import main
 
-pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
 def test_the_demo_judges_real_nodes_and_writes_a_report(tmp_path, capsys):

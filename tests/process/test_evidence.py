@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.process.cluster import LIMIT_S, until
+from tests.patience import LIMIT_S, until
 
 from roundelay.cli import main
 from roundelay.runtime.client import Client, ClientError

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.process.cluster import until
+from tests.patience import LIMIT_S, until
 
 from roundelay.runtime.relay import RelayProcess
 from roundelay.transport.address import free_addresses
@@ -19,7 +19,6 @@ pytestmark = pytest.mark.process
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RELAYED = Path(__file__).with_name("relayed.py")
-LIMIT_S = 60
 WAITING = "waiting for the others"
 SHARED = {"replica.py"}
 """Not run by themselves, but by others that import them."""
@@ -53,7 +52,7 @@ class Terminal:
         self.process.stdin.flush()
 
     def waits_for(self, line: str) -> None:
-        until(lambda: self._has_said(line), f"the line {line!r}", LIMIT_S)
+        until(lambda: self._has_said(line), f"the line {line!r}")
 
     def _has_said(self, line: str) -> bool:
         ended = self.process.poll() is not None

@@ -4,7 +4,8 @@ import signal
 import time
 
 import pytest
-from tests.process.cluster import Cluster, judge, unhonoured, until
+from tests.patience import until
+from tests.process.cluster import Cluster, judge, unhonoured
 
 from roundelay.check import check
 from roundelay.core.effects import Kind

@@ -6,13 +6,14 @@ import dataclasses
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.process.cluster import Cluster, judge, until
+from tests.patience import LIMIT_S, play, until
+from tests.process.cluster import Cluster, judge
 
 import roundelay
 from roundelay.check import check
@@ -27,9 +28,6 @@ from roundelay.trace.schema import Row
 from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process
-
-FORMS_S = 10.0
-"""In which a group forms again; it takes a second or two."""
 
 
 def lives_and_messages(rows: Iterable[Row], proc: int) -> tuple[int, int]:
@@ -76,13 +74,13 @@ def test_thirty_lives_within_a_moment(tmp_path, kept):
             groups.append(await stack.enter_async_context(join("c")))
             for group in groups:
                 group.ignore()
-                await group.wait_for(timeout_s=FORMS_S)
+                await group.wait_for(timeout_s=LIMIT_S)
             before = list(map(delivered, groups))
             for group in groups:
                 await (await group.send(b"in the end", safe=True))
             await until_settled(groups, [count + len(groups) for count in before])
 
-    limited(story)
+    play(story)
     collect(traces, tmp_path / "whole", quiet_end(traces), format="jsonl")
     whole = reader.read(tmp_path / "whole")
     report = check(whole.rows, whole.manifest, problems=whole.problems)
@@ -91,14 +89,6 @@ def test_thirty_lives_within_a_moment(tmp_path, kept):
     assert whole.manifest is not None
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert set(whole.manifest.clocks().values()) == {boot}
-
-
-def limited(story: Callable[[], Awaitable[None]]) -> None:
-    async def with_limit() -> None:
-        async with asyncio.timeout(60):
-            await story()
-
-    asyncio.run(with_limit())
 
 
 def delivered(group: roundelay.Group) -> int:
@@ -110,7 +100,8 @@ async def until_settled(groups: list[roundelay.Group], messages: list[int]) -> N
 
     def done(group: roundelay.Group, count: int) -> bool:
         assert group._node is not None
-        engine: Any = group._node.stack.engine
+        core: Any = group._node.core
+        engine = core.engine
         return delivered(group) >= count and bool(engine.claimed == engine.delivered)
 
     while not all(map(done, groups, messages)):  # noqa: ASYNC110  # Nobody tells of it.
@@ -127,7 +118,7 @@ def test_a_process_that_is_killed_again_and_again(tmp_path, kept):
             before = begun(tmp_path)
             cluster.start("c")
             until(lambda before=before: begun(tmp_path) > before, "a life")  # type: ignore[misc]
-        cluster.view(limit_s=FORMS_S)
+        cluster.view()
         cluster.traffic()
         assert lives_and_messages(judge(cluster), 2)[0] == 7
 
@@ -178,7 +169,7 @@ def test_state_that_is_lost_or_damaged_makes_another_life_and_no_trouble(tmp_pat
             cluster.kill("c")
             damage(cluster.state("c"))
             cluster.start("c")
-            cluster.view(limit_s=FORMS_S)
+            cluster.view()
         cluster.traffic()
         lives, messages = lives_and_messages(judge(cluster), 2)
         assert lives == 1 + len(damages)
@@ -199,7 +190,7 @@ def test_state_of_another_node_is_refused_and_told(tmp_path):
         )
         deleted(cluster.state("c"))
         cluster.start("c")
-        cluster.view(limit_s=FORMS_S)
+        cluster.view()
         cluster.traffic()
         judge(cluster)
 
@@ -216,7 +207,7 @@ def set_clock(cluster: Cluster) -> None:
         cluster.kill("c")
         cluster.clocks_s["c"] = shift_s
         cluster.start("c")
-        cluster.view(limit_s=FORMS_S)
+        cluster.view()
     cluster.traffic()
 
 
@@ -266,7 +257,7 @@ def test_all_clocks_are_set_back_while_all_are_down(tmp_path):
             cluster.kill(node)
         cluster.clocks_s = dict.fromkeys(cluster.nodes, -3600.0)
         cluster.start()
-        cluster.view(limit_s=FORMS_S)
+        cluster.view()
         cluster.traffic()
         rows = judge(cluster)
         assert all(lives_and_messages(rows, proc)[0] == 2 for proc in range(3))
@@ -292,10 +283,10 @@ def test_two_of_three_are_primary_again_after_a_full_outage(tmp_path):
         for node in cluster.nodes:
             cluster.kill(node)
         cluster.start("a", "b")
-        cluster.view("a", "b", limit_s=FORMS_S)
+        cluster.view("a", "b")
         until(lambda: primary(cluster, "a") and primary(cluster, "b"), "a primary view of two")
         cluster.start("c")
-        cluster.view(limit_s=FORMS_S)
+        cluster.view()
         cluster.traffic()
         judge(cluster)
 
@@ -308,10 +299,10 @@ def test_where_no_state_is_kept_the_status_says_what_would_help(tmp_path):
         for node in "ab":
             cluster.kill(node)
         cluster.start("a", "b")
-        cluster.view(limit_s=FORMS_S)
+        cluster.view()
         told = "a, b lost their state; restart c as well, without state, to begin anew"
         until(lambda: all(why(cluster, node) == told for node in cluster.nodes), "the advice")
         cluster.kill("c")
         cluster.start("c")
-        cluster.view(limit_s=FORMS_S)
+        cluster.view()
         until(lambda: primary(cluster, "c"), "a primary view again")

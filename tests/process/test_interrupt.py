@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.process.cluster import LIMIT_S, until
+from tests.patience import LIMIT_S, until
 
 from roundelay.transport.address import free_addresses
 

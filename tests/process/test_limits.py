@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import STORY_S
 
 import roundelay
 from roundelay.runtime import reading
@@ -19,7 +20,6 @@ pytestmark = [
 ]
 
 HOARDER = Path(__file__).with_name("hoarder.py")
-LIMIT_S = 60.0
 FLOOD_S = 5.0
 """Enough for hundreds of megabytes."""
 LIMIT_BYTES = 8 << 20
@@ -37,7 +37,7 @@ def hoard(size: int, duration_s: float, *, receipts: bool = False) -> dict[str, 
         assert hoarder.stdin is not None
         assert hoarder.stdout is not None
         async with (
-            asyncio.timeout(LIMIT_S),
+            asyncio.timeout(STORY_S),
             roundelay.join("g", node="a", peers=where, queue_bytes=4 << 20) as group,
         ):
             group.ignore()
@@ -90,7 +90,7 @@ def test_pieces_of_a_message_larger_than_the_limit_are_let_through():
     async def story() -> None:
         where = free_addresses("ab")
         async with (
-            asyncio.timeout(LIMIT_S),
+            asyncio.timeout(STORY_S),
             roundelay.join("g", node="a", peers=where) as a,
             roundelay.join("g", node="b", peers=where, backlog_bytes=1 << 20) as b,
         ):
@@ -114,7 +114,7 @@ def test_a_reader_that_waits_for_the_group_is_never_left_waiting_by_its_own_back
     async def story() -> None:
         where = free_addresses("ab")
         async with (
-            asyncio.timeout(LIMIT_S),
+            asyncio.timeout(STORY_S),
             roundelay.join("g", node="a", peers=where) as a,
             roundelay.join("g", node="b", peers=where, backlog_bytes=1 << 20) as b,
         ):

@@ -3,15 +3,15 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.patience import LIMIT_S, holds, play
 
 import roundelay
 from roundelay.core.contract import Boot
 from roundelay.membership.codec import MembershipCodec
 from roundelay.membership.messages import Merge, Message
-from roundelay.runtime import neighbours
+from roundelay.runtime import known_peers
 from roundelay.transport.address import Address, free_addresses, parse_address, resolve
 from roundelay.transport.udp import UdpSocket
 from roundelay.wire.endpoint import Endpoint
@@ -22,19 +22,6 @@ pytestmark = pytest.mark.process
 
 def addresses(count: int) -> list[str]:
     return list(free_addresses(map(str, range(count))).values())
-
-
-def play(story: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(30):
-            await story()
-
-    asyncio.run(limited())
-
-
-async def until(condition: Callable[[], object]) -> None:
-    while not condition():  # noqa: ASYNC110  # Nobody tells of it.
-        await asyncio.sleep(0.01)
 
 
 def test_two_nodes_of_one_name(caplog):
@@ -62,7 +49,7 @@ def test_who_is_with_others_stays_and_says_so(caplog):
         ):
             await a.wait_for()
             async with roundelay.join("g", node="a", peers={"a": there, "z": here}):
-                await until(lambda: "two nodes call themselves 'a'" in caplog.text)
+                await holds(lambda: "two nodes call themselves 'a'" in caplog.text)
             assert a.view.members == ("a", "b")
 
     with caplog.at_level(logging.WARNING):
@@ -70,7 +57,7 @@ def test_who_is_with_others_stays_and_says_so(caplog):
 
 
 def test_two_peers_of_one_name_are_told_of(caplog, monkeypatch):
-    monkeypatch.setattr(neighbours, "TWINS_S", 0.5)
+    monkeypatch.setattr(known_peers, "TWINS_S", 0.5)
 
     async def story() -> None:
         a, old, new = addresses(3)
@@ -79,7 +66,7 @@ def test_two_peers_of_one_name_are_told_of(caplog, monkeypatch):
             roundelay.join("g", node="b", peers={"a": a, "b": old}),
             roundelay.join("g", node="b", peers={"a": a, "b": new}),
         ):
-            await until(lambda: "two nodes call themselves 'b'" in caplog.text)
+            await holds(lambda: "two nodes call themselves 'b'" in caplog.text)
 
     with caplog.at_level(logging.WARNING):
         play(story)
@@ -105,7 +92,7 @@ def test_of_two_nodes_of_one_name_the_newer_stops_and_the_group_goes_on(caplog):
                 error = await twin.wait_closed()
                 lasted_s = asyncio.get_running_loop().time() - begun
             assert isinstance(error, roundelay.NameTakenError)
-            assert 1.0 <= lasted_s < 2.0 + 2.0  # The latter for a busy machine.
+            assert lasted_s >= 1.0  # Not at the first word of the other.
             assert [group.view for group in groups] == views
             await (await second.send(b"after", safe=True))
             for group in groups:
@@ -141,8 +128,8 @@ def test_nodes_with_other_settings_say_so_and_do_not_meet(caplog, more, words):
             before = first.view.id
             async with roundelay.join("g", node="b", peers=peers, **more) as second:
                 groups = (first, second, third)
-                await until(lambda: all(group.status()["warnings"] for group in groups))
-                await until(lambda: second.status()["counters"]["views"] >= 3)
+                await holds(lambda: all(group.status()["warnings"] for group in groups))
+                await holds(lambda: second.status()["counters"]["views"] >= 3)
                 await asyncio.sleep(1.5)  # In which they met and parted more than once.
                 assert first.view.id == third.view.id == before
                 assert second.status()["counters"]["views"] == 3  # Started, and found itself alone.
@@ -174,7 +161,7 @@ def test_lists_of_peers_that_differ_are_told_of_at_every_node(caplog):
                 f"g/a: frames of 'c' at {c} are ignored",
                 f"g/c: a at {a} was never heard: does it run, and is the port right?",
             ):
-                await until(lambda said=said: said in caplog.text)  # type: ignore[misc]
+                await holds(lambda said=said: said in caplog.text)  # type: ignore[misc]
 
     with caplog.at_level(logging.WARNING):
         play(story)
@@ -202,10 +189,10 @@ def test_forged_frames_end_no_node_and_shut_none_out():
                     *forged("b", (1 << 63) - 1, times=50),
                 ):
                     forger.send(data, target)
-                await until(lambda: a.status()["drops"].get("own") == 50)
+                await holds(lambda: a.status()["drops"].get("own") == 50)
                 async with roundelay.join("g", node="b", peers=peers) as b:
-                    await a.wait_for(timeout_s=10)
-                    await b.wait_for(timeout_s=10)
+                    await a.wait_for(timeout_s=LIMIT_S)
+                    await b.wait_for(timeout_s=LIMIT_S)
                     await (await b.send(b"heard"))
 
     play(story)
@@ -218,7 +205,7 @@ def test_a_node_that_nobody_listed(caplog):
             roundelay.join("g", node="a", peers={"a": here}) as a,
             roundelay.join("g", node="z", peers={"a": here, "z": there}),
         ):
-            await until(lambda: a.status()["drops"]["stranger"])
+            await holds(lambda: a.status()["drops"]["stranger"])
 
     with caplog.at_level(logging.WARNING):
         play(story)
@@ -232,7 +219,7 @@ def test_a_node_of_another_group(caplog):
             roundelay.join("g", node="a", peers={"a": here}) as a,
             roundelay.join("h", node="b", peers={"a": here, "b": there}),
         ):
-            await until(lambda: a.status()["drops"].get("group"))
+            await holds(lambda: a.status()["drops"].get("group"))
 
     with caplog.at_level(logging.WARNING):
         play(story)
@@ -285,7 +272,7 @@ def test_frames_of_another_version_and_of_many_strangers_have_one_line_each(capl
                     other.send(data[:6] + bytes([VERSION + 1]) + data[7:], target)
                     await asyncio.sleep(0)
                 drops = {"stranger": 200, "version": 200}
-                await until(lambda: drops.items() <= a.status()["drops"].items())
+                await holds(lambda: drops.items() <= a.status()["drops"].items())
                 said = a.status()["warnings"]
                 assert len(said) == 2
                 assert f"datagrams of version {VERSION + 1} came from 127.0.0.1:" in caplog.text
@@ -314,7 +301,7 @@ def test_the_log_says_who_stopped_answering_and_who_restarted(caplog):
                 await c.start()
                 await asyncio.gather(c.wait_for(), a.wait_for(), b.wait_for())
                 if again:
-                    await until(lambda: caplog.text.count("members again: c restarted") == 2)
+                    await holds(lambda: caplog.text.count("members again: c restarted") == 2)
                 await asyncio.sleep(0.1)
                 await killed(c)
             await a.wait_for_view(lambda view: view.members == ("a", "b"))
@@ -334,7 +321,7 @@ def test_a_node_that_is_alone_says_so_once(caplog):
     async def story() -> None:
         here, there = addresses(2)
         async with roundelay.join("g", node="a", peers={"a": here, "b": there}) as a:
-            await until(lambda: a.status()["counters"]["views"] >= 3)
+            await holds(lambda: a.status()["counters"]["views"] >= 3)
             assert a.status()["never_heard"] == ["b"]
 
     with caplog.at_level(logging.INFO):

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
+from tests.patience import LIMIT_S, STORY_S
 
 import roundelay
 from roundelay.runtime.inbox import CHUNK_MESSAGES
@@ -15,7 +16,6 @@ from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process
 
-LIMIT_S = 20.0
 TEN = [b"%d" % number for number in range(10)]
 MANY = [b"%d" % number for number in range(3 * CHUNK_MESSAGES + 7)]
 
@@ -25,7 +25,7 @@ async def alone(sent: list[bytes], **settings: Any) -> AsyncIterator[roundelay.G
     """A group of one node that nothing happens to any more, and has these messages to read, which
     came in one packet, and "end"."""
     async with (
-        asyncio.timeout(3 * LIMIT_S),
+        asyncio.timeout(STORY_S),
         roundelay.join("g", node="a", peers=free_addresses("a"), **settings) as group,
     ):
         await (await group.send(b"begin"))  # It is delivered once the node has found its view.

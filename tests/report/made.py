@@ -4,8 +4,8 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from roundelay.experiments import dtp_runs
-from roundelay.pipeline.sweep.plan import Task, read
+from roundelay.experiments.papers.dtp import runs as dtp_runs
+from roundelay.experiments.plan import PlannedRun, read
 from roundelay.pipeline.sweep.store import open_store
 from roundelay.pipeline.sweep.work import Row
 from roundelay.sim.runner import ScenarioRunner
@@ -29,21 +29,21 @@ def made_sweep(directory: Path, name: str, leave_out: str = "") -> None:
     """The sweep of a paper, quick, with figures that nobody measured."""
     with open_store(directory, read(name, quick=True)) as held:
         rows = [
-            Row(job.name, _measures(task), "", 1.0)
-            for task, job in held.pairs()
-            if getattr(task.cell, "workload", None) != leave_out or not leave_out
+            Row(job.name, _measures(planned), "", 1.0)
+            for planned, job in held.pairs()
+            if getattr(planned.cell, "workload", None) != leave_out or not leave_out
         ]
         held.add(0, rows)
         if not leave_out:
             held.finish()
 
 
-def _measures(task: Task) -> dict[str, float]:
-    cell = task.cell
+def _measures(planned: PlannedRun) -> dict[str, float]:
+    cell = planned.cell
     if hasattr(cell, "workload"):
-        factor = 1 + 0.01 * task.seed
+        factor = 1 + 0.01 * planned.seed
         return {name: value * factor for name, value in TOTEM[cell.workload].items()}
-    base = 1.0 + PROTOCOLS.index(cell.protocol) + cell.nodes / 10 + task.seed / 100
+    base = 1.0 + PROTOCOLS.index(cell.protocol) + cell.nodes / 10 + planned.seed / 100
     return {name: base + number for number, name in enumerate(_dtp_measures())}
 
 

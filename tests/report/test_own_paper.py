@@ -2,16 +2,17 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from roundelay import experiments
-from roundelay.experiments import claims
+from roundelay.cli import main
+from roundelay.experiments import papers
 from roundelay.experiments.claims import Outcome
+from roundelay.experiments.plan import read
 from roundelay.pipeline.sweep import work
-from roundelay.pipeline.sweep.plan import parse
 from roundelay.pipeline.sweep.store import open_store
 from roundelay.report import write_report
 
@@ -19,36 +20,40 @@ PAGE = Path(__file__).parents[2] / "docs" / "sweeps.md"
 
 
 @pytest.fixture
-def atoll(tmp_path, monkeypatch) -> str:
-    """Its two modules put in place; its plan is returned."""
+def atoll(tmp_path, monkeypatch) -> Iterator[None]:
+    """The folder that the page describes, put in place."""
     example = PAGE.read_text().partition("## A paper of your own")[2]
-    blocks = re.findall(r"^   ```(python|toml)\n(.*?)^   ```", example, re.DOTALL | re.MULTILINE)
-    (_, runs), (_, plan), (_, found) = blocks
-    package = tmp_path / "experiments"
-    package.mkdir()
-    (package / "atoll_runs.py").write_text(dedent(runs))
-    (package / "atoll.py").write_text(dedent(found))
-    monkeypatch.setattr(experiments, "__path__", [*experiments.__path__, str(package)])
-    monkeypatch.setitem(claims.MODULES, "atoll", "roundelay.experiments.atoll")
-    for name in ("atoll", "atoll_runs"):
-        # Put back what was there, which is nothing, when the test is over.
-        monkeypatch.delitem(sys.modules, f"roundelay.experiments.{name}", raising=False)
-    return dedent(plan)
+    blocks = re.findall(
+        r"^\d\. \*\*`([\w.]+)`.*?^   ```\w+\n(.*?)^   ```", example, re.DOTALL | re.MULTILINE
+    )
+    assert [name for name, _ in blocks] == [
+        *("__init__.py", "runs.py", "plan.toml", "claims.py", "figures.py")
+    ]
+    folder = tmp_path / "papers" / "atoll"
+    folder.mkdir(parents=True)
+    for name, text in blocks:
+        (folder / name).write_text(dedent(text))
+    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(folder.parent)])
+    yield
+    for name in [name for name in sys.modules if name.startswith(f"{papers.__name__}.atoll")]:
+        del sys.modules[name]
+    vars(papers).pop("atoll", None)
 
 
 def test_the_example_of_the_page_works(atoll, tmp_path):
-    try:
-        plan = parse(atoll, "papers/atoll", quick=True)
-        with open_store(tmp_path / "sweep", plan) as held:
-            held.add(0, [work.run(job) for job in held.pending(retry=False)])
-            held.finish()
-            assert not held.errors()
-            assert len(held.rows) == 12
-        written = write_report(tmp_path / "sweep", tmp_path / "report.html")
-    finally:
-        for name in ("atoll", "atoll_runs"):
-            sys.modules.pop(f"roundelay.experiments.{name}", None)
+    plan = read("papers/atoll", quick=True)
+    with open_store(tmp_path / "sweep", plan) as held:
+        held.add(0, [work.run(job) for job in held.pending(retry=False)])
+        held.finish()
+        assert not held.errors()
+        assert len(held.rows) == 12
+    written = write_report(tmp_path / "sweep", tmp_path / "report.html")
     assert dict(written.claims) == {Outcome.COMES_OUT: 1}
     page = (tmp_path / "report.html").read_text()
     assert "Figure 1: Latency" in page
     assert page.index('class="beside"') < page.index("✓ comes out")
+
+
+def test_its_claims_are_measured_by_the_command(atoll, capsys):
+    assert main(["claims", "atoll", "--jobs", "1"]) == 0
+    assert "comes out" in capsys.readouterr().out

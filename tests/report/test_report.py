@@ -12,16 +12,15 @@ from roundelay.check import check
 from roundelay.check.verdict import Validity
 from roundelay.cli import main
 from roundelay.core.effects import Kind
-from roundelay.experiments import dtp, totem
 from roundelay.experiments.claims import Outcome
+from roundelay.experiments.plan import papers
+from roundelay.experiments.registry import load_paper
 from roundelay.pipeline.errors import PipelineError
 from roundelay.pipeline.sweep.store import read_sweep
 from roundelay.report import evidence, write_report
 from roundelay.report.runs import view_bars
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import Row
-
-PAPERS = {"papers/totem": totem, "papers/dtp": dtp}
 
 
 def plots_of(page: str) -> list[dict[str, object]]:
@@ -31,7 +30,7 @@ def plots_of(page: str) -> list[dict[str, object]]:
     return plots
 
 
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", papers())
 def test_a_paper_is_judged_as_its_claims_are(name, tmp_path):
     """From the directory of a sweep, by the function that `roundelay claims` uses."""
     made_sweep(tmp_path / "sweep", name)
@@ -39,7 +38,7 @@ def test_a_paper_is_judged_as_its_claims_are(name, tmp_path):
     page = (tmp_path / "report.html").read_text()
     sweep = read_sweep(tmp_path / "sweep")
     assert sweep is not None
-    findings = PAPERS[name].findings_of(sweep.results)
+    findings = load_paper(name.removeprefix("papers/")).findings_of(sweep.results)
     assert written.claims.total() == len(findings.claims)
     assert page.count('class="chip ') == len(findings.claims)
     with (tmp_path / "report-files" / f"{name.split('/')[1]}-claims.csv").open() as file:

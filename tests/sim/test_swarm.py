@@ -5,18 +5,21 @@ scenario.
 """
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
 import pytest
 
+from roundelay.check import Validity, Verdict
+from roundelay.check.online.delivery import Integrity
 from roundelay.group.body import PIECE_OVERHEAD_BYTES
 from roundelay.sim.coverage import catalogue
 from roundelay.sim.draft import MS, ScenarioDraft
 from roundelay.sim.engines.totem import rotations
 from roundelay.sim.mishaps import MISHAPS
 from roundelay.sim.seeds import scenario
-from roundelay.sim.swarm import run
+from roundelay.sim.swarm import disagreed, run
 
 CHUNK = 10
 
@@ -68,6 +71,35 @@ def test_everything_in_the_catalogue_is_reached(protocol, static):
     for seed in COVERING[protocol, static]:
         missed.difference_update(run(seed, protocol, static=static).reached)
     assert not missed
+
+
+def test_both_checkers_follow_a_run_and_must_agree(monkeypatch):
+    """Where one of them is wrong, the seed fails and both verdicts are told."""
+    assert run(3, "totem").disagreements == ()
+
+    def blind(self, row, process, record, key):
+        """As if every delivery were a second one."""
+        self.findings.report_breach(self.d2, "a delivers everything twice", row)
+
+    monkeypatch.setattr(Integrity, "deliver", blind)
+    outcome = run(3, "totem")
+    assert (
+        "the checkers disagree on D2: batch ok, online violated (a delivers everything twice)"
+        in (outcome.failures)
+    )
+    assert run(3, "totem", online=False).failures == ()
+
+
+def test_what_the_batch_checker_leaves_open_is_no_disagreement():
+    report = run(3, "totem", online=False).report
+    assert report is not None
+    verdicts = [replace(v, validity=Validity.OUTSIDE) for v in report.verdicts]
+    undecided = replace(report, verdicts=tuple(verdicts))
+    other = [Verdict("D2", Validity.VIOLATED, 1, reason="twice"), Verdict("O4", Validity.OK, 1)]
+    assert list(disagreed(undecided, other)) == []
+    assert list(disagreed(report, other)) == [
+        "the checkers disagree on D2: batch ok, online violated (twice)"
+    ]
 
 
 def test_a_seed_draws_one_scenario_and_another_draws_another():

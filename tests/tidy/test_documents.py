@@ -1,10 +1,13 @@
 """Documents say what the code has."""
 
+import dataclasses
 import re
 from pathlib import Path
 
 from roundelay.check import PROPERTIES
+from roundelay.core.description import Description
 from roundelay.core.effects import Kind
+from roundelay.group.engines import describe, engine_names
 from roundelay.runtime import errors
 from roundelay.runtime.chaos import Relay
 from roundelay.runtime.settings import SETTINGS
@@ -99,6 +102,28 @@ def test_every_command_of_the_relay_is_documented():
     assert verbs <= {words.split()[0] for words in listed}
 
 
+def test_every_engine_is_documented_as_it_describes_itself():
+    def said(holds: bool) -> str:
+        return "yes" if holds else "no"
+
+    text = (DOCS / "engines.md").read_text()
+    lines = re.findall(r"^\| `\w+` \| .+ \| (?:yes|no) \|$", text, re.MULTILINE)
+    mine = [
+        d for d in map(describe, engine_names()) if d.engine.__module__.startswith("roundelay.")
+    ]
+    assert lines == [
+        f"| `{d.name}` | {d.summary} | {said(not d.static_only)} | {said(d.carries_safe)} "
+        f"| {said(d.has_token)} | {said(d.takes_bursts)} | {said(d.selective)} |"
+        for d in mine
+    ]
+
+
+def test_every_field_of_a_description_is_documented():
+    text = (DOCS / "engines.md").read_text()
+    table = text[text.index("## What a description says") : text.index("The engines of Roundelay")]
+    assert named(table) == {field.name for field in dataclasses.fields(Description)}
+
+
 def test_the_walks_name_things_that_exist():
     text = (DOCS / "engines.md").read_text()
     source = "\n".join(path.read_text() for path in (DOCS.parent / "src").rglob("*.py"))
@@ -106,4 +131,4 @@ def test_the_walks_name_things_that_exist():
         assert f"def {name}(" in source, name
     for owner, name in re.findall(r"`([A-Z]\w+)\.(\w+)", text):
         assert re.search(rf"class {owner}\b", source), owner
-        assert f"def {name}(" in source, name
+        assert re.search(rf"^ *(def {name}\(|{name}: )", source, re.MULTILINE), name

@@ -26,10 +26,10 @@ import pyarrow.parquet as pq
 
 from roundelay.core.effects import Kind
 from roundelay.pipeline.arrow import EVENT_FIELDS, to_arrays
-from roundelay.pipeline.certify import certify
+from roundelay.pipeline.expressions import BLOCK_KEYS
+from roundelay.pipeline.ingest.table import Part, Table
+from roundelay.pipeline.proofs.certify import certify
 from roundelay.pipeline.session import open_session
-from roundelay.pipeline.spans import BLOCK_KEYS
-from roundelay.pipeline.table import Part, Table
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import REGULAR, TRANSITIONAL, Row
 
@@ -94,7 +94,7 @@ def measure(rows: int, directory: Path, master: str, report: Report) -> Cost:
 
 def _warm(batches: Iterator[Any]) -> Iterator[Any]:
     """Start the Python workers and let them import what they need."""
-    import roundelay.pipeline.facts  # noqa: F401
+    import roundelay.pipeline.proofs.batch_facts  # noqa: F401
 
     yield from batches
 

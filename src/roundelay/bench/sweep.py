@@ -16,9 +16,9 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from roundelay.experiments.plan import SweepPlan, parse
 from roundelay.pipeline.session import open_session
 from roundelay.pipeline.sweep.drive import drive
-from roundelay.pipeline.sweep.plan import Plan, parse
 from roundelay.pipeline.sweep.store import open_store
 from roundelay.pipeline.sweep.work import Row, job, run
 
@@ -50,7 +50,7 @@ class Figures:
         return self.pool_s / self.sweep_s
 
 
-def uneven(cells: int) -> Plan:
+def uneven(cells: int) -> SweepPlan:
     """A plan of so many cells, whose costs differ by a factor of a hundred."""
     random = Random("roundelay/bench/sweep")
     grids = []
@@ -82,20 +82,20 @@ def compare(cells: int, cores: int, rounds: int, report: Callable[[int, int], No
             sweeps.append(sweep_s)
             work.append(sum(row.seconds for row in there.values()))
     return Figures(
-        len(plan.tasks()), cores, median(work), median(pools), median(sweeps), start_s, same
+        len(plan.runs()), cores, median(work), median(pools), median(sweeps), start_s, same
     )
 
 
-def _pool(plan: Plan, cores: int) -> tuple[float, dict[str, Row]]:
+def _pool(plan: SweepPlan, cores: int) -> tuple[float, dict[str, Row]]:
     begin = time.perf_counter()
-    jobs = [job(plan.experiment, task) for task in plan.tasks()]
+    jobs = [job(plan.experiment, planned) for planned in plan.runs()]
     jobs.sort(key=lambda job: -job.cost)
     with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
         rows = {row.cell: row for row in pool.map(run, jobs)}
     return time.perf_counter() - begin, rows
 
 
-def _sweep(spark: "SparkSession", plan: Plan) -> tuple[float, dict[str, Row]]:
+def _sweep(spark: "SparkSession", plan: SweepPlan) -> tuple[float, dict[str, Row]]:
     begin = time.perf_counter()
     with TemporaryDirectory() as home, open_store(Path(home), plan) as store:
         drive(spark, store, store.pending(retry=False), lambda done, total, cells: None)

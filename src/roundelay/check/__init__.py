@@ -25,7 +25,7 @@ from roundelay.check import (
 from roundelay.check.judge import Report, check, profile_of
 from roundelay.check.model import Model, read_model
 from roundelay.check.profiles import Profile, Standing, profile
-from roundelay.check.property import PROPERTIES
+from roundelay.check.property import PROPERTIES, Scope
 from roundelay.check.verdict import Validity, Verdict
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Model",
     "Profile",
     "Report",
+    "Scope",
     "Standing",
     "Validity",
     "Verdict",

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from roundelay.check import sentences as say
 from roundelay.check.events import about, addressed, sending
 from roundelay.check.model import Config, Event, Message, Model
-from roundelay.check.property import Finding, declare
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import WORLD
 
@@ -26,7 +27,7 @@ Stream = tuple[Config | None, int, int]
 """What one life of a node, (proc, inc), sent in one view; or in all its views, with None."""
 
 
-@declare("O1", "Messages of one sender are delivered in the order it sent them")
+@declare("O1", "Messages of one sender are delivered in the order it sent them", scope=Scope.NODE)
 def fifo(model: Model) -> Finding:
     count = 0
     for history in model.histories.values():
@@ -39,9 +40,11 @@ def fifo(model: Model) -> Finding:
             if other is not None:
                 count += 1
                 if about(other) > message:
-                    reason = (
-                        f"{model.name(event.proc)} delivers {model.label(about(other))} before "
-                        f"{model.label(message)}, which {model.name(message.src)} sent earlier"
+                    reason = say.later_first(
+                        model.name(event.proc),
+                        model.label(about(other)),
+                        model.label(message),
+                        model.name(message.src),
                     )
                     return Finding(count, reason, (other, event))
             latest[message.src] = event

@@ -7,8 +7,10 @@ sent again that is another sending: D3, D4 and D6 hold for each sending by itsel
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from roundelay.check import sentences as say
+from roundelay.check.events import about
 from roundelay.check.model import Block, Config, Ending, Event, Message, Model
-from roundelay.check.property import Finding, declare
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
 
@@ -21,7 +23,7 @@ def _deliveries(model: Model) -> list[Event]:
 
 def _delivers(model: Model, event: Event) -> str:
     assert event.message is not None
-    return f"{model.name(event.proc)} delivers {model.label(event.message)}"
+    return say.delivers(model.name(event.proc), model.label(event.message))
 
 
 @declare("D1", "What is delivered was sent before")
@@ -31,21 +33,21 @@ def integrity(model: Model) -> Finding:
         if event.message is None or model.origins(event):
             continue
         sent = model.originate(event.message)
-        when = "which nobody sent" if sent is None else "before it was sent"
-        reason = f"{_delivers(model, event)}{',' if sent is None else ''} {when}"
+        who, what = model.name(event.proc), model.label(event.message)
+        reason = say.unsent(who, "delivers", what, later=sent is not None)
         return Finding(len(deliveries), reason, (event,) if sent is None else (event, sent))
     return Finding(len(deliveries))
 
 
-@declare("D2", "Nobody delivers a message twice")
+@declare("D2", "Nobody delivers a message twice", scope=Scope.NODE)
 def no_duplication(model: Model) -> Finding:
     deliveries = _deliveries(model)
     first: dict[tuple[int, Message | None], Event] = {}
     for event in deliveries:
         other = first.setdefault((event.proc, event.message), event)
         if other is not event:
-            lives = "" if other.row.inc == event.row.inc else ", in two incarnations"
-            reason = f"{_delivers(model, event)} twice{lives}"
+            who, what = model.name(event.proc), model.label(about(event))
+            reason = say.delivered_twice(who, what, lives=other.row.inc != event.row.inc)
             return Finding(len(deliveries), reason, (other, event))
     return Finding(len(deliveries))
 
@@ -62,9 +64,12 @@ def same_view(model: Model) -> Finding:
             origin = _sending(model, event, _in_regular) if model.withdraws else None
             other = first.setdefault(None if origin is None else origin.at, event)
             if other.reg != event.reg:
-                reason = (
-                    f"{_delivers(model, other)} in {model.view(other.reg)}, "
-                    f"{model.name(event.proc)} in {model.view(event.reg)}"
+                reason = say.two_places(
+                    model.name(other.proc),
+                    model.label(about(other)),
+                    model.view(other.reg),
+                    model.name(event.proc),
+                    model.view(event.reg),
                 )
                 return Finding(shared, reason, _placed(model, other, event))
     return Finding(shared)
@@ -165,7 +170,7 @@ def both_members(model: Model) -> Finding:
     return Finding(count)
 
 
-@declare("D6", "Who sends a message delivers it before it moves on")
+@declare("D6", "Who sends a message delivers it before it moves on", scope=Scope.NODE)
 def self_delivery(model: Model) -> Finding:
     delivered = {
         (event.message, event.block.number)
@@ -327,7 +332,8 @@ def destination_integrity(model: Model) -> Finding:
             continue
         count += 1
         if event.proc not in dst:
-            reason = f"{_delivers(model, event)}, which is for {model.names(dst)} alone"
+            who, what = model.name(event.proc), model.label(about(event))
+            reason = say.not_addressed(who, what, model.names(dst))
             return Finding(count, reason, (origins[0], event))
     return Finding(count)
 
@@ -373,12 +379,9 @@ def content_integrity(model: Model) -> Finding:
             continue
         count += 1
         if origin.digest != row.digest:
-            message, more = _range(row)
-            range_ = f" and the {more - 1} after it" if more > 1 else ""
-            reason = (
-                f"{model.name(row.proc)} delivers {model.label(message)}{range_} with other bytes "
-                f"than {model.name(origin.proc)} sent"
-            )
+            message, count_ = _range(row)
+            what = model.words.messages((*message, count_))
+            reason = say.other_bytes(model.name(row.proc), what, model.name(origin.proc))
             return Finding(count, reason, (origin, row))
     return Finding(count)
 

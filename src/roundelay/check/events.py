@@ -41,8 +41,3 @@ def ring(event: Event) -> tuple[int, int]:
     """The view in which an order key counts."""
     assert event.key is not None, f"a {event.kind} row without a key"
     return event.key[:2]
-
-
-def shown(key: tuple[int, ...]) -> str:
-    """An order key in words: without the view, and without an index that is always 0."""
-    return f"{key[2]}.{key[3]}" if key[3] else str(key[2])

@@ -9,9 +9,11 @@ here, except that the number they used up is not missing.
 from collections.abc import Iterable
 from itertools import pairwise
 
-from roundelay.check.events import about, ring, sending, shown
+from roundelay.check import sentences as say
+from roundelay.check.events import about, ring, sending
 from roundelay.check.model import Event, Key, Message, Model
-from roundelay.check.property import Finding, declare
+from roundelay.check.names import key_within_view
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 
 
@@ -24,8 +26,7 @@ def _has_both(event: Event) -> bool:
 
 
 def _places(model: Model, event: Event) -> str:
-    assert event.key is not None
-    return f"{model.name(event.proc)} delivers {model.label(about(event))} at {shown(event.key)}"
+    return say.delivers_at(model.name(event.proc), model.label(about(event)), _key(event))
 
 
 @declare("O3f", "All deliveries of a message carry the same key")
@@ -38,18 +39,10 @@ def one_key_each(model: Model) -> Finding:
             continue
         count += 1
         if other.key != event.key:
-            reason = (
-                f"{_places(model, other)}, {_places(model, event)}{_rings(model, other, event)}"
-            )
+            rings = _ring(model, other), _ring(model, event)
+            reason = say.two_keys(_places(model, other), _places(model, event), *rings)
             return Finding(count, reason, (other, event))
     return Finding(count)
-
-
-def _rings(model: Model, one: Event, other: Event) -> str:
-    """Said only where the places are alike and the views differ."""
-    if ring(one) == ring(other):
-        return ""
-    return f", of view {_ring(model, one)} there and {_ring(model, other)} here"
 
 
 def _ring(model: Model, event: Event) -> str:
@@ -64,12 +57,12 @@ def one_message_each(model: Model) -> Finding:
         assert event.key is not None
         other = first.setdefault(event.key, event)
         if other.message != event.message:
-            reason = f"{_places(model, other)}, {_places(model, event)} as well"
+            reason = say.one_key_for_two(_places(model, other), _places(model, event))
             return Finding(len(first), reason, (other, event))
     return Finding(len(first))
 
 
-@declare("O4", "Every node delivers in the order of the keys")
+@declare("O4", "Every node delivers in the order of the keys", scope=Scope.NODE)
 def in_key_order(model: Model) -> Finding:
     count = 0
     for history in model.histories.values():
@@ -78,14 +71,15 @@ def in_key_order(model: Model) -> Finding:
             assert next_.key is not None
             count += 1
             if one.key >= next_.key:
-                reason = f"{_places(model, next_)} after {model.label(about(one))} at {_key(one)}"
+                before = model.label(about(one))
+                reason = say.key_goes_back(_places(model, next_), before, _key(one))
                 return Finding(count, reason, (one, next_))
     return Finding(count)
 
 
 def _key(event: Event) -> str:
     assert event.key is not None
-    return shown(event.key)
+    return key_within_view(event.key)
 
 
 def certified(model: Model) -> bool:

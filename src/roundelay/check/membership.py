@@ -11,9 +11,10 @@ the earlier one had stored: its `recover` row says whether its standing was kept
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from roundelay.check import sentences as say
 from roundelay.check.model import Config, Event, Model
 from roundelay.check.primary import kept_standing
-from roundelay.check.property import Finding, declare
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 
 Identity = tuple[int, int]
@@ -73,17 +74,17 @@ def _members(event: Event) -> tuple[int, ...]:
     return event.row.members or ()
 
 
-@declare("M1", "Who installs a view is a member of it")
+@declare("M1", "Who installs a view is a member of it", scope=Scope.NODE)
 def self_inclusion(model: Model) -> Finding:
     installs = _installs(model)
     for event in installs:
         if event.proc not in _members(event):
-            reason = f"{model.name(event.proc)} installs {_view(model, event)} without being in it"
+            reason = say.not_in_view(model.name(event.proc), _view(model, event))
             return Finding(len(installs), reason, (event,))
     return Finding(len(installs))
 
 
-@declare("M2", "A node's views grow, also across its crashes")
+@declare("M2", "A node's views grow, also across its crashes", scope=Scope.NODE)
 def local_monotony(model: Model) -> Finding:
     count = 0
     for proc in model.processes:
@@ -101,9 +102,8 @@ def local_monotony(model: Model) -> Finding:
                 continue
             count += 1
             if _identity(earlier) >= _identity(later):
-                reason = (
-                    f"{model.name(proc)} installs {model.view(later.cfg)} after "
-                    f"{model.view(earlier.cfg)}"
+                reason = say.view_goes_back(
+                    model.name(proc), model.view(later.cfg), model.view(earlier.cfg)
                 )
                 return Finding(count, reason, (earlier, *recoveries, later))
             earlier, recoveries = later, []
@@ -138,9 +138,11 @@ def one_content(model: Model) -> Finding:
     for count, event in enumerate(_installs(model), 1):
         other = first.setdefault(_identity(event), event)
         if _content(other) != _content(event):
-            reason = (
-                f"{model.name(other.proc)} and {model.name(event.proc)} install two views under "
-                f"one identifier: {_view(model, other)} and {_view(model, event)}"
+            reason = say.two_views(
+                model.name(other.proc),
+                model.name(event.proc),
+                _view(model, other),
+                _view(model, event),
             )
             return Finding(count, reason, (other, event))
     return Finding(len(_installs(model)))
@@ -154,7 +156,7 @@ def _view(model: Model, event: Event) -> str:
     return f"{model.view(event.cfg)}{{{model.names(_members(event))}}}"
 
 
-@declare("M5", "View numbers survive a crash")
+@declare("M5", "View numbers survive a crash", scope=Scope.NODE)
 def numbers_survive(model: Model) -> Finding:
     count = 0
     for proc in model.processes:
@@ -185,7 +187,11 @@ def numbers_survive(model: Model) -> Finding:
     return Finding(count)
 
 
-@declare("M6", "Regular and transitional views alternate, and the transitional one fits both")
+@declare(
+    "M6",
+    "Regular and transitional views alternate, and the transitional one fits both",
+    scope=Scope.NODE,
+)
 def alternation(model: Model) -> Finding:
     count = 0
     for life in _lives(model):

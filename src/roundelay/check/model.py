@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from roundelay.check.causality import Causality
+from roundelay.check.names import Names
 from roundelay.core.effects import Kind
-from roundelay.core.ids import life_mark
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import REGULAR, WORLD, Row, expand
 
@@ -242,36 +242,24 @@ class Model:
 
     # Words for people
 
+    @cached_property
+    def words(self) -> Names:
+        if self.manifest is None:
+            return Names(())
+        written = self.manifest.config.get("messages")
+        return Names(self.manifest.nodes, written if isinstance(written, Mapping) else None)
+
     def name(self, proc: int) -> str:
-        """A process as the user called it."""
-        nodes = self.manifest.nodes if self.manifest is not None else ()
-        if proc == WORLD:
-            return "the world"
-        return nodes[proc] if 0 <= proc < len(nodes) else f"#{proc}"
+        return self.words.node(proc)
 
     def names(self, procs: Iterable[int]) -> str:
-        return ",".join(self.name(proc) for proc in procs)
+        return self.words.nodes(procs)
 
     def label(self, message: Message) -> str:
-        """A message as diagrams show it: sender, incarnation if not the first, number. A trace in
-        the mini-language gave it a name of its own."""
-        if name := (self._written or {}).get(".".join(map(str, message))):
-            return str(name)
-        life = life_mark(message.inc)
-        return f"{self.name(message.src)}{life}:{message.seq}"
+        return self.words.messages((*message, 1))
 
     def view(self, config: Config | None) -> str:
-        if config is None:
-            return "no view"
-        # A trace in the mini-language names views by their number alone.
-        rep = "" if self._written is not None else f".{self.name(config.rep)}"
-        return f"{'R' if config.regular else 'T'}{config.seq}{rep}"
-
-    @cached_property
-    def _written(self) -> Mapping[str, object] | None:
-        """Messages by the names that a trace in the mini-language gave them; None for others."""
-        given = self.manifest.config.get("messages") if self.manifest is not None else None
-        return given if isinstance(given, Mapping) else None
+        return "no view" if config is None else self.words.view(*config)
 
 
 def read_model(rows: Iterable[Row], manifest: Manifest | None = None, layer: str = "") -> Model:

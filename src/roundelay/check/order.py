@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from roundelay.check import sentences as say
 from roundelay.check.acyclicity import Step, find_cycle, find_opposed
 from roundelay.check.events import about, sending
 from roundelay.check.keys import certified
@@ -39,7 +40,7 @@ def _contradiction(model: Model, count: int, lines: Lines, cycle: list[Step] | N
         return Finding(count)
     arcs = [(lines[step.line][step.first], lines[step.line][step.then]) for step in cycle]
     parts = [
-        f"{model.name(one.proc)} {_verb(one)} {_item(model, one)} before {_item(model, then)}"
+        say.in_order(model.name(one.proc), _verb(one), _item(model, one), _item(model, then))
         for one, then in arcs
     ]
     return Finding(count, ", ".join(parts), tuple(event for arc in arcs for event in arc))
@@ -197,11 +198,13 @@ def agreed_order(model: Model) -> Finding:
         count += 1
         other = sequence[place]
         if other.message != event.message:
-            where = "" if model.static else f" in {model.view(config)}"
-            reason = (
-                f"number {place + 1}{where} is {model.label(about(other))} at "
-                f"{model.name(other.proc)} and {model.label(about(event))} at "
-                f"{model.name(event.proc)}"
+            reason = say.two_at_one_index(
+                place + 1,
+                "" if model.static else model.view(config),
+                model.label(about(other)),
+                model.name(other.proc),
+                model.label(about(event)),
+                model.name(event.proc),
             )
             return Finding(count, reason, (other, event))
     return Finding(count)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from roundelay.check.model import Config, Model
+from roundelay.check.model import Model
 from roundelay.check.primary import KINDS, Breach, Identity, Lineage, Primary, identity, is_primary
 from roundelay.check.property import Finding, declare
-from roundelay.trace.schema import REGULAR, WORLD, Row
+from roundelay.trace.schema import WORLD, Row
 
 
 @declare("M10", "Primary views are one line, and no two are held at once")
@@ -23,26 +23,7 @@ def primary_component(model: Model) -> Finding:
     count = max(lineage.count - 1, 0)
     if breach is None:
         return Finding(count)
-    return Finding(count, _told(model, breach), breach.rows)
-
-
-def _told(model: Model, breach: Breach) -> str:
-    first, second = _view(model, breach.first), _view(model, breach.second)
-    if breach.beside:
-        assert breach.parent is not None
-        return (
-            f"{second} goes back to {_named(model, breach.parent)} and not to {first}, which a "
-            "majority of its voters installed in between"
-        )
-    return f"{first} and {second} are primary at the same time, each for a majority of its voters"
-
-
-def _view(model: Model, view: Primary) -> str:
-    return f"{_named(model, view.id)}{{{model.names(view.members)}}}"
-
-
-def _named(model: Model, view: Identity) -> str:
-    return model.view(Config(*view, REGULAR))
+    return Finding(count, breach.sentence(model.words), breach.rows)
 
 
 # Without a total order.

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
+from roundelay.check import sentences as say
+from roundelay.check.names import Names
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import REGULAR, Row
 
@@ -49,6 +51,15 @@ class Breach(NamedTuple):
     """The fewest rows that show it."""
     parent: Identity | None = None
     """Where the way back from the second passes the first by."""
+
+    def sentence(self, names: Names) -> str:
+        first, second = (
+            names.view_of(*view.id, REGULAR, view.members) for view in (self.first, self.second)
+        )
+        if self.beside:
+            assert self.parent is not None
+            return say.past_a_primary(second, names.view(*self.parent, REGULAR), first)
+        return say.two_primaries(first, second)
 
 
 @dataclass(slots=True, eq=False)

@@ -1,7 +1,8 @@
-"""What a property is: a name, a title, and a function from a model to a finding."""
+"""What a property is: a name, a title, whose rows it needs, and a function that checks a trace."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from roundelay.check.model import Event, Model
 from roundelay.check.verdict import Validity, Verdict
@@ -21,6 +22,17 @@ class Finding:
     """Why the trace cannot tell; empty if it can."""
 
 
+class Scope(StrEnum):
+    """Whose rows a property needs."""
+
+    NODE = "one node"
+    """It speaks of what each node does by itself. Rows of one node that break it break it in the
+    whole trace too, whatever the others did, so a running node can check it on its own rows."""
+    GROUP = "all nodes"
+    """It compares nodes, or asks what another node did first. On the rows of one node alone it
+    would report breaches that are none, such as a message that nobody sent, or find nothing."""
+
+
 Check = Callable[[Model], Finding]
 
 
@@ -31,6 +43,7 @@ class Property:
     name: str
     title: str
     check: Check
+    scope: Scope = Scope.GROUP
 
     def judge(self, model: Model) -> Verdict:
         """The verdict on a trace that is well-formed and inside the protocol's assumptions."""
@@ -54,12 +67,12 @@ PROPERTIES: dict[str, Property] = {}
 """All properties by name, filled by the modules that declare them."""
 
 
-def declare(name: str, title: str) -> Callable[[Check], Check]:
+def declare(name: str, title: str, *, scope: Scope = Scope.GROUP) -> Callable[[Check], Check]:
     """Register the function below as the property `name`."""
 
     def register(check: Check) -> Check:
         assert name not in PROPERTIES, f"two properties are called {name}"
-        PROPERTIES[name] = Property(name, title, check)
+        PROPERTIES[name] = Property(name, title, check, scope)
         return check
 
     return register

@@ -8,9 +8,10 @@ it sent, received or delivered it.
 
 from collections.abc import Callable, Iterable, Mapping
 
+from roundelay.check import sentences as say
 from roundelay.check.events import about, owed_by, sending
 from roundelay.check.model import Block, Config, Ending, Event, Message, Model
-from roundelay.check.property import Finding, declare
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 from roundelay.core.ids import Service
 
@@ -48,8 +49,7 @@ def _all_did(
 @declare("S1", "What is claimed stable has been received by all")
 def received_by_all(model: Model) -> Finding:
     def what(claim: Event) -> str:
-        label = model.label(about(claim))
-        return f"{model.name(claim.proc)} claims that all have received {label}"
+        return say.claims_received(model.name(claim.proc), model.label(about(claim)))
 
     return _all_did(model, _claims(model, 1), model.holders, what)
 
@@ -57,8 +57,7 @@ def received_by_all(model: Model) -> Finding:
 @declare("S1d", "What is claimed delivered by all has been delivered by all")
 def delivered_by_all(model: Model) -> Finding:
     def what(claim: Event) -> str:
-        label = model.label(about(claim))
-        return f"{model.name(claim.proc)} claims that all have delivered {label}"
+        return say.claims_delivered(model.name(claim.proc), model.label(about(claim)))
 
     return _all_did(model, _claims(model, 2), _first_by_process(model.delivers), what)
 
@@ -153,16 +152,13 @@ def _entered_next(model: Model, stay: Block) -> Event:
 @declare("S4", "A safe message is delivered when all members have it")
 def safe_evidence(model: Model) -> Finding:
     def what(delivery: Event) -> str:
-        label = model.label(about(delivery))
-        return (
-            f"{model.name(delivery.proc)} delivers the safe {label}, which all must have received"
-        )
+        return say.delivers_safe(model.name(delivery.proc), model.label(about(delivery)))
 
     deliveries = [event for event in _safe_deliveries(model) if event.cfg is not None]
     return _all_did(model, deliveries, model.holders, what)
 
 
-@declare("S5", "Stability is claimed in the order of delivery, without holes")
+@declare("S5", "Stability is claimed in the order of delivery, without holes", scope=Scope.NODE)
 def stable_prefix(model: Model) -> Finding:
     count = 0
     for proc in model.processes:
@@ -206,10 +202,8 @@ def resilient_delivery(model: Model) -> Finding:
         since = model.holders[event.message]
         having = [p for p, e in since.items() if e is event or model.before(e, event)]
         if len(having) < needed:
-            reason = (
-                f"{model.name(event.proc)} delivers {model.label(event.message)} when only "
-                f"{model.names(sorted(having))} had it; F = {resilience} demands {needed}"
-            )
+            who, what = model.name(event.proc), model.label(event.message)
+            reason = say.too_few(who, what, model.names(sorted(having)), resilience, needed)
             return Finding(count, reason, (*(since[proc] for proc in having), event))
     return Finding(count)
 

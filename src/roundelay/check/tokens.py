@@ -8,9 +8,11 @@ decision, the latter repeat one, and neither assigns a key to anything.
 from bisect import bisect_left
 from collections import Counter
 
-from roundelay.check.events import about, ring, shown
+from roundelay.check import sentences as say
+from roundelay.check.events import about, ring
 from roundelay.check.model import Event, Key, Message, Model
-from roundelay.check.property import Finding, declare
+from roundelay.check.names import key_within_view
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 
 Ring = tuple[int, int]
@@ -29,8 +31,9 @@ def _key(event: Event) -> Key:
 
 
 def _assigns(model: Model, event: Event) -> str:
-    label = model.label(about(event))
-    return f"{model.name(event.proc)} assigns {shown(_key(event))} to {label}"
+    return say.assigns(
+        model.name(event.proc), key_within_view(_key(event)), model.label(about(event))
+    )
 
 
 @declare("K1", "A key is assigned once in a ring")
@@ -85,10 +88,7 @@ def token_exclusion(model: Model) -> Finding:
         count += rings[_token(event)] > 1
         holder = holders.setdefault(_token(event), event)
         if holder.proc != event.proc:
-            reason = (
-                f"{model.name(event.proc)} acquires the token while {model.name(holder.proc)} "
-                "holds it"
-            )
+            reason = say.two_holders(model.name(event.proc), model.name(holder.proc))
             return Finding(count, reason, (holder, event))
     return Finding(count)
 
@@ -123,7 +123,7 @@ def caught_up(model: Model) -> Finding:
             if had is None or had.at > event.at:
                 reason = (
                     f"{_assigns(model, event)} and does not have {model.label(about(smaller))}, "
-                    f"which is {shown(_key(smaller))}"
+                    f"which is {key_within_view(_key(smaller))}"
                 )
                 return Finding(count, reason, (smaller, event, *([had] if had else [])))
             place += 1
@@ -137,10 +137,12 @@ def _confirms(model: Model) -> list[Event]:
 
 def _confirmation(model: Model, event: Event) -> str:
     what = "nothing" if event.message is None else model.label(event.message)
-    return f"{model.name(event.proc)} confirms {what} as {shown(_key(event))}"
+    return f"{model.name(event.proc)} confirms {what} as {key_within_view(_key(event))}"
 
 
-@declare("N1", "A replica confirms one request per number and one number per request")
+@declare(
+    "N1", "A replica confirms one request per number and one number per request", scope=Scope.NODE
+)
 def local_one_to_one(model: Model) -> Finding:
     confirms = _confirms(model)
     by_number: dict[tuple[int, Key], Event] = {}

@@ -7,8 +7,9 @@ ranges not expanded and frames and timers included.
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from roundelay.check.model import Message, Model
-from roundelay.check.property import Finding, declare
+from roundelay.check import sentences as say
+from roundelay.check.model import Model
+from roundelay.check.property import Finding, Scope, declare
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
 
@@ -16,7 +17,7 @@ Writer = tuple[int, int]
 """Who wrote rows: (proc, inc)."""
 
 
-@declare("T1", "Every node's rows are all there, numbered without a gap")
+@declare("T1", "Every node's rows are all there, numbered without a gap", scope=Scope.NODE)
 def gap_free(model: Model) -> Finding:
     written: dict[Writer, list[Row]] = {}
     for row in model.rows:
@@ -25,15 +26,14 @@ def gap_free(model: Model) -> Finding:
     writers = sorted(written.keys() | (counts or {}).keys())
     for writer in writers:
         rows = sorted(written.get(writer, []), key=_lseq)
-        who = f"{model.name(writer[0])} in incarnation {writer[1]}"
+        log = say.log_of(model.name(writer[0]), writer[1])
         for i, row in enumerate(rows):
             if row.lseq != i:
                 around = tuple(rows[max(i - 1, 0) : i + 1])
-                what = f"repeats row {row.lseq}" if row.lseq < i else f"lacks row {i}"
-                return Finding(len(writers), f"the log of {who} {what}", around)
+                return Finding(len(writers), say.row_missing(log, row.lseq, i), around)
         if counts is not None and counts.get(writer, 0) != len(rows):
             expected = counts.get(writer, 0)
-            reason = f"the log of {who} has {len(rows)} rows where {expected} were written"
+            reason = f"the log of {log} has {len(rows)} rows where {expected} were written"
             if not model.rows:
                 return Finding(len(writers), unknown=f"{reason}, and no other row is left")
             return Finding(len(writers), reason, tuple(rows[-1:]) or beside(writer, written))
@@ -67,7 +67,7 @@ def _counts(model: Model) -> dict[Writer, int] | None:
     return counts
 
 
-@declare("T2", "A node does nothing between its crash and its recovery")
+@declare("T2", "A node does nothing between its crash and its recovery", scope=Scope.NODE)
 def lifecycle(model: Model) -> Finding:
     # The log of a real node ends where it was killed, without a crash row; its next life is then
     # known by its number. In the simulator the crash must be there.
@@ -83,18 +83,15 @@ def lifecycle(model: Model) -> Finding:
         crash, last = down.get(row.proc), latest.get(row.proc)
         if row.kind == Kind.RECOVER:
             if crash is None and not killed:
-                reason = f"{who} recovers though it never crashed"
-                return Finding(len(latest) + 1, reason, (row,))
+                return Finding(len(latest) + 1, say.never_crashed(who), (row,))
             if last is not None and row.inc <= last.inc:
-                reason = f"{who} recovers as incarnation {row.inc}, which it was before"
+                reason = say.same_life(who, row.inc)
                 return Finding(len(latest), reason, (last, row) if crash is None else (crash, row))
             down.pop(row.proc, None)
         elif crash is not None:
-            reason = f"{who} has a row `{row.kind}` after it crashed"
-            return Finding(len(latest), reason, (crash, row))
+            return Finding(len(latest), say.row_while_down(who, row.kind), (crash, row))
         elif last is not None and row.inc != last.inc:
-            reason = f"{who} changes from incarnation {last.inc} to {row.inc} without a recovery"
-            return Finding(len(latest), reason, (last, row))
+            return Finding(len(latest), say.life_changes(who, last.inc, row.inc), (last, row))
         if row.kind == Kind.CRASH:
             down[row.proc] = row
         latest[row.proc] = row
@@ -124,20 +121,22 @@ def _out_of_order(model: Model) -> str:
     return ""
 
 
-@declare("T3", "A message is sent once, or withdrawn and sent again in another view")
+@declare(
+    "T3", "A message is sent once, or withdrawn and sent again in another view", scope=Scope.NODE
+)
 def one_origin(model: Model) -> Finding:
     for message, origins in model.originates.items():
         for first, second in pairwise(origins):
             who, what = model.name(second.proc), model.label(message)
             if second.proc != first.proc:
-                reason = f"{who} sends {what}, which {model.name(first.proc)} has sent"
+                reason = say.sent_by_two(who, what, model.name(first.proc))
                 return Finding(len(model.originates), reason, (first, second))
             taken_back = model.withdrawn(first)
             if taken_back is None or taken_back.at > second.at:
-                reason = f"{who} sends {what} twice without withdrawing it in between"
+                reason = say.sent_twice(who, what)
                 return Finding(len(model.originates), reason, (first, second))
             if first.reg == second.reg:
-                reason = f"{who} sends {what} twice in {model.view(first.reg)}"
+                reason = say.sent_twice_in(who, what, model.view(first.reg))
                 return Finding(len(model.originates), reason, (first, taken_back, second))
     return Finding(len(model.originates))
 
@@ -148,13 +147,8 @@ def no_receipt_from_nowhere(model: Model) -> Finding:
     for event in received:
         if event.message is None or model.origins(event):
             continue
-        reason = _from_nowhere(model, event.proc, event.message)
         late = model.originates.get(event.message, ())[:1]
+        who, what = model.name(event.proc), model.label(event.message)
+        reason = say.unsent(who, "receives", what, later=bool(late))
         return Finding(len(received), reason, (event, *late))
     return Finding(len(received))
-
-
-def _from_nowhere(model: Model, proc: int, message: Message) -> str:
-    when = "before it was sent" if message in model.originates else "which nobody sent"
-    comma = "" if message in model.originates else ","
-    return f"{model.name(proc)} receives {model.label(message)}{comma} {when}"

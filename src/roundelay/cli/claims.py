@@ -1,7 +1,6 @@
 """`roundelay claims P`: the claims of P's paper, next to what the simulator measures."""
 
 import argparse
-import importlib
 import json
 import os
 import sys
@@ -11,11 +10,14 @@ from pathlib import Path
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.experiments import claims, figures
+from roundelay.experiments.cells import run_cells
+from roundelay.experiments.plan import paper_plan
+from roundelay.experiments.registry import load_paper, paper_names
 from roundelay.trace.extras import install
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("protocol", help=f"whose paper: {', '.join(claims.MODULES)}")
+    parser.add_argument("protocol", help=f"whose paper: {', '.join(paper_names())}")
     parser.add_argument("--full", action="store_true", help="longer runs and more seeds")
     parser.add_argument("--seeds", type=int, metavar="N", help="seeds of every run")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="J")
@@ -26,19 +28,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.protocol not in claims.MODULES:
-        raise UserError(
-            f"no claims are known of {args.protocol!r}; there are those of:"
-            f" {', '.join(claims.MODULES)}"
-        )
+    try:
+        paper = load_paper(args.protocol)
+    except ValueError as e:
+        raise UserError(str(e)) from None
     if args.seeds is not None and args.seeds < 1:
         raise UserError(f"--seeds {args.seeds} measures nothing; give at least 1")
     if args.jobs < 1:
         raise UserError(f"--jobs {args.jobs} does nothing; give at least 1")
-    paper = importlib.import_module(claims.MODULES[args.protocol])
-    seeds = args.seeds or (paper.FULL if args.full else paper.QUICK).seeds
+    plan = paper_plan(paper, full=args.full, seeds=args.seeds)
+    seeds = len(plan.seeds)
     progress = Progress(f"measuring {args.protocol}")
-    found = paper.measure(full=args.full, seeds=seeds, jobs=args.jobs, report=progress.update)
+    results = run_cells(paper.runs.run, plan.runs(), jobs=args.jobs, report=progress.update)
+    found = paper.findings_of(results)
     progress.close()
     if args.json:
         document = {

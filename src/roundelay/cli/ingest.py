@@ -33,12 +33,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _ingest(args: argparse.Namespace) -> int:
-    from roundelay.pipeline.sources import find
+    from roundelay.pipeline.ingest.sources import find
 
     find(args.traces)  # Fails early if there is nothing: Spark takes seconds to start.
     if args.output.exists() and not args.output.is_dir():
         raise UserError(f"{args.output} is not a directory; name another place with -o")
-    from roundelay.pipeline.ingest import ingest, refuse_empty
+    from roundelay.pipeline.ingest.into_table import ingest, refuse_empty
     from roundelay.pipeline.session import open_session
 
     progress = Progress("ingesting")

@@ -12,7 +12,7 @@ from roundelay.cli.progress import Progress
 from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
-    from roundelay.pipeline.measure import Line
+    from roundelay.pipeline.measure.measure import Line
 
 RUNS_SHOWN = 5
 """The number of runs whose measures are printed; the files have all of them."""
@@ -39,9 +39,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _measure(args: argparse.Namespace) -> int:
-    from roundelay.pipeline.measure import measure
+    from roundelay.pipeline.ingest.table import Table
+    from roundelay.pipeline.measure.measure import measure
     from roundelay.pipeline.session import open_session
-    from roundelay.pipeline.table import Table
 
     table = Table.open(args.table)
     output = args.output or args.table

@@ -53,6 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace-frames", action="store_true", default=None, help="rows of single frames too"
     )
+    parser.add_argument(
+        "--check", action="store_true", default=None, help="check this node's own rows as it runs"
+    )
     parser.add_argument("--record", metavar="DIR", help="keep every input, for `roundelay replay`")
     parser.add_argument("--control", metavar="PATH", help="the control socket")
     parser.add_argument("--quiet", action="store_true", help="log warnings only")
@@ -96,7 +99,7 @@ def _settings(args: argparse.Namespace) -> Settings:
     values: dict[str, Any] = {} if args.file is None else _read(args.file)
     for name in (
         *("group", "node", "bind", "multicast", "engine", "timeout_s", "datagram_bytes"),
-        *("state", "trace", "trace_every_row", "trace_frames", "record", "control"),
+        *("state", "trace", "trace_every_row", "trace_frames", "check", "record", "control"),
     ):
         if getattr(args, name) is not None:
             values[name] = getattr(args, name)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.runtime.input_log import InputLogError, records
 from roundelay.runtime.replay import Replay, replay
-from roundelay.runtime.tape import TapeError, records
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,13 +27,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     try:
         paths = records(args.record)
-    except TapeError as e:
+    except InputLogError as e:
         raise UserError(str(e)) from None
     codes = []
     for path in paths:
         try:
             found = _replay(path)
-        except TapeError as e:
+        except InputLogError as e:
             if len(paths) == 1:
                 raise UserError(str(e)) from None
             print(f"roundelay replay: {e}", file=sys.stderr)

@@ -58,7 +58,7 @@ def text(document: dict[str, Any]) -> str:
         f"view       {view['id']}: {', '.join(view['members'])}"
         + _standing(view)
         + (f"; away: {', '.join(away)}" if away else ""),
-        f"phase      {document['phase']}, {counters['views']} views, "
+        f"phase      {document['phase']}{_reason(document)}, {counters['views']} views, "
         f"{counters['suspicions']} suspicions, {counters['pauses']} pauses",
         f"delivered  {counters['messages_delivered']:,} messages, "
         f"{counters['bytes_delivered']:,} bytes",
@@ -68,10 +68,16 @@ def text(document: dict[str, Any]) -> str:
         f"{queues['packets_to_read']} to be read by the application",
         f"drops      {_pairs(document['drops'])}",
     ]
+    lines += _check(document.get("check"))
     lines += [f"warning    {sentence}" for sentence in document.get("warnings", [])]
     for name in ("latency", "rotation"):
         lines += _histogram(name, document[name])
     return "\n".join(map(connection.printable, lines)) + "\n"
+
+
+def _reason(document: dict[str, Any]) -> str:
+    """Why the node gathers, if it does and says so."""
+    return f" ({document['gather']})" if document.get("gather") else ""
 
 
 def _standing(view: dict[str, Any]) -> str:
@@ -79,6 +85,20 @@ def _standing(view: dict[str, Any]) -> str:
         voters = "" if view["voters"] == view["members"] else f" by {', '.join(view['voters'])}"
         return f", primary{voters}" if view["voters"] else ", primary"
     return f", not primary ({view['why']})" if view["why"] else ", not primary"
+
+
+def _check(check: dict[str, Any] | None) -> list[str]:
+    """What a node with the setting `check` found in its own rows."""
+    if check is None:
+        return []
+    lines = [f"check      {check['violations']:,} violations in {check['rows']:,} rows"]
+    if check["violations"]:
+        counts = ", ".join(f"{name} {count:,}" for name, count in check["violated"].items())
+        lines[0] += f": {counts}"
+        lines.append(f"           the first: {check['first']}")
+    if check["failure"]:
+        lines.append(f"           {check['failure']}")
+    return lines
 
 
 def _pairs(counts: dict[str, int]) -> str:

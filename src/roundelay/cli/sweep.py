@@ -12,8 +12,8 @@ from roundelay.cli.progress import Progress
 from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
+    from roundelay.experiments.plan import SweepPlan
     from roundelay.pipeline.sweep.drive import Report, Summary
-    from roundelay.pipeline.sweep.plan import Plan
     from roundelay.pipeline.sweep.store import Store
 
 ERRORS_SHOWN = 3
@@ -34,20 +34,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from roundelay.experiments.plan import PlanError
     from roundelay.pipeline.errors import PipelineError
 
     try:
         return _sweep(args)
     except ImportError as e:
         raise UserError(needs(str(e.name), "spark")) from None
-    except PipelineError as e:
+    except (PipelineError, PlanError) as e:
         raise UserError(str(e)) from None
 
 
 def _sweep(args: argparse.Namespace) -> int:
+    from roundelay.experiments.plan import read
     from roundelay.pipeline.session import open_session
     from roundelay.pipeline.sweep.drive import drive
-    from roundelay.pipeline.sweep.plan import read
     from roundelay.pipeline.sweep.store import open_store
 
     plan = read(args.plan, quick=args.quick)
@@ -83,9 +84,9 @@ def _reporter() -> "Report":
     return report
 
 
-def _confirmed(plan: "Plan") -> bool:
+def _confirmed(plan: "SweepPlan") -> bool:
     """Ask the user, if standard input is a terminal."""
-    from roundelay.pipeline.sweep.plan import CELLS_ASK
+    from roundelay.experiments.plan import CELLS_ASK
 
     if plan.size <= CELLS_ASK or not sys.stdin.isatty():
         return False
@@ -93,13 +94,13 @@ def _confirmed(plan: "Plan") -> bool:
     return input().strip().lower() in ("y", "yes")
 
 
-def _place(plan: "Plan") -> Path:
+def _place(plan: "SweepPlan") -> Path:
     name = Path(plan.name).stem + ("-quick" if plan.quick else "")
     return Path("out") / "sweep" / name
 
 
 def _tell(
-    args: argparse.Namespace, plan: "Plan", store: "Store", summary: "Summary | None"
+    args: argparse.Namespace, plan: "SweepPlan", store: "Store", summary: "Summary | None"
 ) -> None:
     errors = store.errors()
     where = args.output or _place(plan)
@@ -123,8 +124,8 @@ def _tell(
             f"{summary.cells} cells in {summary.seconds:.0f} s, {summary.busy_s:.0f} s of work on "
             f"{summary.cores} cores, in {summary.waves} waves"
         )
-    for task, error in errors[:ERRORS_SHOWN]:
-        print(f"error: {task.cell} seed {task.seed}: {error}")
+    for planned, error in errors[:ERRORS_SHOWN]:
+        print(f"error: {planned.cell} seed {planned.seed}: {error}")
     if len(errors) > ERRORS_SHOWN:
         print(f"error: {len(errors) - ERRORS_SHOWN} more; see the column error of the table")
     print(f"table:  {where / 'results'} (Parquet), {where / 'results.csv'}")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from roundelay.experiments.catalogue import Measures, Result, cost
+from roundelay.experiments.results import Measures, Result, cost
 from roundelay.sim.pool import workers
 
 Report = Callable[[int, int], None]

@@ -18,10 +18,6 @@ ABOUT = 0.25
 NEARLY = 0.10
 """The same for what the paper calls nearly equal."""
 
-MODULES = {"totem": "roundelay.experiments.totem", "dtp": "roundelay.experiments.dtp"}
-"""By protocol, where its paper's claims are: a module with `measure`, which gives `Findings`, and
-with `QUICK` and `FULL`, each of which has a number of `seeds`."""
-
 
 class Outcome(StrEnum):
     """What became of a claim."""

@@ -53,7 +53,7 @@ def describe(name: str) -> Description:
             f"name: uninstall it, or give its engine another name"
         )
     if len(entries) > 1:
-        both = " and ".join(_source(entry) for entry in entries)
+        both = " and ".join(sorted(_source(entry) for entry in entries))
         raise EngineError(f"{both} both add an engine called {name!r}: uninstall one of them")
     if module is not None:
         return _load(name, module)
@@ -75,12 +75,12 @@ def engines_in_views() -> tuple[str, ...]:
     return tuple(names)
 
 
-@cache
 def description_of(engine: type) -> Description | None:
     """The description in the module that declares this class of engines, or one that it inherits
     from; None if there is none."""
     for kind in engine.__mro__:
-        for found in vars(sys.modules.get(kind.__module__, object())).values():
+        module = sys.modules.get(kind.__module__)
+        for found in () if module is None else vars(module).values():
             if isinstance(found, Description) and found.engine is kind:
                 return found
     return None
@@ -96,7 +96,7 @@ def _built_in() -> dict[str, str]:
     for module in pkgutil.iter_modules(protocols.__path__, f"{protocols.__name__}."):
         if module.ispkg:
             package = importlib.import_module(module.name)
-            found |= {name: f"{module.name}.{name}" for name in package.ENGINES}
+            found |= {name: f"{module.name}.{name}" for name in getattr(package, "ENGINES", ())}
         else:
             found[module.name.rpartition(".")[2]] = module.name
     return found

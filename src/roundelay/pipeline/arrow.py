@@ -74,6 +74,12 @@ def to_rows(table: Any) -> list[Row]:
     return list(map(Row._make, zip(*columns, strict=True)))
 
 
+def collected_rows(collected: Sequence[Any]) -> list[Row]:
+    """Rows that Spark collected with all columns of a trace."""
+    dicts = [row.asDict(recursive=True) for row in collected]
+    return to_rows(pa.Table.from_pydict({name: [d[name] for d in dicts] for name in COLUMNS}))
+
+
 def _numbers(value: str | list[int]) -> tuple[int, ...]:
     if isinstance(value, str):
         return tuple(map(int, value.split(","))) if value else ()

@@ -16,7 +16,7 @@ from roundelay.check.verdict import Validity
 from roundelay.core.effects import Kind
 from roundelay.pipeline.arrow import to_rows
 from roundelay.pipeline.errors import PipelineError
-from roundelay.pipeline.table import Table
+from roundelay.pipeline.ingest.table import Table
 from roundelay.trace import reader
 from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.schema import Row

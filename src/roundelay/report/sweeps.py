@@ -3,7 +3,6 @@
 A paper's claims are judged here from the results, by the same function as `roundelay claims`.
 """
 
-import importlib
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from typing import Any
 from roundelay.experiments import claims as paper_claims
 from roundelay.experiments import figures as paper_figures
 from roundelay.experiments.claims import Claim, Findings, Outcome
+from roundelay.experiments.registry import load_paper, paper_names
 from roundelay.pipeline.sweep.store import Sweep
 from roundelay.report.html import element, folded, heading, paragraph, show, table, text
 from roundelay.report.plots import Plots
@@ -38,10 +38,9 @@ class SweepSection:
         self.unjudged = ""
         """Why the claims could not be judged, if so."""
         name = sweep.manifest["claims"]
-        if name in paper_claims.MODULES:
+        if name in paper_names():
             try:
-                module = importlib.import_module(paper_claims.MODULES[name])
-                self.findings = module.findings_of(sweep.results)
+                self.findings = load_paper(name).findings_of(sweep.results)
             except (ValueError, KeyError) as e:
                 self.unjudged = f"The claims cannot be judged: {e}; finish the sweep first."
 

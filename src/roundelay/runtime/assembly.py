@@ -7,17 +7,21 @@ from functools import partial
 from roundelay import __version__
 from roundelay.core.contract import Boot
 from roundelay.core.ids import NodeId
+from roundelay.group.engines import describe
+from roundelay.runtime.core_setup import CoreSetup
 from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import ConfigError, ListenError, StartError
-from roundelay.runtime.life import wall_us
+from roundelay.runtime.incarnation import wall_us
+from roundelay.runtime.input_log import InputLog, record_name
+from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.machine import Machine
-from roundelay.runtime.narrator import Narrator
+from roundelay.runtime.meter import Meter
 from roundelay.runtime.node import Node
-from roundelay.runtime.plan import Plan
+from roundelay.runtime.node_log import NodeLog
+from roundelay.runtime.peer_addresses import PeerAddresses, look_up
 from roundelay.runtime.port import Port, Ports
 from roundelay.runtime.settings import DATAGRAM_BYTES, Settings
 from roundelay.runtime.state import NoStorage, StateDirectory, Storage
-from roundelay.runtime.tape import Tape, record_name
 from roundelay.runtime.terms import terms_of
 from roundelay.runtime.tracing import Tracing
 from roundelay.runtime.tuning import (
@@ -27,7 +31,6 @@ from roundelay.runtime.tuning import (
     wanted_window,
     window,
 )
-from roundelay.runtime.whereabouts import Whereabouts, look_up
 from roundelay.trace.manifest import TraceError
 from roundelay.transport.address import (
     Address,
@@ -41,12 +44,14 @@ from roundelay.transport.address import (
 from roundelay.transport.udp import datagrams_that_fit
 
 LOOKUP_S = 5.0
-"""How long a start waits for names of peers; after that they are looked up while the node runs."""
+"""How long a start waits for the addresses behind the names of peers, in seconds; the node looks
+for those that are missing while it runs. Too small: a node takes peers on its own machine for
+remote ones and uses small datagrams; too large: a dead name server holds up the start."""
 
 
 def open_port(settings: Settings) -> Port:
-    """The port that the node is to use, shared with other groups that use the same; ListenError
-    if it cannot be had."""
+    """The port of the node, shared with groups that use the same one; ListenError if its address
+    cannot be used."""
     loop = asyncio.get_running_loop()
     multicast = None if settings.multicast is None else parse_address(settings.multicast)
     try:
@@ -69,9 +74,9 @@ def open_port(settings: Settings) -> Port:
 async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
     """A node that is ready to start, or a StartError or ConfigError."""
     peers = {p: parse_address(text) for p, text in settings.peers.items() if p != settings.node}
-    found = await _find(peers, port.socket.family, machine)
-    near = len(found) == len(peers) and all(map(is_loopback, found.values()))
-    local = near and settings.multicast is None
+    found = await _resolve_peers(peers, port.socket.family, machine)
+    all_local = len(found) == len(peers) and all(map(is_loopback, found.values()))
+    local = all_local and settings.multicast is None
     size = settings.datagram_bytes or DATAGRAM_BYTES["loopback" if local else "network"]
     room = datagrams_that_fit(port.socket.receive_buffer, size)
     tuned = tuned_options(settings, size, room)
@@ -81,7 +86,7 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
         raise ConfigError(str(e)) from None
     storage = _open_storage(settings, machine)
     try:
-        plan = Plan(
+        setup = CoreSetup(
             Boot(
                 settings.group,
                 settings.node,
@@ -98,39 +103,39 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
             settings.queue_bytes,
             terms,
         )
-        narrator = Narrator(settings.group, settings.node, settings.timeout_s)
-        where = Whereabouts(plan.boot, peers, machine, port.socket.family, narrator, found)
-        node = _build(settings, plan, port, storage, narrator, where, machine)
+        node_log = NodeLog(settings.group, settings.node, settings.timeout_s)
+        where = PeerAddresses(setup.boot, peers, machine, port.socket.family, node_log, found)
+        node = _build(settings, setup, port, storage, node_log, where, machine)
     except BaseException:
         storage.close()
         raise
-    node.narrator.listening(settings.listen, size, storage.incarnation)
+    node.node_log.listening(settings.listen, size, storage.incarnation)
     wanted, (_, packets) = wanted_window(size)[1], window(size, room)
     if packets < wanted:
-        node.narrator.small_buffer(port.socket.receive_buffer, packets, wanted)
+        node.node_log.small_buffer(port.socket.receive_buffer, packets, wanted)
     return node
 
 
 def _build(
     settings: Settings,
-    plan: Plan,
+    setup: CoreSetup,
     port: Port,
     storage: Storage,
-    narrator: Narrator,
-    whereabouts: Whereabouts,
+    node_log: NodeLog,
+    peer_addresses: PeerAddresses,
     machine: Machine,
 ) -> Node:
     try:
-        stack = plan.stack()
+        core = setup.make_core()
     except ValueError as e:
         raise ConfigError(str(e)) from None
-    tape = tracing = None
+    input_log = tracing = None
     try:
         if settings.record is not None:
-            path = settings.record / record_name(settings.node, plan.boot.incarnation)
-            tape = Tape(path, plan.to_json(), stack.codec)
-        if settings.trace is not None:
-            tracing = Tracing(settings, plan, __version__, machine.id)
+            path = settings.record / record_name(settings.node, setup.boot.incarnation)
+            input_log = InputLog(path, setup.to_json(), core.codec)
+        if settings.trace is not None or settings.check:
+            tracing = Tracing(settings, setup, __version__, machine.id)
     except OSError as e:
         if exhausted(e):
             raise exhausted_error() from None
@@ -142,15 +147,14 @@ def _build(
     return Node(
         asyncio.get_running_loop(),
         port,
-        stack,
-        plan.boot,
+        core,
+        setup.boot,
         storage,
-        narrator,
-        whereabouts,
+        peer_addresses,
+        Instruments(Meter(), node_log, tracing, input_log),
+        packets_in=describe(setup.engine).packets_in,
         timeout_s=settings.timeout_s,
         backlog_bytes=settings.backlog_bytes,
-        tracing=tracing,
-        tape=tape,
     )
 
 
@@ -160,16 +164,17 @@ def _open_storage(settings: Settings, machine: Machine) -> Storage:
     return StateDirectory(settings.state, settings.group, settings.node, machine)
 
 
-async def _find(
+async def _resolve_peers(
     peers: Mapping[NodeId, Address], family: int, machine: Machine
 ) -> dict[NodeId, SocketAddress]:
-    """Where the other nodes are. Names are looked up, all at once; those that do not resolve, or
-    not soon, are left out. ListenError for a numeric address of the wrong kind."""
+    """The addresses of the other nodes. All names are looked up at the same time; those that do not
+    resolve within `LOOKUP_S` are left out. ListenError for a numeric address of the wrong
+    family."""
     found: dict[NodeId, SocketAddress] = {}
     left = {peer for peer, address in peers.items() if not is_literal(address)}
     done = asyncio.Event()
 
-    def tell(peer: NodeId, answer: SocketAddress | None) -> None:
+    def on_found(peer: NodeId, answer: SocketAddress | None) -> None:
         left.discard(peer)
         if answer is not None and not done.is_set():
             found[peer] = answer
@@ -178,7 +183,7 @@ async def _find(
 
     for peer, address in peers.items():
         if peer in left:
-            look_up(machine, address, family, partial(tell, peer))
+            look_up(machine, address, family, partial(on_found, peer))
             continue
         try:
             found[peer] = resolve(address, family)[1]

@@ -6,16 +6,16 @@
             ...
 
 The node runs in a thread of its own, so it keeps up with the group whatever the program does; only
-a program that reads no events for long slows the group down. Calls may come from any thread. Those
-that wait when the group is left raise ClosedError.
+a program that reads no events for long slows the group down. Calls may come from any thread. A call
+that waits when the group is left raises ClosedError.
 
 Theory of operation
 ===================
 
 Every call is a coroutine in the node's thread. The thread ends when the group is left: from then on
-no call is let in, and those under way are cancelled, each of which its caller is told. Events are
-handed over many at a time, into a queue that outlives whoever reads: it may stop, or be interrupted
-by a signal, and nothing is lost.
+no call is let in, and calls under way are cancelled, which raises ClosedError in their callers.
+Events are handed over many at a time, into a queue that belongs to the group and not to a reader: a
+reader may stop, or be interrupted by a signal, and nothing is lost.
 """
 
 import asyncio
@@ -39,9 +39,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 TAKE_PACKETS = 64
-"""Taken from the node's thread at a time."""
+"""Packets handed over by the node's thread at a time. Too small: every event waits for two changes
+of threads; too large: much counts as unread although the program has it."""
 CLOSE_S = 10.0
-"""For the thread to end."""
+"""How long leaving waits for the node's thread to end, in seconds. The thread is a daemon: if it
+takes longer, the program goes on without it."""
 
 
 def _blocking(join: Callable[P, group_module.Group]) -> Callable[P, "Group"]:
@@ -96,13 +98,14 @@ class Group:
         self._loop: asyncio.AbstractEventLoop | None = None
         """None before the group is joined and after it is left."""
         self._gate = threading.Lock()
-        """Held by who begins a call, and by who ends the thread: no call is left behind."""
+        """Held while a call begins, and while the thread is told to end: so no call begins in a
+        thread that has ended."""
         self._thread: threading.Thread | None = None
         self._over: asyncio.Event | None = None
         self._queue = Inbox()
-        """What was handed over and not read yet."""
+        """Events that were handed over and not read yet."""
         self._reading = threading.Lock()
-        """Held by who moves on in that queue."""
+        """Held while a reader pops from that queue."""
 
     def __enter__(self) -> Self:
         if self._thread is not None:
@@ -141,7 +144,7 @@ class Group:
             self._stop()
 
     def _run_loop(self, loop: asyncio.AbstractEventLoop, runs: threading.Event) -> None:
-        """What the thread does; at the end it cancels the calls that are left."""
+        """What the thread runs; at its end it cancels the calls that are left."""
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             runner.run(self._live(runs))
 
@@ -206,7 +209,7 @@ class Group:
             return False
 
     async def _fetch(self, who: int) -> bool:
-        # Put into the queue here: the thread that asked may be interrupted before it is told.
+        # Put into the queue here: the calling thread may be interrupted before this returns.
         for arrival in (taken := await self._inner._take(who, TAKE_PACKETS)):
             self._queue.put(arrival)
         return bool(taken)
@@ -305,7 +308,7 @@ class _Batches:
     def __next__(self) -> Arrival:
         while True:
             with self._group._reading:
-                arrival = self._group._queue.take()
+                arrival = self._group._queue.pop()
             if arrival is not None:
                 return arrival
             if not self._group._more():

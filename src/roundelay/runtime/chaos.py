@@ -1,11 +1,11 @@
-"""A relay between real nodes that loses, delays, repeats and reorders what it carries.
+"""A relay between real nodes that loses, delays, repeats and reorders datagrams.
 
-Every ordered pair of nodes has a port of its own: a is told that b is at the port of (a, b), and
-what arrives there goes on to b. So the relay knows sender and receiver of every datagram without
-looking inside, and can cut one direction of one link.
+Every ordered pair of nodes has a port of its own: the peers of node a say that node b is at the
+port of (a, b), and the relay forwards what arrives there to b. So it knows sender and receiver of
+every datagram without looking inside, and can cut one direction of one link.
 
-Each datagram's fate is drawn from a seeded generator; what happens to it still depends on when it
-came, so two runs with one seed are alike, not the same.
+What happens to a datagram is drawn from a seeded generator in the order of arrival. That order
+depends on real time, so two runs with one seed are similar, not the same.
 """
 
 import asyncio
@@ -20,22 +20,26 @@ from roundelay.transport.address import Address, SocketAddress, parse_address, r
 from roundelay.transport.udp import UdpSocket
 
 REORDER_S = 0.005
-"""How far a reordered datagram falls behind."""
+"""By how much a reordered datagram is delayed at most, in seconds. Too small: it still arrives
+before the next one; too large: it counts as lost, and is repeated before it arrives."""
 REPEAT_S = 0.002
-"""A copy comes at most so much later."""
+"""By how much a copy is later than its original at most, in seconds. Too large: receivers have
+forgotten the original, and the copy tests something else."""
 TURN_DATAGRAMS = 64
+"""Reads of one link in one turn of the event loop. Too small: many turns; too large: a busy link
+makes the others wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What befalls datagrams, as shares of one, and delays in seconds."""
+    """What happens to datagrams: shares are between 0 and 1, delays in seconds."""
 
     loss: float = 0.0
     duplicate: float = 0.0
     reorder: float = 0.0
     delay_s: float = 0.0
     jitter_s: float = 0.0
-    """Up to so much more delay, at random."""
+    """The most that chance adds to the delay."""
 
 
 class CommandError(ValueError):
@@ -52,7 +56,7 @@ class Relay:
         self.nodes = {node: parse_address(text) for node, text in nodes.items()}
         self.faults = faults or Faults()
         self.cuts: set[tuple[NodeId, NodeId]] = set()
-        """Links, sender to receiver, that carry nothing."""
+        """Links that carry nothing, each as sender and receiver."""
         self.carried = 0
         self.lost = 0
         self._random = random.Random(seed)
@@ -84,7 +88,7 @@ class Relay:
         return dict(sorted(table.items()))
 
     def command(self, line: str) -> str:
-        """Do as a line says, and say what is so now.
+        """Carry out one command, and return the faults that hold now.
 
         loss 5% | duplicate 5% | reorder 5% | delay 2ms [JITTER] | cut a>b ... | partition a,b c |
         heal | status
@@ -109,10 +113,10 @@ class Relay:
                     f"{line.strip()!r} is no command; write loss 5%, duplicate 5%, reorder 5%, "
                     "delay 2ms, cut a>b, partition a,b c, heal or status"
                 )
-        return self._told()
+        return self._summary()
 
     def partition(self, components: Iterable[Iterable[NodeId]]) -> None:
-        """Cut every link between different components; cuts made before are mended."""
+        """Cut every link between different components, and mend all other links."""
         side: dict[NodeId, int] = {}
         for number, component in enumerate(components):
             for node in component:
@@ -130,7 +134,7 @@ class Relay:
             raise CommandError(f"{word!r} is no link between two nodes; write it as a>b")
         return sender, receiver
 
-    def _told(self) -> str:
+    def _summary(self) -> str:
         f = self.faults
         cuts = " ".join(f"{a}>{b}" for a, b in sorted(self.cuts)) or "none"
         return (

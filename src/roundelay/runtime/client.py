@@ -1,4 +1,4 @@
-"""The other end of the control socket, for commands: plain blocking calls."""
+"""The client of a node's control socket, for commands: plain blocking calls."""
 
 import json
 import os
@@ -12,9 +12,14 @@ from typing import Any, Self
 from urllib.parse import quote, unquote
 
 CONNECT_S = 5.0
+"""How long connecting may take, in seconds. Too small: a node on a loaded machine seems to be gone;
+too large: a command hangs on a node that is stopped."""
 ANSWER_S = 30.0
+"""How long an answer may take, in seconds. Too small: a message that waits for its delivery seems
+to fail; too large: a command hangs on a node that is stopped."""
 LINE_BYTES_MAX = 128 * 1024 * 1024
-"""An answer: a large message that `tail` tells of, in base64."""
+"""Longest answer, in bytes: `tail` shows a large message as one line, in base64. Too small: such a
+line is cut and makes no sense; without a limit, a foreign server could fill the memory."""
 
 
 class ClientError(Exception):
@@ -22,7 +27,7 @@ class ClientError(Exception):
 
 
 def control_directory() -> Path:
-    """Where nodes put their control sockets unless they are told otherwise."""
+    """Where nodes put their control sockets by default."""
     base = os.environ.get("XDG_RUNTIME_DIR")
     if base:
         return Path(base) / "roundelay"
@@ -30,7 +35,7 @@ def control_directory() -> Path:
 
 
 def own_directory(*, make: bool = False) -> Path:
-    """The control directory, if it is this user's alone, or ClientError: whoever made it first
+    """The control directory, or ClientError if it does not belong to this user alone: another owner
     could put sockets of their own there."""
     path = control_directory()
     try:
@@ -58,8 +63,8 @@ def control_path(group: str, node: str) -> Path:
 
 
 def find_control(group: str | None = None, node: str | None = None) -> Path:
-    """The control socket of the one node of that group and name that runs here; None means any.
-    ClientError if that is not clear."""
+    """The control socket of the node of that group and name that runs here; None means any.
+    ClientError if there is none, or more than one."""
     alive = [path for path in sorted(own_directory().glob("*-*.sock")) if _answers(path)]
     found = [path for path in alive if _fits(path, group, node)]
     if len(found) == 1:
@@ -74,7 +79,7 @@ def find_control(group: str | None = None, node: str | None = None) -> Path:
 
 
 def _part(name: str) -> str:
-    """A name as a part of the name of a file, without the dash that separates the parts."""
+    """A name as a part of a file name; the dash, which separates the parts, is escaped."""
     return quote(name, safe="").replace("-", "%2D")
 
 
@@ -84,7 +89,7 @@ def _fits(path: Path, group: str | None, node: str | None) -> bool:
 
 
 def _names(paths: Iterable[Path]) -> str:
-    """Sockets as the nodes that they belong to."""
+    """The nodes of these sockets, as `group/node`, in words."""
     parts = (path.stem.partition("-") for path in paths)
     return ", ".join(f"{unquote(group)}/{unquote(node)}" for group, _, node in parts)
 
@@ -115,8 +120,8 @@ class Client:
         return self.answer()
 
     def answer(self, *, patient: bool = False) -> dict[str, Any]:
-        """The next answer; ClientError if the node says no, goes away or keeps silent, unless
-        whoever asks is patient."""
+        """The next answer; ClientError if the node says no, or goes away, or is silent for
+        `ANSWER_S`. With `patient` it may be silent for ever."""
         timeout_s = None if patient else ANSWER_S
         self._socket.settimeout(timeout_s)
         try:
@@ -140,14 +145,14 @@ class Client:
         return answer
 
     def foreign(self) -> ClientError:
-        """For answers that no node gives."""
+        """The error for an answer that no node gives."""
         return ClientError(
             f"what answers at {self.path} is no node of this version of Roundelay; give --control "
             "the socket of one"
         )
 
     def tail(self) -> Iterator[dict[str, Any]]:
-        """Views and messages from now on."""
+        """The views and messages that arrive from now on."""
         self._send({"do": "tail"})
         while True:
             yield self.answer(patient=True)

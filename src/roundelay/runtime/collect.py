@@ -1,12 +1,13 @@
-"""The traces of the nodes of one run, put together as one trace.
+"""Joins the traces of the nodes of one run to one trace.
 
-Each life of a node wrote a file of its own. One that was killed left no `crash` row and a manifest
-that counts nothing; the row is added here. If its last rows may be lost, the manifest of the whole
-says so under `ended`, and whoever judges the trace knows that something is missing. A file that
-cannot be read is left out, and counts as a life of which everything is missing.
+Each life of a node wrote a file of its own. A life that was killed left no `crash` row, and a
+manifest without a count of rows; the row is added here. If its last rows may be lost, the joint
+manifest says so under `ended`, and the checker knows that rows are missing. A file that cannot be
+read is left out, and counts as a life of which all rows are missing.
 
-Whoever ran the nodes knows what was done to them, and when all was quiet: those are the rows of the
-world. What nodes did after the end, as they were stopped one by one, is not part of the run.
+The program that ran the nodes knows what was done to them, and when the run ended: those are the
+rows of the world. What nodes did after the end, while they were stopped one by one, is not part of
+the run.
 """
 
 import dataclasses
@@ -24,15 +25,15 @@ from roundelay.trace.schema import WORLD, Row
 from roundelay.trace.writer import SUFFIXES, Format, Writer, manifest_name
 
 Warn = Callable[[str], None]
-"""Told what is missing; a sentence each."""
+"""Called with a sentence for each thing that is missing."""
 
 _UNCOUNTED = ("there is no manifest", "the manifest does not count")
-"""How the reader's problems begin that every killed node has."""
+"""How problems of the reader begin that every trace of a killed node has."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Life:
-    """What one life of a node left."""
+    """The trace of one life of a node."""
 
     path: Path
     manifest: Manifest | None
@@ -55,9 +56,9 @@ def collect(
     format: Format = "auto",
     warn: Warn | None = None,
 ) -> Manifest:
-    """Put the traces of a directory together; TraceError if there is nothing to read.
+    """Join the traces of a directory; TraceError if there is nothing to read.
 
-    `world` are rows of a `world_recorder`. Whoever is alive in its `end` rows did not crash.
+    `world` are rows of a `world_recorder`. Nodes that are alive in its `end` rows did not crash.
     """
     directory = Path(traces)
     found = _found(directory)
@@ -87,8 +88,9 @@ def collect(
 
 
 def quiet_end(traces: str | Path) -> list[Row]:
-    """The rows of a world that was quiet when its nodes were stopped in good order: they end the
-    run just before the first of them stopped. Whoever was killed before is not among them."""
+    """The rows of the world for a run that was quiet when its nodes were stopped in good order: the
+    run ends just before the first of them stopped. Nodes that were killed before are not alive at
+    that end."""
     directory = Path(traces)
     found = _found(directory)
     lives = [life for life in found if life.rows]
@@ -103,7 +105,7 @@ def quiet_end(traces: str | Path) -> list[Row]:
 
 
 def world_recorder(rows: list[Row], nodes: Sequence[str]) -> Recorder:
-    """Writes what is done to a run of these nodes, on the clock that they use too."""
+    """A recorder for what is done to a run of these nodes, on the clock that they use too."""
     numbers = {node: number for number, node in enumerate(sorted(nodes))}
     return Recorder(rows.append, {**numbers, "": WORLD}, "", 0, MonotonicClock())
 
@@ -131,19 +133,19 @@ def _why(found: Sequence[_Life]) -> str:
 
 
 def _manifest(directory: Path, found: Sequence[_Life]) -> Manifest:
-    """What the manifests of all lives say together."""
-    told = [life.manifest for life in found if life.manifest is not None]
-    if not told:
+    """The joint manifest of all lives."""
+    manifests = [life.manifest for life in found if life.manifest is not None]
+    if not manifests:
         raise TraceError(
             f"no trace in {directory} has a manifest; stop at least one node in good order"
         )
-    for manifest in told[1:]:
-        if (manifest.run, manifest.nodes) != (told[0].run, told[0].nodes):
+    for manifest in manifests[1:]:
+        if (manifest.run, manifest.nodes) != (manifests[0].run, manifests[0].nodes):
             raise TraceError(
-                f"{directory} holds traces of several runs or groups ({told[0].run!r}, "
+                f"{directory} holds traces of several runs or groups ({manifests[0].run!r}, "
                 f"{manifest.run!r}); keep one run in a directory"
             )
-    whole = reduce(Manifest.joined, told)
+    whole = reduce(Manifest.joined, manifests)
     machines = dict(whole.clocks())
     for life in found:  # One that was killed counts no rows, so its manifest names no writer.
         if life.manifest is not None and life.manifest.machine and life.rows:
@@ -152,7 +154,7 @@ def _manifest(directory: Path, found: Sequence[_Life]) -> Manifest:
 
 
 def _read(path: Path) -> _Life:
-    """One life; of a killed one as much as there is."""
+    """One life; of a killed one as many rows as can be read."""
     try:
         manifest = _own_manifest(path)
         trace = reader.read(path, bare=manifest is None)
@@ -164,7 +166,7 @@ def _read(path: Path) -> _Life:
     known = (*_UNCOUNTED, *manifest.cut_short())
     serious = [problem for problem in trace.problems if not problem.startswith(known)]
     if manifest.rows is None and not manifest.ended:
-        # A node wrote it that was told to lose no row: half a row told of nothing that has left.
+        # The node wrote each row before its effect left, so half a row has had no effect.
         serious = [problem for problem in serious if "its last line" not in problem]
     reasons = [*manifest.ended.values(), *(_because(path, problem) for problem in serious)]
     return _Life(path, manifest, trace.rows, reasons[0] if reasons else "")
@@ -203,13 +205,13 @@ def _because(path: Path, sentence: str) -> str:
 def _ended(
     found: Sequence[_Life], manifest: Manifest, end_ns: int | None, warn: Warn
 ) -> dict[str, str]:
-    """By writer, whose rows may be missing before the end, and why."""
+    """The lives of which rows before the end may be missing, as `proc.inc`, and why."""
     ended: dict[str, str] = {}
     for life in found:
         if not life.problem:
             continue
         if end_ns is not None and life.rows and life.rows[-1].t_ns > end_ns and life.manifest:
-            continue  # It went on after the end; what is lost came later.
+            continue  # It went on after the end: the rows that are lost came later.
         writer = _writer(life, manifest)
         if writer is None:
             warn(f"{life.path} is no trace of this run and was left out, {life.problem}")

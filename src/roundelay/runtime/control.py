@@ -28,17 +28,23 @@ from roundelay.runtime.events import Arrival
 from roundelay.runtime.node import Node
 
 LINE_BYTES_MAX = 2 * 1024 * 1024
-"""A request: a message of 1.5 MB, in base64. What is parsed in one go must not hold up the ring."""
+"""Longest request, in bytes: a message of 1.5 MB in base64. Too small: larger messages need the
+API; too large: the event loop parses a request for so long that the group waits."""
 READ_BYTES, READS_MAX = 65536, 2048
-"""How much more of a request that is too long is read, and forgotten."""
+"""Bytes read at a time, and how often, of the rest of a request that is too long; they are thrown
+away. If this is too little, the client is cut off while it writes and never reads the answer."""
 CLIENTS_MAX = 32
-"""Connections at a time. Each takes a descriptor of the process, and some memory."""
+"""Clients at a time. Each takes a file descriptor of the process and some memory, so too many could
+keep the application from opening files; too few: clients are refused."""
 TAIL_BYTES_MAX = 4 * 1024 * 1024
-"""What may wait for a reader of `tail` before it is cut off."""
+"""Bytes that may wait for a reader of `tail` before it is cut off. Too small: a burst of messages
+cuts it off; too large: slow readers take the memory of the node."""
 CUT_OFF_S = 30.0
-"""How long somebody who was cut off may take to read that."""
+"""How long a reader that was cut off may take to read the reason, in seconds; then its connection
+is aborted. Too small: it never learns the reason; too large: it occupies a place for longer."""
 PATH_BYTES_MAX = 100
-"""Of a Unix socket; systems allow little more."""
+"""Longest path of a control socket, in bytes. Systems allow little more (104 to 108), and a longer
+one fails when it is bound, with an error that names no cause."""
 
 
 class ControlServer:
@@ -63,7 +69,7 @@ class ControlServer:
         self._server: asyncio.Server | None = None
         self._clients: set[asyncio.Task[None]] = set()
         self._idle: dict[asyncio.Task[None], None] = {}
-        """Clients whose next request is awaited, the one that waits longest first."""
+        """Clients that have no request under way, in the order in which they became idle."""
         self._tails: list[_Tail] = []
 
     async def start(self) -> None:
@@ -76,7 +82,7 @@ class ControlServer:
                 f"cannot listen at the control socket {self.path} ({e.strerror}); name another "
                 "path, or stop the node that uses it"
             ) from None
-        self._node.leftovers.append(listener.close)
+        self._node.on_abandon.append(listener.close)
         self._server = await asyncio.start_unix_server(
             self._serve, sock=listener, limit=LINE_BYTES_MAX
         )
@@ -110,7 +116,7 @@ class ControlServer:
             writer.close()
 
     def _admit(self) -> bool:
-        """Whether one more client can be served; whoever asks for nothing makes room for it."""
+        """Whether one more client can be served; if need be, an idle one is disconnected for it."""
         if len(self._clients) >= CLIENTS_MAX and self._idle:
             longest = next(iter(self._idle))
             del self._idle[longest]
@@ -121,14 +127,14 @@ class ControlServer:
     async def _request(
         self, task: asyncio.Task[None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bytes:
-        """The next line; none at the end, or after one that is too long."""
+        """The next line; empty at the end, or after a line that is too long."""
         self._idle[task] = None
         try:
             return await reader.readline()
         except ValueError:
             most = LINE_BYTES_MAX // 1_000_000
             _reply(writer, {"error": f"a request has {most} MB at most; use the API for more"})
-            for _ in range(READS_MAX):  # Who is cut off while it writes never reads the answer.
+            for _ in range(READS_MAX):  # A client that is cut off while it writes reads no answer.
                 if not await reader.read(READ_BYTES):
                     break
             return b""
@@ -159,43 +165,43 @@ class ControlServer:
         payload = base64.b64decode(request["payload"], validate=True)
         service = Service.SAFE if request.get("safe") else Service.AGREED
         destinations = addressees(request.get("to"), self._peers)
-        number = self._node.accept(payload, service, destinations)
-        receipt = self._node.receipts.give(number)
+        number = self._node.sending.accept(payload, service, destinations)
+        receipt = self._node.sending.receipts.give(number)
         _reply(writer, {"number": number})
         await writer.drain()
         _reply(writer, {"position": str(await receipt)})
 
     async def _tail(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Tell of every arrival until the client goes away, reads too slowly, or the node ends."""
+        """Write every arrival until the client goes away, reads too slowly, or the node ends."""
         tail = _Tail(writer)
         if self._node.view is not None:
             tail.put(_lines(self._node.view))
         if not self._tails:
-            self._node.taps.append(self._tap)
+            self._node.deliveries.listeners.append(self._on_arrival)
         self._tails.append(tail)
-        telling = asyncio.create_task(tail.tell())
+        writing = asyncio.create_task(tail.write_all())
         ends = [asyncio.create_task(end) for end in (reader.read(1), self._node.ended.wait())]
         try:
-            await asyncio.wait((telling, *ends), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((writing, *ends), return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._tails.remove(tail)
             if not self._tails:
-                self._node.taps.remove(self._tap)
-            for end in (telling, *ends):
+                self._node.deliveries.listeners.remove(self._on_arrival)
+            for end in (writing, *ends):
                 end.cancel()
-            await asyncio.gather(telling, *ends, return_exceptions=True)
+            await asyncio.gather(writing, *ends, return_exceptions=True)
         if not tail.cut_off and self._node.error is not None:
             raise self._node.error
 
-    def _tap(self, arrival: Arrival) -> None:
-        """Tell everybody who tails of an arrival, in the same bytes."""
+    def _on_arrival(self, arrival: Arrival) -> None:
+        """Give an arrival to every reader of `tail`, as the same bytes."""
         lines = _lines(arrival)
         for tail in self._tails:
             tail.put(lines)
 
 
 class _Tail:
-    """What waits for one reader of `tail`, besides what the system has taken already."""
+    """The lines that wait for one reader of `tail`, besides those in the system's buffers."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self.cut_off = False
@@ -203,7 +209,9 @@ class _Tail:
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
         self._more = asyncio.Event()
-        writer.transport.set_write_buffer_limits(high=0)  # `drain` waits until all is taken.
+        writer.transport.set_write_buffer_limits(
+            high=0
+        )  # So `drain` waits until the system has all.
 
     def put(self, lines: bytes) -> None:
         if self.cut_off:
@@ -217,8 +225,8 @@ class _Tail:
         self._bytes += len(lines)
         self._more.set()
 
-    async def tell(self) -> None:
-        """Write as fast as the reader reads; ends when it was cut off and knows it."""
+    async def write_all(self) -> None:
+        """Write as fast as the reader reads; ends after a reader that is cut off was told so."""
         while self._waiting or not self.cut_off:
             await self._more.wait()
             self._more.clear()

@@ -8,7 +8,9 @@ import resource
 from roundelay.runtime.errors import StartError
 
 NEEDED = 8
-"""Sockets, the files of a state directory, a trace, a record; and one to answer `status` with."""
+"""File descriptors that a node needs: its sockets, the files of its state directory, a trace, a
+record, and one to answer `status`. Too small: a node starts and fails later; too large: it does not
+start although it could."""
 
 
 def check() -> None:
@@ -24,7 +26,7 @@ def check() -> None:
 
 
 def exhausted(error: OSError) -> bool:
-    """Whether something failed for want of open files."""
+    """Whether a call failed because no more files can be opened."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 

@@ -1,4 +1,4 @@
-"""What an application gets: messages, one by one or as batches, and views."""
+"""The events of an application: messages, one by one or in batches, and views."""
 
 import copy
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ from roundelay.core.ids import NodeId, Service, View, ViewId
 class Position(NamedTuple):
     """The place of a message: the view it was delivered in, and its index there.
 
-    No two messages ever share a position. Members that move on together deliver a message at the
-    same one. If the group falls apart, one side may deliver it at the end of the old view and
-    another in a transitional view: then it has two.
+    No two messages ever share a position. Members that move together to the next view deliver a
+    message at the same position. If the group is partitioned, one side may deliver it at the end of
+    the old view and another in a transitional view: then it has two positions.
     """
 
     view: ViewId
@@ -35,9 +35,9 @@ class _Fields(NamedTuple):
 class Message(tuple[bytes, "Batch", int]):
     """One message, delivered at its place in the group's order: a value that never changes.
 
-    It is a tuple, since no other immutable object of Python is made as fast as an ordinary one, and
-    these come by the million; but use its names. Two are equal if all that they tell is; they need
-    not be of the same batch.
+    It is a tuple, because Python makes no other immutable object as fast, and messages come by the
+    million; but use its names. Two messages are equal if all that they say is equal; they need not
+    be of the same batch.
     """
 
     __slots__ = ()
@@ -49,13 +49,13 @@ class Message(tuple[bytes, "Batch", int]):
 
         @property
         def batch(self) -> "Batch":
-            """What it travelled with."""
+            """The messages that it travelled with."""
 
         @property
         def offset(self) -> int:
             """Its place in the batch."""
 
-    else:  # The same, twice as fast. A named tuple itself is made more slowly.
+    else:  # Twice as fast as properties. To make a named tuple would be slower than a tuple.
         payload, batch, offset = _Fields.payload, _Fields.batch, _Fields.offset
 
     @property
@@ -153,7 +153,7 @@ class Batch:
         return Position(self.view.id, self._index)
 
     def after(self, count: int) -> "Batch":
-        """The batch without its first messages, for whoever has read those."""
+        """The batch without its first `count` messages, which were read already."""
         if not count:
             return self
         rest = copy.copy(self)
@@ -174,8 +174,8 @@ class Batch:
 
 
 def messages(batch: Batch, start: int, end: int) -> Iterator[Message]:
-    """Some messages of a batch, each made as it is asked for; no faster way to make them is
-    known."""
+    """The messages of a batch from `start` to `end`, each made when it is asked for. This is the
+    fastest way to make them that we know."""
     payloads = batch.payloads[start:end]
     return map(Message, zip(payloads, repeat(batch), count(start), strict=False))
 
@@ -187,4 +187,4 @@ Arrival: TypeAlias = Batch | View
 """What `group.batches()` gives."""
 
 Payload: TypeAlias = bytes | bytearray | memoryview
-"""What can be sent; what is not `bytes` is copied."""
+"""Types of messages that can be sent; all but `bytes` are copied."""

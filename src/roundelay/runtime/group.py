@@ -7,7 +7,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
-from roundelay.core.contract import QueueFullError as StackFullError
+from roundelay.core.contract import QueueFullError as CoreFullError
 from roundelay.core.ids import NodeId, Service, View
 from roundelay.runtime import descriptors
 from roundelay.runtime.addressees import addressees
@@ -20,6 +20,7 @@ from roundelay.runtime.node import Node
 from roundelay.runtime.port import Port, Ports
 from roundelay.runtime.reading import Batches, Events, Reading
 from roundelay.runtime.receipts import Receipt
+from roundelay.runtime.sending import Sending
 from roundelay.runtime.settings import (
     BACKLOG_BYTES,
     QUEUE_BYTES,
@@ -30,11 +31,13 @@ from roundelay.runtime.settings import (
 from roundelay.runtime.status import status
 
 LEAVE_S = 5.0
-"""How long `leave` waits for this node's own messages to be delivered."""
+"""How long `leave` waits for this node's own messages to be delivered, in seconds."""
 WAIT_S = 30.0
-"""How long `wait_for` waits for others, unless it is told."""
+"""How long `wait_for` waits for others by default, in seconds."""
 TAKE_BYTES = 1024 * 1024
-"""Taken at once by a reader with a queue of its own."""
+"""Bytes given at a time to a reader with a queue of its own. They count as unread until it comes
+for more. Too small: many calls between threads; too large: the group waits while that queue is
+read."""
 
 
 def join(
@@ -55,6 +58,7 @@ def join(
     trace_every_row: bool = False,
     trace_frames: bool = False,
     run: str = "",
+    check: bool = False,
     record: str | PathLike[str] | None = None,
     control: str | PathLike[str] | None = None,
 ) -> "Group":
@@ -83,6 +87,7 @@ def join(
                 "trace_every_row": trace_every_row,
                 "trace_frames": trace_frames,
                 "run": run,
+                "check": check,
                 "record": record,
                 "control": control,
             }
@@ -102,6 +107,7 @@ class Group:
         self._machine = machine or Machine()
         self._node: Node | None = None
         self._port: Port | None = None
+        self._sending: Sending | None = None
         self._control: ControlServer | None = None
         self._reading: Reading | None = None
         self._watchers: list[tuple[Callable[[View], bool], asyncio.Future[View]]] = []
@@ -118,7 +124,7 @@ class Group:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Whoever leaves because of an error does not wait for what is under way.
+        # After an error nobody waits for messages that are under way.
         await self.leave(timeout_s=0.0 if kind is not None else LEAVE_S)
 
     async def start(self) -> None:
@@ -139,9 +145,10 @@ class Group:
                 await control.start()
                 self._control = control
             undo.pop_all()
-        node.on_view = self._watch
+        node.deliveries.on_view = self._watch
         node.on_close = self._fail_watchers
         self._node, self._port = node, port
+        self._sending = node.sending
         self._reading = Reading(node, port, self.settings)
         node.start()
 
@@ -154,7 +161,7 @@ class Group:
         try:
             with contextlib.suppress(TimeoutError, ClosedError):
                 async with asyncio.timeout(timeout_s):
-                    await node.settled()
+                    await node.sending.wait_until_delivered()
         finally:
             node.leave()
             await self._release()
@@ -195,30 +202,30 @@ class Group:
         node, reading = self._running, self._reads
         service = Service.SAFE if safe else Service.AGREED
         destinations = addressees(to, self.settings.peers)
-        if node.crowded() and who != reading.who:
-            await asyncio.sleep(node.stall_s)  # Whoever reads goes first; but only for a moment.
+        if node.backlogged() and who != reading.who:
+            await asyncio.sleep(node.stall_s)  # The reader goes first, but only for a moment.
         while True:
-            if node.inbox.bytes > reading.limit_bytes:
+            if node.deliveries.inbox.bytes > reading.limit_bytes:
                 await reading.make_room(who)
             try:
-                number = node.accept(payload, service, destinations)
+                number = node.sending.accept(payload, service, destinations)
             except QueueFullError:
-                await node.room()
+                await node.sending.wait_for_room()
             else:
-                return node.receipts.give(number)
+                return node.sending.receipts.give(number)
 
     def send_nowait(
         self, payload: Payload, *, safe: bool = False, to: Iterable[NodeId] | None = None
     ) -> int:
         """As `send`, without waiting and without a receipt: QueueFullError if there is no room.
         Returns the message's number."""
-        node = self._node
-        if node is not None and node.flush_due and not safe and to is None:
-            # The usual case, which may come by the million: others wait, and it goes with them.
+        sending = self._sending
+        if sending is not None and sending.flush_due and not safe and to is None:
+            # A short cut for the usual case, which may come by the million: a flush is due.
             try:
-                return node.put(payload)  # type: ignore[arg-type]  # What is no bytes is refused.
-            except (StackFullError, ValueError, TypeError):
-                pass  # Below it is taken otherwise, or refused once more, in other words.
+                return sending.put(payload)  # type: ignore[arg-type]  # Other types are refused.
+            except (CoreFullError, ValueError, TypeError):
+                pass  # Below it is copied and accepted, or refused with a better message.
         return self._send_nowait(_current_task(), payload, safe, to)
 
     def _send_nowait(
@@ -228,7 +235,7 @@ class Group:
         if reading.must_wait(who):
             raise reading.full("read events, or use `await send`, which waits for a reader")
         service = Service.SAFE if safe else Service.AGREED
-        return node.accept(payload, service, addressees(to, self.settings.peers))
+        return node.sending.accept(payload, service, addressees(to, self.settings.peers))
 
     # Receiving
 
@@ -246,7 +253,7 @@ class Group:
         return Batches(self._reads)
 
     async def take(self, most: int = 64) -> list[Arrival]:
-        """What waits, at least one arrival; none once the group is left. It counts as unread
+        """The arrivals that wait, at least one; none once the group is left. They count as unread
         until the next call."""
         return await self._take(asyncio.current_task(), most)
 
@@ -255,7 +262,7 @@ class Group:
 
     def ignore(self) -> None:
         """Throw away what arrives from now on: for nodes that only send."""
-        self._running.inbox.ignore()
+        self._running.deliveries.inbox.ignore()
 
     # Views
 

@@ -1,7 +1,7 @@
-"""What was delivered and waits for the application: bounded, by whoever fills it.
+"""Deliveries that wait for the application. `Backlog` bounds them, from outside.
 
-Nothing is lost between two readers: what one of them did not take, the next one gets. So the place
-in a batch that is being read message by message is kept here, and not by the reader.
+Nothing is lost between two readers: the next one goes on where the last one stopped. For that, the
+place in a batch that is read message by message is kept here and not in the reader.
 """
 
 import asyncio
@@ -12,15 +12,18 @@ from roundelay.runtime.errors import ClosedError, ConfigError, FailedError
 from roundelay.runtime.events import Arrival, Batch, Event, Message, messages
 
 MESSAGE_BYTES = 48
-"""What a message takes in memory beyond its payload, about."""
+"""Bytes that a message takes in memory beyond its payload, about. Too small: many small messages
+take more memory than `backlog_bytes`; too large: the group waits although there is memory."""
 CHUNK_MESSAGES = 128
-"""Given to the application at a time ..."""
+"""Messages of a large batch that are given to the application between two looks at the socket. Too
+small: the looks cost time; too large: the group waits for a slow handler of messages."""
 CHUNK_BYTES = 16_384
-"""... and what these count for, whatever their size: a look at the socket is due then."""
+"""What such a part of a batch counts for in bytes, whatever its size: as many as `POLL_BYTES` of
+the reading side, so that a look at the socket is due after each part."""
 
 
 def charge(arrival: Arrival) -> int:
-    """What an arrival counts for while it waits."""
+    """Bytes that an arrival counts for while it waits."""
     if type(arrival) is Batch:
         return arrival.size + MESSAGE_BYTES * len(arrival.payloads)
     return 0
@@ -32,19 +35,19 @@ class Inbox:
     def __init__(self) -> None:
         self.waiting: deque[Arrival] = deque()
         self.bytes = 0
-        """Of the batches that wait, with what their messages cost beyond their payloads."""
-        self.taken = 0
-        """Batches and views that were ever taken."""
+        """What the arrivals that wait count for, in bytes: see `charge`."""
+        self.popped = 0
+        """Arrivals that were ever popped, for senders that wait until something is read."""
         self.rest: Iterator[Event] = iter(())
-        """Events that come before whatever waits: take them from here, then `refill`."""
+        """Events that come before `waiting`: readers iterate over these, then call `refill`."""
         self.opened_bytes = 0
-        """Of the messages that `refill` put there last, about."""
+        """Bytes of the messages that the last `refill` put there, about."""
         self._batch: Batch | None = None
-        """The batch that `rest` is a part of, if there is more of it ..."""
+        """The batch that `rest` is a part of, if there is more of it than that part."""
         self._next = 0
-        """... from this message on."""
+        """The first message of that batch that comes after the part."""
         self._lent = 0
-        """Bytes that count although they were taken."""
+        """Bytes that count although their arrivals were popped: see `lend`."""
         self._ignored = False
         self._reader: asyncio.Future[None] | None = None
         self._error: ClosedError | None = None
@@ -56,19 +59,19 @@ class Inbox:
             if self._reader is not None:
                 self._wake()
 
-    def _take(self) -> Arrival:
+    def _pop_waiting(self) -> Arrival:
         arrival = self.waiting.popleft()
         self.bytes -= charge(arrival)
-        self.taken += 1
+        self.popped += 1
         return arrival
 
     def refill(self) -> bool:
-        """Put what comes next into `rest`, which must be empty; False if there is nothing."""
+        """Put the next events into `rest`, which must be empty; False if there are none."""
         batch = self._batch
         if batch is None:
             if not self.waiting:
                 return False
-            arrival = self._take()
+            arrival = self._pop_waiting()
             if not isinstance(arrival, Batch):
                 self.rest = iter((arrival,))
                 return True
@@ -84,8 +87,8 @@ class Inbox:
         self.rest = messages(batch, start, end)
         return True
 
-    def take(self) -> Arrival | None:
-        """The next batch, or what is left of one that was begun, or view; None if there is none."""
+    def pop(self) -> Arrival | None:
+        """The next arrival; of a batch that was read in part, the rest. None if there is none."""
         for event in self.rest:
             if isinstance(event, Message):
                 self.rest, self._batch = iter(()), None
@@ -94,16 +97,16 @@ class Inbox:
         if self._batch is not None:
             batch, self._batch = self._batch, None
             return batch.after(self._next)
-        return self._take() if self.waiting else None
+        return self._pop_waiting() if self.waiting else None
 
     def lend(self, most: int, most_bytes: int) -> list[Arrival]:
-        """Take some of what waits, for a reader with a queue of its own: they go on counting until
-        it comes for more."""
+        """Pop up to `most` arrivals, of about `most_bytes`, for a reader with a queue of its own.
+        They go on counting as unread until that reader comes for more."""
         self.bytes -= self._lent
         self._lent = 0
         lent: list[Arrival] = []
         while len(lent) < most and self._lent < most_bytes:
-            arrival = self.take()
+            arrival = self.pop()
             if arrival is None:
                 break
             lent.append(arrival)
@@ -112,24 +115,24 @@ class Inbox:
         return lent
 
     def ignore(self) -> None:
-        """Nobody will read: throw away what is here and what comes."""
+        """Nobody will read: throw away what waits, and whatever is put here later."""
         self._ignored = True
         self.waiting.clear()
         self.rest, self._batch = iter(()), None
         self.bytes = self._lent = 0
 
     def close(self, error: ClosedError) -> None:
-        """Nothing more will come: what waits can still be read."""
+        """Nothing more will come. What waits can still be read."""
         self._error = error
         self._wake()
 
     @property
     def awaited(self) -> bool:
-        """Whether somebody waits for something to read."""
+        """Whether a reader waits for something to read."""
         return self._reader is not None and not self._reader.done()
 
     async def ready(self) -> bool:
-        """Wait until there is something to take; False if the group was left, FailedError if its
+        """Wait until there is something to pop; False if the group was left, FailedError if its
         node failed. Cancelling it loses nothing."""
         while not self.waiting:
             if self._error is not None:
@@ -152,8 +155,8 @@ class Inbox:
 
 
 async def read_twice() -> ConfigError:
-    """What to raise when two read at the same time."""
-    # Others have a turn first: whoever tries again at once would keep them from ever ending it.
+    """The error for a second reader at the same time."""
+    # A caller that tries again at once would otherwise never let the first reader run.
     await asyncio.sleep(0)
     return ConfigError(
         "events of this group are read already, by another task or thread; read in one place only"

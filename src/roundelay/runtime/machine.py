@@ -1,6 +1,6 @@
-"""What a node asks of the machine it runs on, besides its sockets and files: the time of day,
-chance and names of hosts. Tests give it a machine whose clock is wrong, or whose name server says
-what they like.
+"""What a node asks of its machine, besides sockets and files: the time of day, random numbers and
+the addresses of hosts. Tests give a node a machine whose clock is wrong, or whose name server
+answers as they like.
 """
 
 import secrets
@@ -14,12 +14,12 @@ from roundelay.transport.address import Address, SocketAddress, resolve
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 Resolve = Callable[[Address, int], tuple[int, SocketAddress]]
-"""As `transport.address.resolve`; it may take long, and runs in a thread of its own."""
+"""The same as `transport.address.resolve`; it may take long, and runs in a thread of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The real one, unless told otherwise."""
+    """One machine; by default the real one."""
 
     wall_ns: Callable[[], int] = time.time_ns
     """Nanoseconds since the epoch. It may be wrong, and may be set back."""

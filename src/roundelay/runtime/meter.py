@@ -5,14 +5,15 @@ from collections import deque
 from typing import Any
 
 BOUNDS_MS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-"""Upper ends of the classes of a histogram; one more class has no end."""
+"""Upper bounds of the histograms' buckets, in milliseconds; one more bucket has no bound."""
 
-FLIGHTS_MAX = 10_000
-"""Flushes whose delivery is waited for, to tell how long it took."""
+FLUSHES_MAX = 10_000
+"""Flushes whose messages are not delivered yet that are remembered, to measure how long it takes.
+If there are more, the oldest are forgotten and not measured; too large only costs memory."""
 
 
 class Histogram:
-    """Durations in classes."""
+    """Durations, counted in buckets."""
 
     __slots__ = ("counts", "total_s")
 
@@ -34,7 +35,8 @@ class Histogram:
         return sum(self.counts)
 
     def quantile_ms(self, share: float) -> float | None:
-        """The upper end of the class that holds this share of all; None without any."""
+        """The upper bound of the bucket that this share of all durations ends in; None without
+        any."""
         rank = share * self.count
         seen = 0
         for bound, count in zip(BOUNDS_MS, self.counts, strict=False):
@@ -56,7 +58,7 @@ class Histogram:
 
 
 class Meter:
-    """Counters of one node since it started. Whoever acts adds to them directly."""
+    """Counters of one node since it started. The parts of the node add to them directly."""
 
     def __init__(self) -> None:
         self.frames_sent = 0
@@ -71,34 +73,35 @@ class Meter:
         self.views = 0
         self.suspicions = 0
         self.pauses = 0
-        """Times that this process was stopped, or its event loop was held up, for long."""
+        """Pauses of this process: it was stopped, or its event loop was blocked, for long."""
         self.stalls = 0
-        """Times that this node waited for its application."""
+        """Stalls of this node, in which it waited for its application to read."""
         self.latency = Histogram()
         """From `send` to the delivery here."""
         self.rotation = Histogram()
         """Between two visits of the token."""
         self._started = time.monotonic()
         self._token_at: float | None = None
-        self._flights: deque[tuple[int, float]] = deque(maxlen=FLIGHTS_MAX)
-        """Own messages under way: the first number of a flush, and when it was."""
+        self._flushes: deque[tuple[int, float]] = deque(maxlen=FLUSHES_MAX)
+        """Flushes with messages that are not delivered yet: the number of the first message, and
+        the time of the flush in seconds."""
         self._rates = (self._started, 0, 0)
 
     def token(self, now: float) -> None:
-        """The token is here."""
+        """The token has arrived here."""
         if self._token_at is not None:
             self.rotation.add(now - self._token_at)
         self._token_at = now
 
-    def launched(self, number: int, now: float) -> None:
-        """Messages from this number on were handed to the stack."""
-        self._flights.append((number, now))
+    def flushed(self, number: int, now: float) -> None:
+        """The core was told to send own messages from this number on."""
+        self._flushes.append((number, now))
 
-    def landed(self, end: int, now: float) -> None:
-        """Own messages up to this number, exclusive, were delivered."""
-        flights = self._flights
-        while flights and flights[0][0] < end:
-            self.latency.add(now - flights.popleft()[1])
+    def own_delivered(self, end: int, now: float) -> None:
+        """Own messages below the number `end` were delivered here."""
+        flushes = self._flushes
+        while flushes and flushes[0][0] < end:
+            self.latency.add(now - flushes.popleft()[1])
 
     @property
     def uptime_s(self) -> float:

@@ -32,6 +32,9 @@ def prometheus(document: dict[str, Any]) -> str:
         metric(f"{key}_total", "counter", f"{_spoken(key)} since the start", [(plain, value)])
     drops = [(f'{{{labels},reason="{r}"}}', count) for r, count in document["drops"].items()]
     metric("drops_total", "counter", "Datagrams dropped", list(drops))
+    if document.get("check") is not None:
+        found = document["check"]["violations"]
+        metric("violations_total", "counter", "Breaches found in own rows", [(plain, found)])
     for key, about in (
         ("latency", "From send to delivery, at the sender"),
         ("rotation", "Between two visits of the token"),

@@ -5,26 +5,27 @@ Theory of operation
 
 The event loop says when there is something to read. Then datagrams are read until none is left, a
 bounded number in one turn, and each goes through its node at once: what the core wants sent leaves
-before the next one is read. Whoever reads deliveries reads the socket in between, so that a token
-never waits for an application.
+before the next one is read. The application's reader reads the socket between two deliveries, so
+that a token never waits for an application.
 
-While much arrives, the event loop does not go to sleep at once when nothing is left to read: it
-*lingers*. To wake a process up takes longer than a peer needs to send the next packets, and the
-token would wait for it at every hop. Whoever else wants to run on this processor goes first.
+Lingering: while much arrives, the event loop does not go to sleep at once when nothing is left to
+read. To wake a process up takes longer than a peer needs to send the next packets, and the token
+would wait for that at every hop. Other processes that want this processor go first.
 
-An application that takes its deliveries too slowly makes its node *stall*: for a moment nothing is
-handed to it. The token waits here for so long, and its group slows down; a moment is short enough
-for nobody to be suspected. Between two moments timers that are due have their turn: what there was
-no room for has to be asked for again. Nobody who waits for the group, in `send` or for a receipt,
-is ever made to wait by a stall: it would wait for itself.
+Stalls: an application that reads its deliveries too slowly makes its node stall. The node gets no
+datagrams for a moment, `stall_s`; the token waits here for so long, and its group slows down. A
+moment is too short for the node to be suspected. Between two moments expired timers are handled,
+because the engine has to ask again for packets that were refused. A node does not stall while a
+task of its application waits in `send` or for a receipt: that task may be the one that reads.
 
-Groups that share a port do not wait for each other. While all nodes stall, the socket is not read;
-while some do, what comes for those is held here for them, as much as a receive buffer holds, and
-the others go on.
+Groups that share a port do not wait for each other. While all nodes stall, the socket is not read.
+While some do, datagrams for those are held here, as many as a receive buffer holds, and the other
+nodes go on.
 
-A process that was stopped for a while finds old datagrams and expired timers when it goes on. The
-datagrams are handed over first, without the Joins among them, which tell of a time gone by; and the
-time asleep does not count for timers, or others would be suspected for this node's own silence.
+Pauses: a process that was stopped for a while finds old datagrams and expired timers when it goes
+on. The datagrams are handed over first, without the Joins among them, which are out of date; and
+the time of the pause does not count for timers, or this node would suspect others for its own
+silence.
 """
 
 import asyncio
@@ -39,66 +40,72 @@ from roundelay.transport.udp import MulticastListener, UdpSocket
 from roundelay.wire.frame import group_of
 
 TURN_DATAGRAMS = 64
-"""Read in one turn of the event loop, and what came together with the last of them."""
+"""Datagrams after which a turn of the event loop stops reading. Too small: many turns, each with a
+cost of its own; too large: tasks of the application wait for their turn."""
 POLL_DATAGRAMS = 16
-"""Read between two deliveries to the application."""
+"""The same for a look at the socket between two deliveries to the application. Too small: the group
+waits for the reader; too large: the reader waits for the group."""
 LINGER_BYTES = 8192
-"""Read in one turn: then more is likely to come soon ..."""
+"""Bytes read in one turn from which on the event loop lingers. Too small: a quiet group keeps its
+processor busy; too large: a busy group pays for waking up at every hop of the token."""
 LINGER_S = 0.000_2
-"""... and is waited for awake for so long."""
+"""How long the event loop lingers after the last turn that read anything, in seconds. Too small: a
+busy group pays for waking up; too large: the processor is kept busy for nothing."""
 WAKE_DATAGRAMS = 16_384
-"""Read after a pause: more than a receive buffer holds."""
+"""Datagrams read after a pause: more than a receive buffer holds, so that every datagram that
+waited during the pause is known to be old."""
 
 _let_others_run: Callable[[], None] = getattr(os, "sched_yield", lambda: None)
 
 
-class Occupant(Protocol):
+class PortUser(Protocol):
     """A node, as its port sees it."""
 
     group: str
     pause_s: float
-    """Who sleeps for so long, beyond what it meant to, was stopped."""
+    """If the process goes on so many seconds later than planned, it counts as paused."""
     stall_s: float
-    """How long it may keep the token, so that nobody is suspected."""
+    """How long the node may keep the token without being suspected, in seconds."""
 
     @property
-    def wake(self) -> float:
-        """When it wants to be called at the latest, on the clock of the event loop."""
+    def next_alarm(self) -> float:
+        """When its timers call it at the latest, on the clock of the event loop."""
         ...
 
     def receive(self, data: bytes, *, stale: bool = False) -> None:
         """A datagram; a `stale` one may have waited here while the process was stopped."""
         ...
 
-    def receive_many(self, run: Sequence[bytes]) -> None:
+    def receive_many(self, datagrams: Sequence[bytes]) -> None:
         """Datagrams that came together, in order."""
         ...
 
-    def slept(self, duration_s: float) -> None:
+    def after_pause(self, duration_s: float) -> None:
         """This process was stopped for so long."""
         ...
 
-    def stalled(self, duration_s: float) -> None:
-        """This node had to wait for its application for so long."""
+    def after_stall(self, duration_s: float) -> None:
+        """This node stalled for so long."""
         ...
 
-    def expire(self) -> None:
-        """Whatever is due: nobody looks at the clock during a stall."""
+    def expire_timers(self) -> None:
+        """Handle timers that have expired. The port calls this during stalls, when they raise no
+        alarm."""
         ...
 
-    def crowded(self) -> bool:
-        """Whether its application has enough to read."""
+    def backlogged(self) -> bool:
+        """Whether its application has so much to read that the group has to slow down."""
         ...
 
     def abandon(self) -> None:
-        """Its event loop was closed under it: let go of files and locks."""
+        """Its event loop was closed under it: release files and locks."""
         ...
 
 
-class _Seat:
-    """A node at its port, and what is held for it while it stalls."""
+class _Attached:
+    """A node at its port, and the datagrams that are held for it while it stalls."""
 
-    def __init__(self, node: Occupant) -> None:
+    def __init__(self, node: PortUser) -> None:
         self.node = node
         self.stall_end: asyncio.TimerHandle | None = None
         """Set while it stalls."""
@@ -120,11 +127,11 @@ class Port:
         """Bind, or raise AddressError."""
         self.socket = UdpSocket(bind)
         self.stalled = False
-        """Every application has to take something before more is read."""
+        """Whether every node stalls: then the socket is not read."""
         self.overflowed = 0
-        """Datagrams that were dropped since too much was held for a node already."""
+        """Datagrams that were dropped because too much was held for a stalled node already."""
         self.unknown_group = 0
-        """Datagrams of groups that nobody here is in, or that are not frames at all."""
+        """Datagrams of groups that no node here is in, or that are not frames at all."""
         self._listener: MulticastListener | None = None
         if multicast is not None:
             try:
@@ -136,119 +143,119 @@ class Port:
                 self.socket.close()
                 raise
         self._loop = loop
-        self._seats: dict[bytes, _Seat] = {}
-        self._only: Occupant | None = None
-        """The one node, if there is just one: it is given everything."""
-        self._unicast = True
-        """Whether what is handed over now came by the socket, and not by multicast."""
+        self._attached: dict[bytes, _Attached] = {}
+        self._single: PortUser | None = None
+        """The node, if there is exactly one: it is given every datagram."""
+        self._from_socket = True
+        """Whether the datagram that is handed over now came by the socket, not by multicast."""
         self._sources: list[Callable[[], Sequence[bytes]]] = [self.socket.receive]
         if self._listener is not None:
             self._sources.insert(0, self._listener.receive)  # Data before the token.
-        self._bytes = 0
-        """Read since the last turn, by that and in between."""
+        self._bytes_read = 0
+        """Bytes read since the last turn of the event loop ended."""
         self.lingers = False
-        """Nothing is left to read, and the event loop is kept awake ..."""
+        """Whether the event loop is kept awake although nothing is left to read."""
         self._awake_until = 0.0
-        """... at most until then."""
+        """When that ends, on the clock of the event loop, unless more is read before."""
         self._reading = False
 
     @property
     def everybody(self) -> tuple[SocketAddress, ...]:
-        """Where multicast goes; nothing without it."""
+        """The multicast address; empty without multicast."""
         return () if self._listener is None else (self._listener.address,)
 
     @property
     def source(self) -> SocketAddress | None:
-        """Where what is handed over now came from; None if it came by multicast."""
-        return self.socket.source if self._unicast else None
+        """Where the datagram that is handed over now came from; None if it came by multicast."""
+        return self.socket.source if self._from_socket else None
 
-    def attach(self, node: Occupant) -> None:
-        self._seats[node.group.encode()] = _Seat(node)
-        self._count_nodes()
+    def attach(self, node: PortUser) -> None:
+        self._attached[node.group.encode()] = _Attached(node)
+        self._update_nodes()
 
-    def detach(self, node: Occupant) -> None:
-        """Let nothing more go to this node."""
-        seat = self._seats.pop(node.group.encode(), None)
-        if seat is not None and seat.stall_end is not None:
-            seat.stall_end.cancel()
-        self._count_nodes()
+    def detach(self, node: PortUser) -> None:
+        """Hand nothing more to this node."""
+        attached = self._attached.pop(node.group.encode(), None)
+        if attached is not None and attached.stall_end is not None:
+            attached.stall_end.cancel()
+        self._update_nodes()
 
-    def _count_nodes(self) -> None:
-        """One came or went, or began or ceased to stall."""
-        seats = self._seats
-        self._only = next(iter(seats.values())).node if len(seats) == 1 else None
-        self.stalled = bool(seats) and all(seat.stalls for seat in seats.values())
+    def _update_nodes(self) -> None:
+        """Called when a node was attached or detached, or began or ended a stall."""
+        nodes = list(self._attached.values())
+        self._single = nodes[0].node if len(nodes) == 1 else None
+        self.stalled = bool(nodes) and all(attached.stalls for attached in nodes)
         if self.stalled:
-            self._ignore()
-        elif seats:
-            self._listen()
+            self._stop_reading()
+        elif nodes:
+            self._start_reading()
 
     def close(self) -> None:
-        self._ignore()
-        for seat in self._seats.values():
-            if seat.stall_end is not None:
-                seat.stall_end.cancel()
-        self._let_go()
+        self._stop_reading()
+        for attached in self._attached.values():
+            if attached.stall_end is not None:
+                attached.stall_end.cancel()
+        self._close_sockets()
 
     def abandon(self) -> None:
-        """Let go of the address, and the nodes of their files: all that can be done once the event
-        loop is closed."""
-        for seat in self._seats.values():
-            seat.node.abandon()
-        self._let_go()
+        """Close the socket and the files of the nodes: all that can be done once the event loop is
+        closed."""
+        for attached in self._attached.values():
+            attached.node.abandon()
+        self._close_sockets()
 
-    def _let_go(self) -> None:
+    def _close_sockets(self) -> None:
         self.socket.close()
         if self._listener is not None:
             self._listener.close()
 
     def has(self, group: str) -> bool:
-        return group.encode() in self._seats
+        return group.encode() in self._attached
 
     @property
     def groups(self) -> list[str]:
-        return sorted(seat.node.group for seat in self._seats.values())
+        return sorted(attached.node.group for attached in self._attached.values())
 
-    def stalls(self, node: Occupant) -> bool:
-        """Whether this node has to wait for its application."""
-        seat = self._seats.get(node.group.encode())
-        return seat is not None and seat.stalls
+    def stalls(self, node: PortUser) -> bool:
+        """Whether this node is in a stall."""
+        attached = self._attached.get(node.group.encode())
+        return attached is not None and attached.stalls
 
     # Reading
 
     def read(self) -> bool:
-        """One turn: called by the event loop, and by nodes before they look at their timers.
-        True if there may be more to read."""
+        """Read for one turn; called by the event loop, and by nodes before they handle timers.
+        Returns whether there may be more to read."""
         if self.stalled:
             return False
-        late = self._late()
-        if late:
-            self._wake_up(late)
+        overslept_s = self._overslept_s()
+        if overslept_s:
+            self._resume_after_pause(overslept_s)
             return False
         count = self._read(TURN_DATAGRAMS)
         if count:
-            self._stall_who_must()
+            self._stall_backlogged()
         if not self.stalled:
             self._stay_awake()
         return count >= TURN_DATAGRAMS
 
-    def poll(self, node: Occupant) -> None:
-        """Look at the socket between two deliveries to this node's application, unless it has
+    def poll(self, node: PortUser) -> None:
+        """Read between two deliveries to this node's application, unless the application has
         enough to read already."""
-        if node.crowded():
+        if node.backlogged():
             return
-        if self._only is None:
-            self._stall_who_must()
-        seat = self._seats.get(node.group.encode())
-        if seat is not None and seat.stalls:
-            self._go_on(seat)
+        if self._single is None:
+            self._stall_backlogged()
+        attached = self._attached.get(node.group.encode())
+        if attached is not None and attached.stalls:
+            self._resume(attached)
         self._read(POLL_DATAGRAMS)
 
     def _read(self, limit: int, *, stale: bool = False) -> int:
-        """Hand over what waits; returns how many datagrams that were."""
+        """Hand over up to about `limit` datagrams of each source; returns how many there were."""
         total = 0
         for receive in self._sources:
-            self._unicast = receive == self.socket.receive
+            self._from_socket = receive == self.socket.receive
             count = 0
             while count < limit:
                 try:
@@ -256,15 +263,15 @@ class Port:
                 except BlockingIOError:
                     break
                 except OSError:
-                    count += 1  # What an earlier datagram met with, told to us late.
+                    count += 1  # The system reports late what happened to an earlier datagram.
                     continue
                 count += len(datagrams)
-                self._bytes += sum(map(len, datagrams))
-                if len(datagrams) > 1 and self._only is not None and not stale:
-                    self._only.receive_many(datagrams)
+                self._bytes_read += sum(map(len, datagrams))
+                if len(datagrams) > 1 and self._single is not None and not stale:
+                    self._single.receive_many(datagrams)
                     continue
                 for data in datagrams:
-                    node = self._only or self._awake(data)
+                    node = self._single or self._recipient(data)
                     if node is None:
                         continue
                     if stale:
@@ -274,17 +281,18 @@ class Port:
             total += count
         return total
 
-    def _awake(self, data: bytes) -> Occupant | None:
-        """Whose a datagram is; None if it is nobody's, or held for a node that stalls."""
-        seat = self._seats.get(group_of(data))
-        if seat is None:
+    def _recipient(self, data: bytes) -> PortUser | None:
+        """The node that a datagram is for; None if there is none, or if the datagram is held
+        because that node stalls."""
+        attached = self._attached.get(group_of(data))
+        if attached is None:
             self.unknown_group += 1
             return None
-        if not seat.stalls:
-            return seat.node
-        if seat.held_bytes < self.socket.receive_buffer:
-            seat.held.append(data)
-            seat.held_bytes += len(data)
+        if not attached.stalls:
+            return attached.node
+        if attached.held_bytes < self.socket.receive_buffer:
+            attached.held.append(data)
+            attached.held_bytes += len(data)
         else:
             self.overflowed += 1
         return None
@@ -292,9 +300,9 @@ class Port:
     # Lingering
 
     def _stay_awake(self) -> None:
-        """For a while, if much has come lately."""
-        much = self._bytes >= LINGER_BYTES
-        self._bytes = 0
+        """Linger, or go on lingering, if much was read."""
+        much = self._bytes_read >= LINGER_BYTES
+        self._bytes_read = 0
         if much or self.lingers:
             self._awake_until = self._loop.time() + LINGER_S
         if much and not self.lingers:
@@ -302,7 +310,7 @@ class Port:
             self._loop.call_soon(self._linger)
 
     def _linger(self) -> None:
-        """A callback that waits to be run keeps the event loop awake."""
+        """Schedule itself again: a callback that is due keeps the event loop awake."""
         self.lingers = self._reading and self._loop.time() < self._awake_until
         if self.lingers:
             _let_others_run()
@@ -310,59 +318,59 @@ class Port:
 
     # Pauses
 
-    def _late(self) -> float:
-        """How long this process slept beyond what it meant to; 0 if not for long."""
+    def _overslept_s(self) -> float:
+        """By how much this process missed its next alarm, in seconds; 0 if that is no pause."""
         now = self._loop.time()
-        for seat in self._seats.values():
-            if now - seat.node.wake > seat.node.pause_s:
-                return now - seat.node.wake
+        for attached in self._attached.values():
+            if now - attached.node.next_alarm > attached.node.pause_s:
+                return now - attached.node.next_alarm
         return 0.0
 
-    def _wake_up(self, late: float) -> None:
-        for seat in list(self._seats.values()):
-            if not seat.stalls:  # Who stalls is told how long that was.
-                seat.node.slept(late)
+    def _resume_after_pause(self, pause_s: float) -> None:
+        for attached in list(self._attached.values()):
+            if not attached.stalls:  # The end of a stall tells its node how long it was.
+                attached.node.after_pause(pause_s)
         self._read(WAKE_DATAGRAMS, stale=True)
 
     # Stalls
 
-    def _stall_who_must(self) -> None:
-        for seat in list(self._seats.values()):
-            if not seat.stalls and seat.node.crowded():
-                self._stall(seat)
+    def _stall_backlogged(self) -> None:
+        for attached in list(self._attached.values()):
+            if not attached.stalls and attached.node.backlogged():
+                self._stall(attached)
 
-    def _stall(self, seat: _Seat) -> None:
-        node = seat.node
-        node.expire()
-        if self._seats.get(node.group.encode()) is not seat:
-            return  # That was its end.
-        seat.stalled_at = self._loop.time()
-        seat.stall_end = self._loop.call_later(node.stall_s, self._end_stall, seat)
-        self._count_nodes()
+    def _stall(self, attached: _Attached) -> None:
+        node = attached.node
+        node.expire_timers()
+        if self._attached.get(node.group.encode()) is not attached:
+            return  # A timer ended the node.
+        attached.stalled_at = self._loop.time()
+        attached.stall_end = self._loop.call_later(node.stall_s, self._end_stall, attached)
+        self._update_nodes()
 
-    def _end_stall(self, seat: _Seat) -> None:
-        """The moment is over: take one turn."""
-        self._go_on(seat)
+    def _end_stall(self, attached: _Attached) -> None:
+        """The moment is over: read for one turn."""
+        self._resume(attached)
         self.read()
 
-    def _go_on(self, seat: _Seat) -> None:
-        if seat.stall_end is not None:
-            seat.stall_end.cancel()
-            seat.stall_end = None
-        self._count_nodes()
-        seat.node.stalled(self._loop.time() - seat.stalled_at)
-        held, seat.held, seat.held_bytes = seat.held, deque(), 0
-        while held and self.has(seat.node.group):
-            seat.node.receive(held.popleft())
+    def _resume(self, attached: _Attached) -> None:
+        if attached.stall_end is not None:
+            attached.stall_end.cancel()
+            attached.stall_end = None
+        self._update_nodes()
+        attached.node.after_stall(self._loop.time() - attached.stalled_at)
+        held, attached.held, attached.held_bytes = attached.held, deque(), 0
+        while held and self.has(attached.node.group):
+            attached.node.receive(held.popleft())
 
-    def _listen(self) -> None:
+    def _start_reading(self) -> None:
         if not self._reading:
             self._reading = True
             for source in (self.socket, self._listener):
                 if source is not None:
                     self._loop.add_reader(source.fileno(), self.read)
 
-    def _ignore(self) -> None:
+    def _stop_reading(self) -> None:
         if self._reading:
             self._reading = False
             for source in (self.socket, self._listener):
@@ -375,7 +383,7 @@ class Ports:
 
     def __init__(self) -> None:
         self._ports: dict[tuple[Address, Address | None], tuple[Port, int]] = {}
-        """With the number of their users."""
+        """Each with the number of nodes that use it."""
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> "Ports":
@@ -384,15 +392,15 @@ class Ports:
     def open(
         self, loop: asyncio.AbstractEventLoop, bind: Address, multicast: Address | None
     ) -> Port:
-        """The port at this address, bound now if it is the first use of it; each `open` wants a
+        """The port at this address, bound now if nobody uses it yet. Every `open` is followed by a
         `close`."""
-        _free_what_was_left_behind()
+        _close_abandoned_ports()
         port, users = self._ports.get((bind, multicast), (None, 0))
         if port is None:
             try:
                 port = Port(loop, bind, multicast)
             except AddressError as e:
-                groups = _held_elsewhere(loop, bind)
+                groups = _groups_elsewhere(loop, bind)
                 if groups:
                     raise AddressError(
                         f"{bind} is in use by this very process, for group "
@@ -403,7 +411,7 @@ class Ports:
         return port
 
     def close(self, port: Port) -> None:
-        """One user less; the last one closes the socket."""
+        """End one use of the port; the last one closes the socket."""
         where, users = next((w, n) for w, (p, n) in self._ports.items() if p is port)
         if users > 1:
             self._ports[where] = (port, users - 1)
@@ -415,14 +423,14 @@ class Ports:
 _PORTS: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Ports]" = weakref.WeakKeyDictionary()
 
 
-def _free_what_was_left_behind() -> None:
-    """Programs may end their event loop without leaving their groups."""
+def _close_abandoned_ports() -> None:
+    """Close the ports of event loops that ended without leaving their groups."""
     for loop in [loop for loop in _PORTS if loop.is_closed()]:
         for port, _ in _PORTS.pop(loop)._ports.values():
             port.abandon()
 
 
-def _held_elsewhere(loop: asyncio.AbstractEventLoop, bind: Address) -> list[str]:
+def _groups_elsewhere(loop: asyncio.AbstractEventLoop, bind: Address) -> list[str]:
     """The groups that use this address in another event loop of this process."""
     return [
         repr(group)

@@ -1,11 +1,11 @@
-"""Frames by which nodes find each other again: they are not for the core, and carry its group's
-origin like any other.
+"""Probes: frames by which nodes find each other again. They are for the node, not for its core, and
+have the same header as other frames.
 
     u8    kind     here: I speak from where this frame comes from
                    ask: prove that you are where this frame arrives
                    answer: the nonce of an `ask`
                    taken: another node uses your name; the nonce is the number of your life
-    text  to       the node that is meant
+    text  to       the node that the probe is for
     u64   nonce    of `ask`, `answer` and `taken`
 """
 

@@ -1,10 +1,10 @@
-"""Reading events: who reads, where it stopped, and that the group goes on meanwhile.
+"""The reading side of a node: who reads events, and how the group goes on meanwhile.
 
-An iterator holds nothing but its place in the queue of readers. It can be dropped, cancelled or
-kept at any moment, and whoever reads next goes on at the next event. One reads at a time: who comes
-while another waits is refused, and so is who comes back while another task has taken over.
+An iterator holds no events. It can be dropped or cancelled at any moment, and the next reader goes
+on at the next event. There is one reader at a time: a second one is refused while the first one
+waits, and an earlier one is refused when it comes back while another task reads.
 
-Whoever reads looks at the socket now and then, so that a token never waits for an application that
+The reader looks at the socket now and then, so that a token never waits for an application that
 is busy with what it got.
 """
 
@@ -21,38 +21,43 @@ from roundelay.runtime.port import Port
 from roundelay.runtime.settings import Settings
 
 POLL_BYTES = 16_384
-"""Given to the application between two looks at the socket."""
+"""Bytes given to the application between two looks at the socket. Too small: the looks cost time;
+too large: the group waits for the application."""
 LOOK_S = 0.000_05
-"""Not more often than so, however much is delivered."""
+"""Least time between two looks at the socket, in seconds. Too small: a fast reader spends its time
+on looks; too large: as `POLL_BYTES`."""
 TURN_S = 0.010
-"""After so long other tasks have their turn, also if there is more to read."""
+"""How long a reader goes on before other tasks run, in seconds, while there is more to read. Too
+small: every change of tasks costs time; too large: other tasks of the application wait."""
 UNREAD_S = 5.0
-"""How long a sender waits for a reader that reads nothing."""
+"""How long a sender waits for a reader that reads nothing, in seconds; then QueueFullError says so.
+Too small: senders fail while the reader is busy; too large: a program without one hangs for
+long."""
 
 
 class Reading:
     """The reading side of one group."""
 
     def __init__(self, node: Node, port: Port, settings: Settings) -> None:
-        self.inbox: Inbox = node.inbox
+        self.inbox: Inbox = node.deliveries.inbox
         self.limit_bytes = settings.backlog_bytes
-        """What may be unread before nothing more is sent either."""
+        """Bytes that may be unread before senders have to wait for the reader."""
         self.who: object = None
-        """Who reads, or did last: a task, or a thread of the blocking interface."""
+        """The reader, or the last one: a task, or a thread of the blocking interface."""
         self.owner: weakref.ref[_Iterator] | None = None
         """The iterator that read last."""
         self._given = 0
-        """Bytes given to the application since it last was due to look at the socket."""
+        """Bytes given to the application since a look at the socket was last due."""
         self._reader_limit_bytes = settings.backlog_bytes + settings.queue_bytes
-        """The same for whoever reads, which cannot wait for itself."""
+        """The same limit for the reader when it sends: it cannot wait for itself."""
         self._node = node
         self._port = port
         self._turn_ends = 0.0
-        """When whoever reads events has to let others run ..."""
-        self._look_due = 0.0
-        """... and when it next looks at the socket."""
+        """When the reader has to let other tasks run, on the monotonic clock."""
+        self._next_look = 0.0
+        """Before that time it does not look at the socket again."""
 
-    async def begin(self, iterator: "_Iterator") -> None:
+    async def claim(self, iterator: "_Iterator") -> None:
         """Let this iterator read from now on, or raise ConfigError."""
         task = asyncio.current_task()
         other = None if self.owner is None else self.owner()
@@ -64,30 +69,30 @@ class Reading:
         self.owner = iterator.me
         self._turn_ends = 0.0
 
-    def due(self, given: int) -> bool:
-        """Whether to look at the socket, now that so many bytes more were given."""
+    def look_due(self, given: int) -> bool:
+        """Whether to look at the socket now; `given` more bytes were given to the application."""
         self._given += given
         if self._given < POLL_BYTES:
             return False
         self._given = 0
-        return time.monotonic() >= self._look_due
+        return time.monotonic() >= self._next_look
 
-    async def breathe(self) -> None:
-        """Let the group go on while the application is busy with what it got."""
+    async def serve_group(self) -> None:
+        """Read the socket, send what was accepted, and let other tasks run if it is time."""
         node = self._node
         if node.error is not None:
             return
         now = time.monotonic()
-        self._look_due = now + LOOK_S
+        self._next_look = now + LOOK_S
         self._port.poll(node)
-        node.flush()
+        node.sending.flush()
         if now > self._turn_ends:
             self._turn_ends = now + TURN_S
             await asyncio.sleep(0)
 
     async def lend(self, who: object, most: int, most_bytes: int) -> list[Arrival]:
-        """What waits, at least one arrival; none once the group is left. It goes on counting as
-        unread until the next call."""
+        """The arrivals that wait, at least one; none once the group is left. They go on counting
+        as unread until the next call."""
         self.who = who
         while True:
             if lent := self.inbox.lend(most, most_bytes):
@@ -108,19 +113,19 @@ class Reading:
         return False
 
     async def make_room(self, who: object) -> None:
-        """Wait while `who` has to; QueueFullError if nobody reads."""
+        """Wait while `who` must wait; QueueFullError if nobody reads."""
         inbox, node = self.inbox, self._node
-        taken, since = inbox.taken, time.monotonic()
+        popped, since = inbox.popped, time.monotonic()
         while self.must_wait(who) and node.error is None:
             now = time.monotonic()
-            if inbox.taken != taken:
-                taken, since = inbox.taken, now
+            if inbox.popped != popped:
+                popped, since = inbox.popped, now
             elif now - since > UNREAD_S:
                 raise self.full("nobody reads them; read events, or call `ignore()`")
             await asyncio.sleep(node.stall_s)
 
     def full(self, advice: str) -> QueueFullError:
-        """For whoever cannot send since too much is unread."""
+        """The error for a sender that cannot wait until less is unread."""
         size = self.inbox.bytes / 2**20
         return QueueFullError(f"{size:.1f} MB of messages wait to be read: {advice}")
 
@@ -133,7 +138,7 @@ class _Iterator:
     def __init__(self, reading: Reading) -> None:
         self.me = weakref.ref(self)
         self.task: asyncio.Task[Any] | None = None
-        """In which it began to read."""
+        """The task in which it began to read."""
         self._reading = reading
         self._inbox = reading.inbox
 
@@ -158,10 +163,10 @@ class Events(_Iterator):
     async def _next(self) -> Event:
         reading, inbox = self._reading, self._inbox
         if reading.owner is not self.me:
-            await reading.begin(self)
-        if reading.due(inbox.opened_bytes):
-            await reading.breathe()
-        while True:  # What is found is taken without a pause, so that cancelling loses nothing.
+            await reading.claim(self)
+        if reading.look_due(inbox.opened_bytes):
+            await reading.serve_group()
+        while True:  # There is no await between finding an event and returning it.
             for event in inbox.rest:
                 return event
             if not inbox.refill():
@@ -186,11 +191,11 @@ class Batches(_Iterator):
     async def __anext__(self) -> Arrival:
         reading, inbox = self._reading, self._inbox
         if reading.owner is not self.me:
-            await reading.begin(self)
-        if reading.due(self._given):
-            await reading.breathe()
+            await reading.claim(self)
+        if reading.look_due(self._given):
+            await reading.serve_group()
         while True:
-            arrival = inbox.take()
+            arrival = inbox.pop()
             if arrival is not None:
                 self._given = charge(arrival)
                 return arrival

@@ -1,4 +1,4 @@
-"""Receipts: where the messages of this node ended up."""
+"""Receipts: the positions at which messages of this node were delivered."""
 
 import asyncio
 from collections.abc import Generator
@@ -9,8 +9,8 @@ from roundelay.runtime.events import Position
 
 
 class Receipt:
-    """Given for a message that was accepted. Await it for the message's position, which is known
-    once the message is delivered here; ClosedError if the group is left before."""
+    """Stands for a message that was accepted. Awaiting it gives the message's position, once the
+    message is delivered here; ClosedError if the group is left before."""
 
     __slots__ = ("_ledger", "number", "position", "view")
 
@@ -31,7 +31,7 @@ class Receipt:
 
     def __await__(self) -> Generator[object, None, Position]:
         while self.position is None:
-            yield from self._ledger.change(self)
+            yield from self._ledger.wait_for_change(self)
         return self.position
 
 
@@ -40,9 +40,10 @@ class Receipts:
 
     def __init__(self) -> None:
         self.awaited = 0
-        """How many tasks wait for one."""
+        """How many tasks wait for a receipt."""
         self.open: dict[int, Receipt] = {}
-        """By message number, the smallest first: that is how they are given."""
+        """By message number. Receipts are given in the order of numbers, so the smallest is
+        first."""
         self._futures: dict[int, list[asyncio.Future[None]]] = {}
         self._error: ClosedError | None = None
 
@@ -53,12 +54,12 @@ class Receipts:
             receipt = self.open[number] = Receipt(number, self)
         return receipt
 
-    def concern(self, span: Span) -> bool:
-        """Whether one of them may be for one of these messages: asked with every packet."""
+    def may_concern(self, span: Span) -> bool:
+        """Whether a receipt may be for one of these messages; a quick test for every packet."""
         return bool(self.open) and next(iter(self.open)) < span.first + span.count
 
-    def settle(self, span: Span, first: Position, view: View) -> None:
-        """These messages were delivered in a view, the first of them at this place."""
+    def resolve(self, span: Span, first: Position, view: View) -> None:
+        """These messages were delivered in `view`, the first of them at the position `first`."""
         start, end = span.first, span.first + span.count
         if len(self.open) < span.count:
             numbers = [number for number in self.open if start <= number < end]
@@ -71,14 +72,14 @@ class Receipts:
             self._wake(number)
 
     def fail(self, error: ClosedError) -> None:
-        """No more will be delivered."""
+        """No more messages will be delivered: every task that waits is told `error`."""
         self._error = error
         self.open.clear()
         for number in list(self._futures):
             self._wake(number)
 
-    def change(self, receipt: Receipt) -> Generator[object, None, None]:
-        """Wait until something is known of this receipt."""
+    def wait_for_change(self, receipt: Receipt) -> Generator[object, None, None]:
+        """Wait until this receipt is resolved, or raise what ended the node."""
         if self._error is not None:
             raise self._error
         future = asyncio.get_running_loop().create_future()

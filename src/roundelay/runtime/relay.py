@@ -1,4 +1,4 @@
-"""`roundelay chaos` as a process of this machine, for whoever starts nodes and disturbs them."""
+"""`roundelay chaos` as a process of its own, for programs that disturb the nodes they start."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ class RelayProcess:
         assert self._process.stdout is not None
         self._tell, self._answers = self._process.stdin, self._process.stdout
         self.peers: dict[NodeId, dict[NodeId, str]] = json.loads(self._answers.readline())
-        """What each node is to be told of its peers."""
+        """The setting `peers` for each node."""
 
     def command(self, line: str) -> str:
         """Give a command and return the answer, or raise RelayError."""

@@ -1,4 +1,4 @@
-"""A record run through a fresh core: what the node did is what the core does."""
+"""Replay of a record: a fresh core gets the recorded inputs, and must give the recorded effects."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,17 +6,16 @@ from json import loads
 from pathlib import Path
 from typing import Any
 
-from roundelay.core.contract import Origin
+from roundelay.core.contract import Core, Origin
 from roundelay.core.effects import Effect
 from roundelay.core.ids import Service
-from roundelay.group.stack import Stack
-from roundelay.runtime.plan import Plan
-from roundelay.runtime.tape import Entry, Input, TapeError, digest, read, split_run
+from roundelay.runtime.core_setup import CoreSetup
+from roundelay.runtime.input_log import Input, InputLogError, LoggedInput, digest, read, split_burst
 from roundelay.wire.frame import Frame, decode
 from roundelay.wire.primitives import WireError
 
 Progress = Callable[[int, int], None]
-"""Told how much of the file is done, and its size; in bytes."""
+"""Called with the bytes of the file that are done, and with its size in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,88 +27,92 @@ class Replay:
     inputs: int
     effects: int
     differs_at: int | None
-    """The first input after which the effects were others; None if there is none."""
+    """The number of the first input whose effects were others, from 0; None if there is none."""
     differs_in: str = ""
-    """What that input was."""
+    """That input, in words."""
 
 
 def replay(path: Path, progress: Progress | None = None) -> Replay:
-    """Run a record through a fresh core, or raise TapeError."""
-    header, entries = read(path)
+    """Give the inputs of a record to a fresh core, or raise InputLogError."""
+    header, inputs = read(path)
     try:
-        plan = Plan.from_json(header)
-        stack = plan.stack()
-    except Exception as e:  # Whatever a header says that no node of ours has written.
-        raise TapeError(
+        setup = CoreSetup.from_json(header)
+        core = setup.make_core()
+    except Exception as e:  # A damaged header can make anything fail.
+        raise InputLogError(
             f"{path} is damaged, or was made by another version of Roundelay "
             f"({type(e).__name__}: {e}); copy it again, or replay it with that version"
         ) from None
     origins: dict[bytes, Origin] = {}
     size = _size(path)
     seen = count = effect_count = done = 0
-    for entry in entries:
+    for logged in inputs:
         try:
-            effects = _apply(stack, entry, origins)
-            seen = digest(effects, stack.codec, seen)
-        except TapeError:
+            effects = _apply(core, logged, origins)
+            seen = digest(effects, core.codec, seen)
+        except InputLogError:
             raise
-        except Exception as e:  # A node ends with such an input and does not record it.
-            raise TapeError(
-                f"{path} is damaged: input {count} ({_told(entry)}) breaks the core "
+        except Exception as e:  # A node fails on such an input before it writes it to its record.
+            raise InputLogError(
+                f"{path} is damaged: input {count} ({_description(logged)}) breaks the core "
                 f"({type(e).__name__}: {e}); copy it again; what came before is the same"
             ) from None
         effect_count += len(effects)
-        if seen != entry.digest:
-            return Replay(plan.boot.node, plan.engine, count, effect_count, count, _told(entry))
+        if seen != logged.digest:
+            return Replay(
+                setup.boot.node, setup.engine, count, effect_count, count, _description(logged)
+            )
         count += 1
-        done += len(entry.data)
+        done += len(logged.data)
         if progress is not None:
             progress(done, size)
-    return Replay(plan.boot.node, plan.engine, count, effect_count, None)
+    return Replay(setup.boot.node, setup.engine, count, effect_count, None)
 
 
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError as e:
-        raise TapeError(f"cannot read {path}: {e.strerror}; name a file written by --record") from e
+        raise InputLogError(
+            f"cannot read {path}: {e.strerror}; name a file written by --record"
+        ) from e
 
 
-def _apply(stack: Stack, entry: Entry, origins: dict[bytes, Origin]) -> list[Effect[Any]]:
-    match entry.kind:
+def _apply(core: Core[Any], logged: LoggedInput, origins: dict[bytes, Origin]) -> list[Effect[Any]]:
+    match logged.kind:
         case Input.START:
-            return stack.start()
+            return core.start()
         case Input.ACCEPT:
-            head, _, payload = entry.data.partition(b"\n")
+            head, _, payload = logged.data.partition(b"\n")
             service, destinations = loads(head)
             to = None if destinations is None else tuple(destinations)
-            stack.accept(payload, Service(service), to)
+            core.accept(payload, Service(service), to)
             return []
         case Input.FLUSH:
-            return stack.flush()
+            return core.flush()
         case Input.RECEIVE:
-            frame = _frame(entry.data, stack, origins)
-            return stack.receive(frame.origin, frame.message)
-        case Input.RUN:
-            run = [_frame(data, stack, origins) for data in split_run(entry.data)]
-            return stack.receive_many(run[0].origin, [frame.message for frame in run])
+            frame = _frame(logged.data, core, origins)
+            return core.receive(frame.origin, frame.message)
+        case Input.BURST:
+            frames = [_frame(data, core, origins) for data in split_burst(logged.data)]
+            return core.receive_many(frames[0].origin, [frame.message for frame in frames])
         case Input.EXPIRE:
-            return stack.expire(entry.data.decode())
+            return core.expire(logged.data.decode())
         case Input.LEAVE:
-            return stack.leave()
+            return core.leave()
 
 
-def _frame(data: bytes, stack: Stack, origins: dict[bytes, Origin]) -> Frame[Any]:
+def _frame(data: bytes, core: Core[Any], origins: dict[bytes, Origin]) -> Frame[Any]:
     try:
-        return decode(data, stack.codec, origins)
+        return decode(data, core.codec, origins)
     except WireError as e:
-        raise TapeError(f"the record holds a damaged datagram ({e}); copy it again") from e
+        raise InputLogError(f"the record holds a damaged datagram ({e}); copy it again") from e
 
 
-def _told(entry: Entry) -> str:
-    """An input for people; its bytes may be damaged."""
-    shown = f"{len(entry.data)} bytes"
-    if entry.kind is Input.EXPIRE:
-        name = entry.data.decode(errors="replace")
+def _description(logged: LoggedInput) -> str:
+    """An input in words. Its bytes may be damaged."""
+    shown = f"{len(logged.data)} bytes"
+    if logged.kind is Input.EXPIRE:
+        name = logged.data.decode(errors="replace")
         shown = name if name.isprintable() and len(name) < 40 else shown
-    return f"{entry.kind.name.lower()} {shown}"
+    return f"{logged.kind.name.lower()} {shown}"

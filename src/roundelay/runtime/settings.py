@@ -1,4 +1,4 @@
-"""What a node is told: names, addresses, directories and limits."""
+"""The settings of a node: names, addresses, directories and limits."""
 
 import dataclasses
 import os
@@ -14,20 +14,27 @@ from roundelay.runtime.errors import ConfigError
 from roundelay.transport.address import Address, AddressError, parse_address
 
 DATAGRAM_BYTES = {"loopback": 60_000, "network": 1400}
-"""Where all peers are on this machine, and elsewhere: one lost fragment loses a whole datagram."""
+"""Largest datagrams where all peers are on this machine, and otherwise. Too small: more datagrams
+for the same messages; larger than the network carries in one piece: a lost fragment loses a whole
+datagram."""
 
 PEERS_MAX = MembershipConfig().members_max
-"""Nodes of a group: as many as one view may have."""
+"""Most nodes of a group: as many as one view may have."""
 TIMEOUT_S = 0.4
+"""Default of `timeout_s`, in seconds."""
 TIMEOUT_S_MIN = 0.02
+"""Least `timeout_s`, in seconds: an event loop often takes longer than less, and nodes would give
+each other up without end."""
 
 QUEUE_BYTES = 32 * 1024 * 1024
+"""Default of `queue_bytes`."""
 BACKLOG_BYTES = 64 * 1024 * 1024
+"""Default of `backlog_bytes`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that decides how a node runs. Raises ConfigError for what makes no sense."""
+    """All settings of a node. ConfigError for values that make no sense."""
 
     group: str
     node: str
@@ -39,30 +46,34 @@ class Settings:
     """An IP multicast address and port for what goes to everybody; None sends it to each."""
     engine: str = "totem"
     options: Mapping[str, str] = field(default_factory=dict)
-    """Settings of the engine, by the names of its `Config`; they win over what follows from the
-    others here."""
+    """Settings of the engine, by the names of its `Config`. They take precedence over those that
+    are derived from `timeout_s` and `datagram_bytes`."""
     timeout_s: float = TIMEOUT_S
-    """Until silence means failure. Too short: a loaded machine expels its nodes; too long: a crash
-    stops the group for that long. All other timers follow it."""
+    """Seconds of silence after which a node counts as failed. Too short: nodes of a loaded machine
+    are expelled; too long: a crash stops the group for that long. All other timers follow it."""
     datagram_bytes: int | None = None
-    """Largest datagram; None means 60000 where all peers are on this machine and 1400 elsewhere."""
+    """Largest datagram; None means 60000 where all peers are on this machine and 1400 otherwise."""
     queue_bytes: int = QUEUE_BYTES
-    """What may wait to be sent before `send` waits too."""
+    """Bytes that may wait to be sent before `send` waits too."""
     backlog_bytes: int = BACKLOG_BYTES
-    """What may wait for the application before packets are refused: the group then waits for it,
-    and gives this node up if it reads nothing for long. Long before that the group slows down.
-    A message counts with 48 bytes more than it has, and pieces of large messages count too."""
+    """Bytes that may wait for the application before packets are refused. The group then waits for
+    this node, and gives it up if the application reads nothing for long. Long before that the group
+    slows down. A message counts as 48 bytes more than its size, and pieces of large messages count
+    too."""
     state: Path | None = None
     """A directory for what must survive a crash; without one every start makes a new node."""
     trace: Path | None = None
     """A directory for the node's trace."""
     trace_every_row: bool = False
-    """Whether rows reach the file before what they tell of leaves this node, so that not even
-    `kill -9` loses one. Slow: for tests and demonstrations."""
+    """Whether each row reaches the file before its effect leaves this node, so that not even
+    `kill -9` loses a row. Slow: for tests and demonstrations."""
     trace_frames: bool = False
     """Whether single frames and timers have rows too."""
     run: str = ""
     """The name of the run in the trace; by default the group's."""
+    check: bool = False
+    """Whether the node checks the rows of its own trace as they are made, also if `trace` names no
+    directory for them, and reports breaches in its log and in `status`."""
     record: Path | None = None
     """A directory for records of every input of this node's core, for `roundelay replay`."""
     control: Path | None = None
@@ -172,6 +183,7 @@ _KINDS: Mapping[str, Any] = {
     "backlog_bytes": int,
     "trace_every_row": bool,
     "trace_frames": bool,
+    "check": bool,
 }
 
 

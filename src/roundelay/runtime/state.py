@@ -1,13 +1,13 @@
 """The state directory of a node: what must survive a crash.
 
     lock          held while the node runs
-    identity      whose it is: the group and the node, a line of JSON
+    identity      the group and the node that it belongs to, a line of JSON
     incarnation   the number of the last life that began here; replaced at every start
-    core          what the core asked to keep
+    core          the last state that the core asked to store
 
-A file is replaced as a whole: written beside, synced, renamed, and the directory synced. Where
-`identity` is damaged or missing nobody can tell whose the rest is: it is not used, and the node is
-a new one, as if it kept nothing.
+A file is replaced as a whole: the new content is written to another file and synced, that file is
+renamed, and the directory is synced. If `identity` is damaged or missing, nobody knows to which
+node the other files belong: they are not used, and the node is a new one.
 """
 
 import contextlib
@@ -21,13 +21,13 @@ from urllib.parse import quote
 
 from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import StartError, StateError
-from roundelay.runtime.life import next_incarnation, parse_incarnation
+from roundelay.runtime.incarnation import next_incarnation, parse_incarnation
 from roundelay.runtime.machine import Machine
-from roundelay.runtime.narrator import log
+from roundelay.runtime.node_log import log
 
 
 class Storage(Protocol):
-    """Where a node keeps what its core asks to keep."""
+    """Where a node stores the state of its core."""
 
     @property
     def incarnation(self) -> int: ...
@@ -41,7 +41,7 @@ class Storage(Protocol):
 
 
 class NoStorage:
-    """Keeps nothing: the node is a new one at every start."""
+    """Stores nothing: the node is a new one at every start."""
 
     stored: bytes | None = None
 
@@ -49,14 +49,14 @@ class NoStorage:
         self.incarnation = next_incarnation(machine)
 
     def save(self, state: bytes) -> None:
-        """Nothing: the clock makes ring numbers unique."""
+        """Does nothing: without storage, the clock makes view numbers unique."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class StateDirectory:
-    """One node's place on disk, its own as long as it is open."""
+    """The directory of one node; locked while it is open."""
 
     def __init__(self, directory: Path, group: str, node: str, machine: Machine) -> None:
         """Lock it and begin the next life, or raise a StartError, mostly StateError."""
@@ -67,9 +67,9 @@ class StateDirectory:
         except OSError as e:
             raise self._unusable(e) from None
         try:
-            self._take_lock()
+            self._acquire_lock()
             self.ours = self._is_ours(group, node)
-            """Whether an earlier life of this very node left what was found."""
+            """Whether an earlier life of this node wrote the files that were found."""
             self.stored: bytes | None = self._read("core") if self.ours else None
             last = self._read("incarnation") or b""
             self.incarnation = next_incarnation(machine, parse_incarnation(last))
@@ -94,7 +94,7 @@ class StateDirectory:
     def close(self) -> None:
         os.close(self._lock)
 
-    def _take_lock(self) -> None:
+    def _acquire_lock(self) -> None:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -9,13 +9,15 @@ from roundelay.transport.address import Address
 
 
 def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
-    """All that can be told of a running node."""
+    """The status of a running node."""
+    tracing = node.instruments.tracing
+    check = None if tracing is None else tracing.check
     view = node.view
-    packer = node.stack.delivery.packer
+    core = node.core.status
     drops = {str(reason): count for reason, count in sorted(node.endpoint.drops.items())}
     drops |= {
-        "stranger": node.neighbours.strangers,
-        "refused": node.refused,
+        "stranger": node.admission.known_peers.strangers,
+        "refused": node.backlog.refused,
         "unsent": port.socket.lost_sends,
         "other_groups": port.unknown_group,
         "held_too_long": port.overflowed,
@@ -25,7 +27,8 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
         "node": settings.node,
         "incarnation": node.incarnation,
         "engine": settings.engine,
-        "phase": str(node.stack.membership.phase),
+        "phase": core.phase,
+        "gather": core.gather if core.phase == "gather" else "",
         "uptime_s": round(node.meter.uptime_s, 3),
         "view": None
         if view is None
@@ -33,23 +36,24 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
             "id": str(view.id),
             "members": list(view.members),
             "primary": view.primary,
-            "why": node.why,
+            "why": node.deliveries.why,
             "voters": list(view.voters),
-            "able": node.able,
+            "able": node.deliveries.able,
             "transitional": view.transitional,
         },
-        "warnings": node.narrator.warnings(),
-        "never_heard": [peer for peer, _ in node.never_heard],
+        "warnings": node.node_log.warnings(),
+        "check": None if check is None else check.status(),
+        "never_heard": node.admission.known_peers.never_heard(),
         "peers": dict(settings.peers),
         "addresses": {
             peer: str(Address(*address[:2]))
-            for peer, address in sorted(node.whereabouts.addresses.items())
+            for peer, address in sorted(node.peer_addresses.addresses.items())
         },
         "rates": node.meter.rates(),
         "queues": {
-            "packets_to_send": packer.waiting,
-            "packets_to_read": len(node.inbox.waiting),
-            "bytes_to_read": node.unread_bytes,
+            "packets_to_send": core.waiting_packets,
+            "packets_to_read": len(node.deliveries.inbox.waiting),
+            "bytes_to_read": node.backlog.unread_bytes,
         },
         "counters": node.meter.counters(),
         "drops": drops,

@@ -1,7 +1,8 @@
-"""What nodes of a group tell each other about their settings, and how a difference is put in words.
+"""The terms of a node: the settings that it tells its peers, as texts; and how two nodes differ.
 
-The core compares these texts and keeps nodes with different settings apart. The texts have at most
-255 bytes; what does not fit is replaced by a hash, so that they still differ where settings do.
+The core compares these texts and keeps nodes with different settings apart. A text has at most 255
+bytes; the part that does not fit is replaced by a hash, so that different settings still give
+different texts.
 """
 
 import hashlib
@@ -13,13 +14,15 @@ from roundelay.runtime.settings import Settings
 from roundelay.runtime.tuning import shared_options
 
 TEXT_BYTES_MAX = 255
+"""Longest text, in bytes; the wire format allows no more. Too small: settings are replaced by a
+hash, and the log cannot name the difference."""
 SEPARATOR = "; "
 MORE = "and more, #"
 
 
 def terms_of(settings: Settings, datagram_bytes: int, tuned: Mapping[str, str]) -> Terms:
-    """What this node tells of itself; `tuned` are its engine's options without those of
-    `settings`. ValueError if the engine does not know an option."""
+    """The terms of this node; `tuned` are its engine's options without those of `settings`.
+    ValueError if the engine does not know an option."""
     usual = engine_config(settings.engine, tuned)
     given = engine_config(settings.engine, {**tuned, **settings.options})
     told = {
@@ -39,12 +42,12 @@ def terms_of(settings: Settings, datagram_bytes: int, tuned: Mapping[str, str]) 
 
 
 def _shown(value: object) -> str:
-    """A value, so that rounding makes no difference."""
+    """A value as text; numbers that differ by rounding only are the same text."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _fitted(text: str) -> str:
-    """The text, or the beginning of it and a hash of it all."""
+    """The text, if it is short enough; otherwise its beginning and a hash of it all."""
     raw = text.encode()
     if len(raw) <= TEXT_BYTES_MAX:
         return text

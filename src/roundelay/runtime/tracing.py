@@ -1,24 +1,29 @@
-"""A real node's trace: one file for each of its lives."""
+"""A real node's trace: one file for each of its lives, a check of its own rows, or both."""
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roundelay.core.ids import NodeId
 from roundelay.group.engines import engine_config
-from roundelay.runtime.plan import Plan
+from roundelay.runtime.core_setup import CoreSetup
 from roundelay.runtime.settings import Settings
 from roundelay.trace.manifest import Manifest, TraceError
-from roundelay.trace.recorder import Recorder
+from roundelay.trace.recorder import Append, Recorder
 from roundelay.trace.schema import Row
 from roundelay.trace.writer import Writer
 from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.frame import Frame
 
+if TYPE_CHECKING:
+    from roundelay.runtime.checking import OwnCheck
+
 BATCH_ROWS = 16_384
+"""Rows that are written to the file at a time. Too small: every write costs time; too large: more
+memory, and a killed node loses more rows."""
 
 UNCLOSED = "as its node was killed, or still runs, before its last rows were written"
-"""Completes "the trace of node b ends early, ..."."""
+"""Why rows may be missing; completes "the trace of node b ends early, ..."."""
 
 
 class MonotonicClock:
@@ -30,54 +35,63 @@ class MonotonicClock:
 
 
 class Tracing:
-    """Writes what one life of a node did. Rows are written in batches, unless every row counts.
+    """Records what one life of a node did. With the setting `trace` rows are written to a file, in
+    batches unless every row counts; with the setting `check` they are checked.
 
     Once it is open it raises nothing: a group matters more than its trace. If the disk fails, the
     trace ends there, and `trouble` says so.
     """
 
-    def __init__(self, settings: Settings, plan: Plan, version: str, machine: str) -> None:
-        """Open the file, or raise TraceError."""
-        assert settings.trace is not None
+    def __init__(self, settings: Settings, setup: CoreSetup, version: str, machine: str) -> None:
+        """Open the file, if there is to be one, or raise TraceError."""
         names = tuple(sorted(settings.peers))
         every = settings.trace_every_row
-        name = f"{settings.node}-{plan.boot.incarnation}"
-        writer = f"{names.index(settings.node)}.{plan.boot.incarnation}"
-        self._writer = Writer(
-            settings.trace,
-            Manifest(
-                run=settings.run or settings.group,
-                nodes=names,
-                protocol=plan.engine,
-                rules=plan.options.get("rules", "safe"),
-                resilience=getattr(engine_config(plan.engine, plan.options), "resilience", None),
-                mode="views",
-                revision=version,
-                machine=machine,
-                config={"options": plan.options, "timeout_s": plan.timeout_s},
-            ),
-            # Whoever may be killed writes lines, which can be read up to the last one.
-            format="jsonl" if every else "auto",
-            name=name,
-            batch_rows=BATCH_ROWS,
-            unclosed={} if every else {writer: f"{UNCLOSED} ({name})"},
+        name = f"{settings.node}-{setup.boot.incarnation}"
+        writer = f"{names.index(settings.node)}.{setup.boot.incarnation}"
+        manifest = Manifest(
+            run=settings.run or settings.group,
+            nodes=names,
+            protocol=setup.engine,
+            rules=setup.options.get("rules", "safe"),
+            resilience=getattr(engine_config(setup.engine, setup.options), "resilience", None),
+            mode="views",
+            revision=version,
+            machine=machine,
+            config={"options": setup.options, "timeout_s": setup.timeout_s},
         )
+        self.check = _own_check(settings, manifest) if settings.check else None
+        self._writer: Writer | None = None
+        if settings.trace is not None:
+            self._writer = Writer(
+                settings.trace,
+                manifest,
+                # A node that may be killed writes lines: a file of lines can be read up to its end.
+                format="jsonl" if every else "auto",
+                name=name,
+                batch_rows=BATCH_ROWS,
+                unclosed={} if every else {writer: f"{UNCLOSED} ({name})"},
+            )
         self.recorder = Recorder(
-            self._append,
+            self._sink(),
             {name: number for number, name in enumerate(names)},
             settings.node,
-            plan.boot.incarnation,
+            setup.boot.incarnation,
             MonotonicClock(),
             net=settings.trace_frames,
         )
         self.trouble: Callable[[str], None] = lambda sentence: None
-        """Told that the trace ends, and why."""
+        """Called with a sentence when the trace ends early."""
         self._every = every
         self._pending = False
-        self._ended = False
+
+    def _sink(self) -> Append:
+        """Where rows go."""
+        if self.check is None:
+            return self._append
+        return self.check.append if self._writer is None else self._append_and_check
 
     def _append(self, row: Row) -> None:
-        if self._ended:
+        if self._writer is None:
             return
         self._pending = True
         try:
@@ -85,8 +99,13 @@ class Tracing:
         except TraceError as e:
             self._end(e)
 
+    def _append_and_check(self, row: Row) -> None:
+        self._append(row)
+        assert self.check is not None
+        self.check.append(row)
+
     def arrive(self, frame: Frame[Any], endpoint: Endpoint[Any]) -> None:
-        """A frame was admitted: the rows that follow are its doing."""
+        """A frame was admitted: the rows that follow are its consequences."""
         origin = frame.origin
         self.recorder.lamport = endpoint.lamport
         tag = endpoint.codec.tags[frame.tag]
@@ -96,16 +115,16 @@ class Tracing:
         """A frame was encoded and is about to leave."""
         self.recorder.lamport = endpoint.lamport
         self.recorder.send(to, endpoint.frame_number, endpoint.codec.tags[tag], size)
-        self.settle()
+        self.write_out()
 
-    def settle(self) -> None:
-        """Something is about to leave this node: where every row counts, they go first."""
+    def write_out(self) -> None:
+        """Called before anything leaves this node: if every row counts, rows are written first."""
         if self._every and self._pending:
             self.flush()
 
     def flush(self) -> None:
         self._pending = False
-        if not self._ended:
+        if self._writer is not None:
             try:
                 self._writer.flush()
             except TraceError as e:
@@ -114,14 +133,24 @@ class Tracing:
     def close(self) -> None:
         """End the trace with its manifest: this node stopped as it should."""
         self.recorder.crash()
-        if not self._ended:
+        if self._writer is not None:
             try:
                 self._writer.close()
-                self._ended = True
+                self._writer = None
             except TraceError as e:
                 self._end(e)
+        if self.check is not None:
+            self.check.close()
 
     def _end(self, error: TraceError) -> None:
-        self._ended = True
+        assert self._writer is not None
         self._writer.abandon()
+        self._writer = None
         self.trouble(f"the trace ends here: {error}")
+
+
+def _own_check(settings: Settings, manifest: Manifest) -> "OwnCheck":
+    from roundelay.runtime.checking import OwnCheck  # Nodes that do not check start faster without.
+
+    name, traced = f"{settings.group}/{settings.node}", settings.trace is not None
+    return OwnCheck(name, manifest, traced=traced)

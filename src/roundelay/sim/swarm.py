@@ -2,16 +2,21 @@
 
 What a seed draws is in `seeds`. A campaign fails if anything promised is broken, and, once it is
 long enough, also if it never went where it should: see `coverage`.
+
+The online checker follows a run row by row while the batch checker, which decides, reads the whole
+trace afterwards. What both cover they must agree on; if they do not, one of them has a bug, and the
+seed fails.
 """
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from roundelay.check import Report, Standing, Validity, check
+from roundelay.check import Report, Standing, Validity, Verdict, check, profile_of
+from roundelay.check.online import OnlineChecker
 from roundelay.core.ids import NodeId
 from roundelay.sim.coverage import Evidence, catalogue, reached
 from roundelay.sim.pool import workers
@@ -20,6 +25,8 @@ from roundelay.sim.scenario import parse
 from roundelay.sim.seeds import scenario
 from roundelay.sim.watch import Watch
 from roundelay.sim.world import World
+from roundelay.trace.manifest import Manifest
+from roundelay.trace.schema import Row
 
 SEEDS_TO_COVER = 200
 """A campaign of fewer seeds may leave goals of its catalogue unreached."""
@@ -176,6 +183,8 @@ class Outcome:
     report: Report | None
     reached: tuple[str, ...]
     """Goals of the catalogue, also where an invariant broke."""
+    disagreements: tuple[str, ...] = ()
+    """Properties on which the batch and the online checker disagree, a sentence each."""
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -183,16 +192,19 @@ class Outcome:
         if self.report is None:
             return (f"an invariant broke: {self.broken}",)
         judged = zip(self.report.verdicts, self.report.profile.entries, strict=True)
-        return tuple(
+        found = tuple(
             f"{verdict.property} {verdict.validity}: {verdict.reason}"
             for verdict, entry in judged
             if verdict.validity not in (Validity.OK, Validity.VACUOUS)
             and entry.standing is not Standing.OPTIONAL
         )
+        return found + self.disagreements
 
 
-def run(seed: int, protocol: str, *, static: bool = False, rules: str = "safe") -> Outcome:
-    """Run a seed, watch it, and judge its trace."""
+def run(
+    seed: int, protocol: str, *, static: bool = False, rules: str = "safe", online: bool = True
+) -> Outcome:
+    """Run a seed, watch it, and check its trace; `online` says whether by both checkers."""
     text = scenario(seed, protocol, static=static, rules=rules)
     watch, evidence = Watch(), Evidence()
 
@@ -200,7 +212,14 @@ def run(seed: int, protocol: str, *, static: bool = False, rules: str = "safe") 
         evidence(world, node, verb, what)
         watch(world, node, verb, what)
 
-    runner = ScenarioRunner(watch=both)
+    followers: list[OnlineChecker] = []
+
+    def follow(row: Row) -> None:
+        if not followers:  # Only now the nodes and the engine are known.
+            followers.append(_follower(runner.manifest()))
+        followers[0].append(row)
+
+    runner = ScenarioRunner(watch=both, append=follow if online else None)
     broken, report = "", None
     try:
         for block in parse(text):
@@ -212,4 +231,34 @@ def run(seed: int, protocol: str, *, static: bool = False, rules: str = "safe") 
         broken = f"{type(e).__name__}: {e}"
     evidence.close(runner.rows)
     goals = catalogue(protocol, static=static)
-    return Outcome(seed, text, runner, broken, report, reached(evidence, goals))
+    disagreements: tuple[str, ...] = ()
+    if followers and report is not None:
+        disagreements = tuple(disagreed(report, followers[0].verdicts()))
+    return Outcome(seed, text, runner, broken, report, reached(evidence, goals), disagreements)
+
+
+def _follower(manifest: Manifest) -> OnlineChecker:
+    """An online checker of all that the run is held to."""
+    held = [entry.property for entry in profile_of(manifest).entries]
+    return OnlineChecker(manifest.nodes, held, manifest.resilience)
+
+
+UNDECIDED = (Validity.OUTSIDE, Validity.INCONCLUSIVE)
+"""Verdicts of the batch checker that leave open whether a property held. The online checker knows
+neither the assumptions of a protocol nor that rows are missing, so it may decide there."""
+
+
+def disagreed(report: Report, online: Iterable[Verdict]) -> Iterator[str]:
+    """Where the two checkers disagree, a sentence for each property."""
+    for verdict in online:
+        batch = report[verdict.property]
+        if batch.validity in UNDECIDED or batch.validity is verdict.validity:
+            continue
+        yield (
+            f"the checkers disagree on {verdict.property}: batch {_said(batch)}, "
+            f"online {_said(verdict)}"
+        )
+
+
+def _said(verdict: Verdict) -> str:
+    return f"{verdict.validity} ({verdict.reason})" if verdict.reason else str(verdict.validity)

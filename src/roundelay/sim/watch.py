@@ -38,8 +38,7 @@ class Watch:
         if engine is None:
             return
         self._engine_known = True
-        kind: type = type(engine)
-        description = description_of(kind)
+        description = description_of(type(engine))
         if description is not None:
             watch = simulation_of(description.name).watch
             self._engine = None if watch is None else watch()

@@ -3,16 +3,16 @@
 import pytest
 
 from roundelay.cli import main
-from roundelay.experiments import catalogue
+from roundelay.experiments.results import cost
 
 
 def test_the_cells_are_as_many_as_asked_for_and_very_different():
     sweep = pytest.importorskip("roundelay.bench.sweep")
-    tasks = sweep.uneven(200).tasks()
-    costs = sorted(catalogue.cost(task.cell) for task in tasks)
-    assert len(tasks) == 200
+    planned = sweep.uneven(200).runs()
+    costs = sorted(cost(one.cell) for one in planned)
+    assert len(planned) == 200
     assert costs[-1] / costs[0] > 50
-    assert sweep.uneven(200).tasks() == tasks
+    assert sweep.uneven(200).runs() == planned
 
 
 def test_wrong_use_is_a_sentence(capsys):

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import pytest
 
-from roundelay.experiments.catalogue import Result
 from roundelay.experiments.cells import run_cells, spread
+from roundelay.experiments.results import Result
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

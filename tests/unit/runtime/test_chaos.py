@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from tests.patience import LIMIT_S
 
 from roundelay.runtime.chaos import CommandError, Faults, Relay
 from roundelay.transport.address import Address
@@ -57,7 +58,7 @@ def test_a_datagram_meets_its_fate(command, copies):
             if relay.lost or (relay.carried and relay.carried >= copies):
                 break
         got: list[bytes] = []
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT_S):
             while len(got) < copies:
                 try:
                     got += b.receive()

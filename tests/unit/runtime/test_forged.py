@@ -2,7 +2,8 @@
 
 import asyncio
 
-from tests.unit.runtime.test_runs import Net, run
+from tests.patience import LIMIT_S
+from tests.unit.runtime.test_bursts import Net, run
 
 from roundelay.core.contract import Boot
 from roundelay.core.ids import Packet, Service, Span
@@ -16,12 +17,12 @@ def forged(net: Net, seq: int, sender: str) -> bytes:
     """A packet under a name, as if a had sent it in the view of both."""
     node = net.nodes["a"]
     assert node.view is not None
-    endpoint = Endpoint(Boot("g", "a"), node.stack.codec)
+    endpoint = Endpoint(Boot("g", "a"), node.core.codec)
     packet = Packet(Span(sender, 0, 0), Service.AGREED, pack([b"x"]))
     return endpoint.encode(Data(seq, packet), node.view.id)[1]
 
 
-def test_a_refused_frame_is_counted_whether_it_comes_alone_or_in_a_run():
+def test_a_refused_frame_is_counted_whether_it_comes_alone_or_in_a_burst():
     async def story(net: Net) -> None:
         b = net.nodes["b"]
         b.receive(forged(net, 1, "ghost"))
@@ -29,22 +30,22 @@ def test_a_refused_frame_is_counted_whether_it_comes_alone_or_in_a_run():
         b.receive_many([forged(net, 1, "ghost"), forged(net, 1, "b")])
         assert b.endpoint.drops[Reason.IMPLAUSIBLE] == 3
         assert b.error is None
-        net.nodes["a"].accept(b"real")
+        net.nodes["a"].sending.accept(b"real")
         await net.until(lambda: net.payloads("b") == [b"real"])
 
     run(story)
 
 
-def test_what_is_for_others_is_settled_when_they_have_it():
+def test_what_is_for_others_is_resolved_when_they_have_it():
     async def story(net: Net) -> None:
         a = net.nodes["a"]
-        number = a.accept(b"for b", destinations=("b",))
-        receipt = a.receipts.give(number)
+        number = a.sending.accept(b"for b", destinations=("b",))
+        receipt = a.sending.receipts.give(number)
         assert receipt.position is None
-        a.accept(b"for all")  # Delivered here at once: it overtakes the other.
+        a.sending.accept(b"for all")  # Delivered here at once: it overtakes the other.
         await net.until(lambda: receipt.position is not None)
-        async with asyncio.timeout(10):
-            await a.settled()
+        async with asyncio.timeout(LIMIT_S):
+            await a.sending.wait_until_delivered()
         assert net.payloads("b") == [b"for b", b"for all"]
 
     run(story, "fifo")

@@ -37,28 +37,28 @@ def test_the_rest_of_a_batch_has_its_own_numbers_and_places(read_before):
     inbox.put(batch(MANY))
     inbox.put(VIEW)
     before = read(inbox, read_before)
-    rest = inbox.take()
+    rest = inbox.pop()
     assert isinstance(rest, Batch)
     assert [m.payload for m in (*before, *rest)] == list(MANY)
     assert [m.number for m in (*before, *rest)] == list(range(len(MANY)))
     assert rest.position == Position(VIEW.id, 10 + read_before)
     assert (rest.safe, rest.sender, rest.incarnation) == (True, "a", 3)
-    assert inbox.take() is VIEW
-    assert inbox.take() is None
+    assert inbox.pop() is VIEW
+    assert inbox.pop() is None
 
 
 def test_a_batch_of_which_all_was_read_is_over():
     inbox = Inbox()
     inbox.put(batch(MANY))
     assert len(read(inbox, len(MANY) + 1)) == len(MANY)
-    assert inbox.take() is None
+    assert inbox.pop() is None
 
 
 def test_a_message_that_came_in_pieces_counts_whole():
     inbox = Inbox()
     inbox.put(batch((bytes(1_000_000),), body=bytes(1000)))
     assert inbox.bytes == 1_000_000 + MESSAGE_BYTES
-    assert inbox.take() is not None
+    assert inbox.pop() is not None
     assert inbox.bytes == 0
 
 

@@ -10,9 +10,9 @@ from roundelay.runtime.metrics import prometheus
 
 def document() -> dict[str, Any]:
     meter = Meter()
-    meter.launched(0, 1.0)
-    meter.launched(5, 1.5)
-    meter.landed(5, 1.004)
+    meter.flushed(0, 1.0)
+    meter.flushed(5, 1.5)
+    meter.own_delivered(5, 1.004)
     meter.token(1.0)
     meter.token(1.02)
     return {
@@ -21,6 +21,7 @@ def document() -> dict[str, Any]:
         "incarnation": 2,
         "engine": "totem",
         "phase": "operational",
+        "gather": "",
         "uptime_s": 12.5,
         "view": {
             "id": "8.a",
@@ -75,6 +76,13 @@ def test_people_see_who_is_away_and_what_was_dropped():
     assert "view       8.a: a, b, primary; away: c" in shown
     assert "drops      4 checksum\n" in shown
     assert "rotation   mean 20.00 ms" in shown
+
+
+def test_people_see_why_a_node_gathers():
+    shown = document()
+    assert "phase      operational, 0 views" in text(shown)
+    shown |= {"phase": "gather", "gather": "the token is lost"}
+    assert "phase      gather (the token is lost), 0 views" in text(shown)
 
 
 def test_people_see_whose_majorities_decide_or_why_none_does():

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
+from tests.patience import LIMIT_S
 
 import roundelay
 from roundelay.core.contract import Boot
@@ -16,7 +17,7 @@ from roundelay.transport.udp import UdpSocket
 from roundelay.wire.endpoint import Endpoint
 
 
-class Occupant:
+class Listener:
     """A node that only takes note."""
 
     pause_s = 0.1
@@ -24,10 +25,10 @@ class Occupant:
 
     def __init__(self, group: str = "g") -> None:
         self.group = group
-        self.wake = float("inf")
-        self.crowd = False
+        self.next_alarm = float("inf")
+        self.backlog = False
         self.got: list[bytes] = []
-        self.runs = 0
+        self.bursts = 0
         self.stale: list[bytes] = []
         self.pauses: list[float] = []
         self.stalls: list[float] = []
@@ -36,22 +37,22 @@ class Occupant:
     def receive(self, data: bytes, *, stale: bool = False) -> None:
         (self.stale if stale else self.got).append(data)
 
-    def receive_many(self, run: Sequence[bytes]) -> None:
-        self.got += run
-        self.runs += 1
+    def receive_many(self, datagrams: Sequence[bytes]) -> None:
+        self.got += datagrams
+        self.bursts += 1
 
-    def slept(self, duration_s: float) -> None:
+    def after_pause(self, duration_s: float) -> None:
         self.pauses.append(duration_s)
-        self.wake = float("inf")
+        self.next_alarm = float("inf")
 
-    def stalled(self, duration_s: float) -> None:
+    def after_stall(self, duration_s: float) -> None:
         self.stalls.append(duration_s)
 
-    def expire(self) -> None:
+    def expire_timers(self) -> None:
         self.expiries += 1
 
-    def crowded(self) -> bool:
-        return self.crowd
+    def backlogged(self) -> bool:
+        return self.backlog
 
     def abandon(self) -> None:
         raise AssertionError("the event loop is open")
@@ -82,7 +83,7 @@ def play(story: Callable[[Port], Awaitable[None]]) -> None:
 
 def test_each_datagram_goes_to_its_group(sender):
     async def story(port: Port) -> None:
-        red, blue = Occupant("red"), Occupant("blue")
+        red, blue = Listener("red"), Listener("blue")
         port.attach(red)
         port.attach(blue)
         for data in (frame("blue"), frame("red"), frame("green"), b"", b"RD"):
@@ -100,7 +101,7 @@ def test_each_datagram_goes_to_its_group(sender):
 
 def test_a_turn_is_bounded(sender):
     async def story(port: Port) -> None:
-        node = Occupant()
+        node = Listener()
         port.attach(node)
         for _ in range(TURN_DATAGRAMS + 1):
             sender.send(b"x", (port.socket.address,))
@@ -116,7 +117,7 @@ def test_where_a_datagram_came_from_is_known_while_it_is_handed_over(sender):
     async def story(port: Port) -> None:
         sources: list[SocketAddress | None] = []
 
-        class Curious(Occupant):
+        class Curious(Listener):
             def receive(self, data: bytes, *, stale: bool = False) -> None:
                 sources.append(port.source)
 
@@ -133,21 +134,21 @@ def test_where_a_datagram_came_from_is_known_while_it_is_handed_over(sender):
 
 
 async def until(fits: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT_S):
         while not fits():  # noqa: ASYNC110  # Nobody tells of it.
             await asyncio.sleep(0)
 
 
 def test_datagrams_that_came_together_go_to_the_only_node_together(sender):
     async def story(port: Port) -> None:
-        node = Occupant()
+        node = Listener()
         port.attach(node)
         run = [bytes([i]) * 100 for i in range(5)]
         sender.send_all(run, (port.socket.address,))
         port.read()
         assert node.got == run
-        assert node.runs == (1 if port.socket.segmented else 0)
-        other = Occupant("other")
+        assert node.bursts == (1 if port.socket.segmented else 0)
+        other = Listener("other")
         port.attach(other)
         sender.send_all([frame("g"), frame("other")], (port.socket.address,))
         port.read()
@@ -158,7 +159,7 @@ def test_datagrams_that_came_together_go_to_the_only_node_together(sender):
 
 def test_while_much_arrives_the_event_loop_stays_awake_for_a_moment(sender):
     async def story(port: Port) -> None:
-        port.attach(Occupant())
+        port.attach(Listener())
         sender.send(bytes(100), (port.socket.address,))
         port.read()
         assert not port.lingers
@@ -172,7 +173,7 @@ def test_while_much_arrives_the_event_loop_stays_awake_for_a_moment(sender):
 
 def test_what_was_read_between_two_deliveries_keeps_it_awake_too(sender):
     async def story(port: Port) -> None:
-        node = Occupant()
+        node = Listener()
         port.attach(node)
         sender.send(bytes(LINGER_BYTES), (port.socket.address,))
         port.poll(node)
@@ -185,17 +186,17 @@ def test_what_was_read_between_two_deliveries_keeps_it_awake_too(sender):
 
 def test_a_port_that_stalls_or_is_closed_does_not_stay_awake(sender):
     async def story(port: Port) -> None:
-        node = Occupant()
+        node = Listener()
         port.attach(node)
         sender.send(bytes(LINGER_BYTES), (port.socket.address,))
         port.read()
-        node.crowd = True
+        node.backlog = True
         sender.send(bytes(LINGER_BYTES), (port.socket.address,))
         port.read()
         assert port.stalled
         await asyncio.sleep(0)
         assert not port.lingers
-        node.crowd = False
+        node.backlog = False
         port.poll(node)
         sender.send(bytes(LINGER_BYTES), (port.socket.address,))
         port.read()
@@ -209,9 +210,9 @@ def test_a_port_that_stalls_or_is_closed_does_not_stay_awake(sender):
 
 def test_what_waited_during_a_pause_is_old(sender):
     async def story(port: Port) -> None:
-        node = Occupant()
+        node = Listener()
         port.attach(node)
-        node.wake = asyncio.get_running_loop().time() - 1.0
+        node.next_alarm = asyncio.get_running_loop().time() - 1.0
         sender.send(b"old", (port.socket.address,))
         port.read()
         assert (node.stale, node.got) == ([b"old"], [])
@@ -223,17 +224,17 @@ def test_what_waited_during_a_pause_is_old(sender):
     play(story)
 
 
-def test_a_crowded_node_is_not_read_for_until_it_has_room(sender):
+def test_a_backlogged_node_is_not_read_for_until_it_has_room(sender):
     async def story(port: Port) -> None:
-        node = Occupant()
+        node = Listener()
         port.attach(node)
-        node.crowd = True
+        node.backlog = True
         for data in (b"1", b"2"):
             sender.send(data, (port.socket.address,))
             port.read()
             port.poll(node)
         assert (port.stalled, node.got) == (True, [b"1"])
-        node.crowd = False
+        node.backlog = False
         port.poll(node)
         assert (port.stalled, node.got, len(node.stalls)) == (False, [b"1", b"2"], 1)
 
@@ -242,9 +243,9 @@ def test_a_crowded_node_is_not_read_for_until_it_has_room(sender):
 
 def test_a_stall_is_only_for_a_moment(sender):
     async def story(port: Port) -> None:
-        node = Occupant()
+        node = Listener()
         node.stall_s = 0.001
-        node.crowd = True
+        node.backlog = True
         port.attach(node)
         for count in (1, 2):
             sender.send(b"x", (port.socket.address,))
@@ -254,12 +255,12 @@ def test_a_stall_is_only_for_a_moment(sender):
     play(story)
 
 
-def test_a_crowded_node_does_not_hold_up_another_group(sender):
+def test_a_backlogged_node_does_not_hold_up_another_group(sender):
     async def story(port: Port) -> None:
-        slow, quick = Occupant("slow"), Occupant("quick")
+        slow, quick = Listener("slow"), Listener("quick")
         port.attach(slow)
         port.attach(quick)
-        slow.crowd = True
+        slow.backlog = True
         for _ in range(3):
             for name in ("slow", "quick"):
                 sender.send(frame(name), (port.socket.address,))
@@ -268,7 +269,7 @@ def test_a_crowded_node_does_not_hold_up_another_group(sender):
         assert (len(slow.got), len(quick.got)) == (1, 3)
         assert not port.stalled
         assert [port.stalls(node) for node in (slow, quick)] == [True, False]
-        slow.crowd = False
+        slow.backlog = False
         port.poll(slow)
         assert (len(slow.got), len(slow.stalls), quick.stalls) == (3, 1, [])
         assert not port.stalls(slow)
@@ -276,18 +277,18 @@ def test_a_crowded_node_does_not_hold_up_another_group(sender):
     play(story)
 
 
-def test_what_is_held_for_a_crowded_node_is_bounded(sender):
+def test_what_is_held_for_a_backlogged_node_is_bounded(sender):
     async def story(port: Port) -> None:
-        slow, quick = Occupant("slow"), Occupant("quick")
+        slow, quick = Listener("slow"), Listener("quick")
         port.attach(slow)
         port.attach(quick)
-        slow.crowd = True
+        slow.backlog = True
         port.socket.receive_buffer = 2 * len(frame("slow"))
         for _ in range(5):
             sender.send(frame("slow"), (port.socket.address,))
             port.read()
         assert port.overflowed == 2
-        slow.crowd = False
+        slow.backlog = False
         port.poll(slow)
         assert len(slow.got) == 3
 
@@ -296,10 +297,10 @@ def test_what_is_held_for_a_crowded_node_is_bounded(sender):
 
 def test_the_socket_is_not_read_while_all_nodes_stall(sender):
     async def story(port: Port) -> None:
-        nodes = Occupant("red"), Occupant("blue")
+        nodes = Listener("red"), Listener("blue")
         for node in nodes:
             port.attach(node)
-            node.crowd = True
+            node.backlog = True
         for node in nodes:
             sender.send(frame(node.group), (port.socket.address,))
         port.read()
@@ -308,7 +309,7 @@ def test_the_socket_is_not_read_while_all_nodes_stall(sender):
         assert not port.read()
         port.detach(nodes[0])
         assert port.stalled  # The other one still does.
-        nodes[1].crowd = False
+        nodes[1].backlog = False
         port.poll(nodes[1])
         assert not port.stalled
         assert len(nodes[1].got) == 2  # Alone, it is given everything.
@@ -318,23 +319,23 @@ def test_the_socket_is_not_read_while_all_nodes_stall(sender):
 
 def test_what_is_due_is_done_before_every_stall(sender):
     async def story(port: Port) -> None:
-        node = Occupant()
-        node.crowd = True
+        node = Listener()
+        node.backlog = True
         port.attach(node)
         for count in (1, 2, 3):
             sender.send(b"x", (port.socket.address,))
             port.read()
             assert (port.stalled, node.expiries) == (True, count)
-            port._go_on(port._seats[b"g"])
+            port._resume(port._attached[b"g"])
 
     play(story)
 
 
 def test_a_node_that_ends_before_a_stall_leaves_nothing_to_wait_for(sender):
     async def story(port: Port) -> None:
-        node = Occupant()
-        node.crowd = True
-        node.expire = lambda: port.detach(node)  # type: ignore[method-assign]
+        node = Listener()
+        node.backlog = True
+        node.expire_timers = lambda: port.detach(node)  # type: ignore[method-assign]
         port.attach(node)
         sender.send(b"x", (port.socket.address,))
         port.read()

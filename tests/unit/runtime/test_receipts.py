@@ -35,12 +35,12 @@ def test_a_receipt_tells_the_position_of_its_own_message():
         receipts = Receipts()
         third = receipts.give(3)
         assert receipts.give(3) is third
-        receipts.settle(Span("a", 0, 0, 3), Position(VIEW.id, 0), VIEW)
+        receipts.resolve(Span("a", 0, 0, 3), Position(VIEW.id, 0), VIEW)
         assert third.position is None
         waiting = asyncio.create_task(_wait(third))
         await asyncio.sleep(0)
         assert receipts.awaited == 1
-        receipts.settle(Span("a", 0, 3, 2), Position(VIEW.id, 10), VIEW)
+        receipts.resolve(Span("a", 0, 3, 2), Position(VIEW.id, 10), VIEW)
         assert await waiting == Position(VIEW.id, 10)
         assert await third == Position(VIEW.id, 10)
         assert third.view is VIEW
@@ -50,10 +50,10 @@ def test_a_receipt_tells_the_position_of_its_own_message():
 
 
 @pytest.mark.parametrize("count", [2, 50])
-def test_every_receipt_of_a_packet_is_settled_and_no_other(count):
+def test_every_receipt_of_a_packet_is_resolved_and_no_other(count):
     receipts = Receipts()
     given = [receipts.give(number) for number in range(10)]
-    receipts.settle(Span("a", 0, 4, count), Position(VIEW.id, 100), VIEW)
+    receipts.resolve(Span("a", 0, 4, count), Position(VIEW.id, 100), VIEW)
     settled = {r.number: r.position.index for r in given if r.position is not None}
     assert settled == {n: 96 + n for n in range(4, min(10, 4 + count))}
 
@@ -82,7 +82,7 @@ def test_a_cancelled_wait_leaves_nothing_behind():
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         assert receipts.awaited == 0
-        receipts.settle(Span("a", 0, 0), Position(VIEW.id, 0), VIEW)
+        receipts.resolve(Span("a", 0, 0), Position(VIEW.id, 0), VIEW)
         assert await receipt == Position(VIEW.id, 0)
 
     asyncio.run(story())
@@ -97,11 +97,11 @@ def test_the_inbox_counts_what_waits():
     inbox.put(batch(0, b"abc"))
     inbox.put(VIEW)
     assert inbox.bytes == 3 + MESSAGE_BYTES
-    arrival = inbox.take()
+    arrival = inbox.pop()
     assert isinstance(arrival, Batch)
     assert [message.payload for message in arrival] == [b"abc"]
     assert inbox.bytes == 0
-    assert inbox.take() is VIEW
+    assert inbox.pop() is VIEW
     inbox.put(VIEW)
     inbox.ignore()
     inbox.put(VIEW)
@@ -117,7 +117,7 @@ def test_what_came_before_the_end_can_still_be_read():
         assert await reading
         inbox.close(ClosedError("left"))
         assert await inbox.ready()
-        inbox.take()
+        inbox.pop()
         assert not await inbox.ready()
 
     asyncio.run(story())
@@ -137,12 +137,12 @@ def test_a_failure_is_told_to_whoever_reads():
 
 def test_receipts_concern_what_is_not_before_the_first_of_them():
     receipts = Receipts()
-    assert not receipts.concern(Span("a", 0, 0, 100))
+    assert not receipts.may_concern(Span("a", 0, 0, 100))
     for number in (7, 9):
         receipts.give(number)
-    assert not receipts.concern(Span("a", 0, 0, 7))
-    assert receipts.concern(Span("a", 0, 0, 8))
-    assert receipts.concern(Span("a", 0, 9))
-    receipts.settle(Span("a", 0, 5, 3), Position(VIEW.id, 0), VIEW)
-    assert not receipts.concern(Span("a", 0, 8))
-    assert receipts.concern(Span("a", 0, 9))
+    assert not receipts.may_concern(Span("a", 0, 0, 7))
+    assert receipts.may_concern(Span("a", 0, 0, 8))
+    assert receipts.may_concern(Span("a", 0, 9))
+    receipts.resolve(Span("a", 0, 5, 3), Position(VIEW.id, 0), VIEW)
+    assert not receipts.may_concern(Span("a", 0, 8))
+    assert receipts.may_concern(Span("a", 0, 9))

@@ -61,10 +61,10 @@ def test_what_has_expired_comes_in_order_and_once(loop, timers):
     timers.set("first", 1)
     timers.set("second", 2)
     loop.now += 2
-    assert list(timers.expired()) == ["first", "second"]
-    assert list(timers.expired()) == []
+    assert list(timers.pop_expired()) == ["first", "second"]
+    assert list(timers.pop_expired()) == []
     timers.resume()
-    assert timers.wake == 103
+    assert timers.next_alarm == 103
 
 
 def test_one_that_expires_may_cancel_another_or_put_it_off(loop, timers):
@@ -72,7 +72,7 @@ def test_one_that_expires_may_cancel_another_or_put_it_off(loop, timers):
         timers.set(timer, 1)
     loop.now += 1
     seen = []
-    for timer in timers.expired():
+    for timer in timers.pop_expired():
         seen.append(timer)
         timers.cancel("b")
         timers.set("c", 1)
@@ -81,11 +81,11 @@ def test_one_that_expires_may_cancel_another_or_put_it_off(loop, timers):
 
 def test_time_that_does_not_count(loop, timers):
     timers.set("loss", 1)
-    timers.rest()
+    timers.suspend()
     assert loop.calls == []
     loop.now += 10
-    timers.put_off(10)
-    assert (timers.wake, list(timers.expired())) == (111, [])
+    timers.postpone(10)
+    assert (timers.next_alarm, list(timers.pop_expired())) == (111, [])
 
 
 def test_whoever_is_held_up_goes_on_with_what_it_does_every_moment(loop, timers):
@@ -93,8 +93,8 @@ def test_whoever_is_held_up_goes_on_with_what_it_does_every_moment(loop, timers)
     timers.set("ask again", 1)
     for _ in range(10):
         loop.now += 3
-        timers.hold_up(3)
-        assert list(timers.expired()) == ["ask again"]
+        timers.postpone_bounded(3)
+        assert list(timers.pop_expired()) == ["ask again"]
         timers.set("ask again", 1)
     assert timers._deadlines["alarm"] == 135
 
@@ -102,5 +102,5 @@ def test_whoever_is_held_up_goes_on_with_what_it_does_every_moment(loop, timers)
 def test_after_the_end_nothing_is_called(loop, timers):
     timers.set("loss", 1)
     timers.clear()
-    timers.put_off(1)
+    timers.postpone(1)
     assert loop.calls == []

@@ -29,6 +29,8 @@ class Cell:
     datagram: int = 60_000
     reading: Reading = "batches"
     trace: bool = False
+    check: bool = False
+    """Whether every node checks its own rows."""
     timeout_s: float | None = None
     """The token timeout in seconds; None for the default."""
 
@@ -42,6 +44,8 @@ class Cell:
         words.append("async for" if self.reading == "messages" else "batches")
         if self.trace:
             words.append("trace")
+        if self.check:
+            words.append("check")
         if self.timeout_s is not None:
             words.append(f"timeout {self.timeout_s:g} s")
         return ", ".join(words)

@@ -256,6 +256,8 @@ async def main(job: Job) -> None:
         more["state"] = Path(job.directory) / f"state-{job.node}"
     if job.cell.trace:
         more["trace"] = Path(job.directory) / f"trace-{job.node}"
+    if job.cell.check:
+        more["check"] = True
     say(joining=time.monotonic())
     async with join(GROUP, node=job.node, peers=job.addresses, **more) as group:
         # CPU time, so that waiting does not count.

@@ -1,4 +1,4 @@
-"""The checker that runs beside a run: a trace sink that convicts at the row that breaks a property.
+"""The online checker: a trace sink that reports a breach at the row that breaks a property.
 
 Theory of operation
 ===================

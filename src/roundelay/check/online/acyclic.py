@@ -15,8 +15,10 @@ it, so that no path is lost. Only a delivery of a message that has already left 
 from itertools import count
 from typing import TYPE_CHECKING
 
-from roundelay.check.online.findings import DeliveryCheck, Findings, Span
-from roundelay.check.online.window import Entry, OrderKey, Window
+from roundelay.check import sentences as say
+from roundelay.check.names import Span
+from roundelay.check.online.findings import DeliveryCheck, Findings
+from roundelay.check.online.window import OrderKey, PacketRecord, Window
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
 
@@ -64,17 +66,19 @@ class Acyclic(DeliveryCheck):
         window.on_split.append(self._split)
         window.on_leave.append(self._leave)
 
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
-        node, delivered = entry.node, entry.delivered
+    def deliver(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
+        node, delivered = record.node, record.delivered
         if delivered and not delivered & (delivered - 1):
-            self._share(entry.count)
+            self._share(record.count)
         if node is None:
-            if entry.forgot():
-                reason = f"after what {self.findings.label(entry.span)} was delivered is forgotten"
+            if record.forgot():
+                reason = f"after what {self.findings.label(record.span)} was delivered is forgotten"
                 self.findings.doubt(self.o5, reason)
                 return
             view = key or (*process.regular.rank, 0, 0)
-            node = entry.node = Node(entry.span, (*view, next(self._numbers)))
+            node = record.node = Node(record.span, (*view, next(self._numbers)))
         proc = process.number
         previous = self._latest.get(proc)
         self._latest[proc] = node
@@ -82,7 +86,7 @@ class Acyclic(DeliveryCheck):
             return
         if node not in previous.outs:
             if node.label < previous.label and not self._reorder(previous, node):
-                self._convict(row, previous, node)
+                self._report_circle(row, previous, node)
                 return
             previous.lead(node, proc)
         if previous.left:
@@ -104,7 +108,7 @@ class Acyclic(DeliveryCheck):
             node.label = label
         return True
 
-    def _convict(self, row: Row, tail: Node, head: Node) -> None:
+    def _report_circle(self, row: Row, tail: Node, head: Node) -> None:
         steps = [*_path(head, tail), (tail, row.proc, head)]
         rows = [
             self.findings.row(Kind.DELIVER, by, node.span)
@@ -112,35 +116,37 @@ class Acyclic(DeliveryCheck):
             for node in (one, then)
             if by != JOINED
         ]
-        self.findings.convict(self.o5, ", ".join(self._told(*step) for step in steps), *rows, row)
+        self.findings.report_breach(
+            self.o5, ", ".join(self._told(*step) for step in steps), *rows, row
+        )
 
     def _told(self, one: Node, by: int, then: Node) -> str:
         first, second = self.findings.label(one.span), self.findings.label(then.span)
         if by == JOINED:
             return f"{first} comes before {second} by way of older messages"
-        return f"{self.findings.name(by)} delivers {first} before {second}"
+        return say.in_order(self.findings.name(by), "delivers", first, second)
 
-    def _split(self, entry: Entry, tail: Entry) -> None:
+    def _split(self, record: PacketRecord, tail: PacketRecord) -> None:
         """Cut a node in two, and put the new one right behind what is left of the old one."""
-        node = entry.node
+        node = record.node
         if node is None:
             return
-        node.span = entry.span
+        node.span = record.span
         # Longer than the label it begins with, and smaller than what was put there before.
         new = tail.node = Node(tail.span, (*node.label, -next(self._numbers)))
         new.outs, node.outs = node.outs, {}
         for after in new.outs:
             after.ins[after.ins.index(node)] = new
-        some = (entry.delivered & -entry.delivered).bit_length() - 1
+        some = (record.delivered & -record.delivered).bit_length() - 1
         node.lead(new, some)
         for proc, latest in self._latest.items():
             if latest is node:
                 self._latest[proc] = new
 
-    def _leave(self, entry: Entry) -> None:
-        if entry.node is not None:
-            entry.node.left = True
-            self._retire(entry.node)
+    def _leave(self, record: PacketRecord) -> None:
+        if record.node is not None:
+            record.node.left = True
+            self._retire(record.node)
 
     def _retire(self, node: Node) -> None:
         """Take a node out of the graph, unless the next arrow of some process begins there."""

@@ -3,17 +3,18 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
+from roundelay.check.names import Span
 from roundelay.check.online.acyclic import Acyclic
 from roundelay.check.online.delivery import Integrity, SameView
 from roundelay.check.online.evidence import DeliveryEvidence, Stability
-from roundelay.check.online.findings import Findings, Span
+from roundelay.check.online.findings import Findings, ViolationError
 from roundelay.check.online.keys import Assigners, Keys
 from roundelay.check.online.order import Fifo, Prefix
 from roundelay.check.online.primacy import Primacy
 from roundelay.check.online.tokens import TokenExclusion
 from roundelay.check.online.views import Process, Views
-from roundelay.check.online.wellformed import Logs, Origins
-from roundelay.check.online.window import EVERYONE, FORGOTTEN, Entry, OrderKey, Window
+from roundelay.check.online.wellformed import Logs, Receipts, Sendings
+from roundelay.check.online.window import EVERYONE, FORGOTTEN, OrderKey, PacketRecord, Window
 from roundelay.check.verdict import Validity, Verdict
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import WORLD, Row
@@ -33,17 +34,18 @@ class Check(Protocol):
     reads, called like that kind. `repeat` takes a delivery of what the process delivered before;
     checks without it do not count such a delivery at all. `cut` takes a delivery that came piece by
     piece, as a whole, with what is known of its first messages; `unknown` one of what is so long
-    forgotten that it may be a repetition."""
+    forgotten that it may be a repetition. Rows of receipts are read only while some check has
+    `reads_holders`, as most rows are of that kind."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
 
 
 _OnRow = Callable[[Row], None]
-_OnMessage = Callable[[Row, Process, Entry], None]
+_OnMessage = Callable[[Row, Process, PacketRecord], None]
 _OnUnknown = Callable[[int, Span], None]
-_OnCut = Callable[[Row, Entry | None], None]
-_OnDelivery = Callable[[Row, Process, Entry, OrderKey | None], None]
+_OnCut = Callable[[Row, PacketRecord | None], None]
+_OnDelivery = Callable[[Row, Process, PacketRecord, OrderKey | None], None]
 
 
 class OnlineChecker:
@@ -55,7 +57,8 @@ class OnlineChecker:
     `window` is how many messages (spans of messages, where rows cover several) are remembered in
     each configuration: too small, and verdicts become inconclusive when a process lags behind by
     more; too large, and it is only memory. With `strict` the row that breaks a property raises
-    ViolationError, so that a simulation stops there.
+    ViolationError, so that a simulation stops there. `on_breach` is told of every breach, up to
+    `breaches_max` of each property: after so many the property is not checked any more.
     """
 
     def __init__(
@@ -66,13 +69,21 @@ class OnlineChecker:
         window: int = 10_000,
         *,
         strict: bool = False,
+        on_breach: Callable[[Verdict], None] | None = None,
+        breaches_max: int = 1,
     ) -> None:
         if window < 1:
             raise ValueError(f"a window of {window} messages remembers nothing")
         names = [f"#{i}" for i in range(nodes)] if isinstance(nodes, int) else list(nodes)
         if properties is None:
             properties = [name for name in COVERED if name != "S6" or resilience is not None]
-        self._findings = findings = Findings(names, properties, strict, self._arm)
+        self._findings = findings = Findings(
+            names,
+            properties,
+            _raise if strict else on_breach or _ignore,
+            self._arm,
+            breaches_max,
+        )
         self._remember = findings.recent.append  # Only rows that a witness may show.
         self._window = Window(window)
         self._table = self._window.table
@@ -90,7 +101,8 @@ class OnlineChecker:
         )
         self._checks: tuple[Check, ...] = (
             self._logs,
-            Origins(findings),
+            Sendings(findings),
+            Receipts(findings),
             Primacy(findings),
             *self._deliveries,
             Stability(findings),
@@ -113,6 +125,12 @@ class OnlineChecker:
     def violations(self) -> list[Verdict]:
         """The first breach of each property that broke, in the order in which they did."""
         return self._findings.violations
+
+    @property
+    def breaches(self) -> dict[str, int]:
+        """How many breaches of each property were found, of those that broke."""
+        tallies = self._findings.tallies
+        return {name: tallies[name].breaches for name in COVERED if tallies[name].breaches}
 
     def append(self, row: Row) -> None:
         """Judge the next row of the run."""
@@ -146,9 +164,7 @@ class OnlineChecker:
         """Collect the methods of all checks that can still find something."""
         tallies = self._findings.tallies
         live = [
-            check
-            for check in self._checks
-            if not all(tallies[name].settled for name in check.names)
+            check for check in self._checks if not all(tallies[name].closed for name in check.names)
         ]
         self._log = self._logs.append if self._logs in live else None
         self._on_originate = _methods(live, Kind.ORIGINATE)
@@ -166,11 +182,13 @@ class OnlineChecker:
         if self._on_originate or self._on_receive or self._on_stable or self._on_unknown:
             self._handlers |= {
                 Kind.ORIGINATE: self._originate,
-                Kind.RECEIVE: self._receive,
                 Kind.DELIVER: self._deliver,
-                Kind.STABLE: self._stable,
                 Kind.WITHDRAW: self._withdraw,
             }
+        if self._on_stable:
+            self._handlers[Kind.STABLE] = self._stable
+        if any(getattr(check, "reads_holders", False) for check in live):
+            self._handlers[Kind.RECEIVE] = self._receive
 
     # Rows by kind
 
@@ -185,9 +203,9 @@ class OnlineChecker:
             return
         self._remember(row)
         process = self._processes[row.proc]
-        entry = self._window.open(row, process.regular)
-        if entry is not None:
-            self._sent(row, process, entry)
+        record = self._window.open(row, process.regular)
+        if record is not None:
+            self._sent(row, process, record)
             return
         for piece, known in self._window.pieces(row, process.regular):
             self._sent(piece, process, known)
@@ -195,80 +213,92 @@ class OnlineChecker:
         if head is not None and row.digest is not None:
             head.keep_digest(row.count, row.digest)
 
-    def _sent(self, row: Row, process: Process, entry: Entry) -> None:
+    def _sent(self, row: Row, process: Process, record: PacketRecord) -> None:
         for method in self._on_originate:
-            method(row, process, entry)
-        entry.send(row.proc, process.regular)
-        entry.holders |= process.bit
+            method(row, process, record)
+        record.send(row.proc, process.regular)
+        record.holders |= process.bit
         if row.digest is not None:
-            entry.keep_digest(row.count, row.digest)
-        entry.dst = EVERYONE if row.dst is None else sum(1 << node for node in set(row.dst))
-        self._window.rehome(entry, process.regular)
+            record.keep_digest(row.count, row.digest)
+        record.dst = EVERYONE if row.dst is None else sum(1 << node for node in set(row.dst))
+        self._window.rehome(record, process.regular)
 
     def _receive(self, row: Row) -> None:
         if row.layer == LOWER_LAYER:
             return
         process = self._processes[row.proc]
-        entry = self._table.get((row.m_src, row.m_inc, row.m_seq))
-        if entry is None or entry.count != row.count:
+        record = self._table.get((row.m_src, row.m_inc, row.m_seq))
+        if record is None:
+            record = self._window.open(row, process.regular)
+        if record is None or record.count != row.count:
             for piece, _ in self._window.pieces(row, process.regular):
                 self._receive(piece)
             return
-        entry.holders |= process.bit
+        record.holders |= process.bit
         for method in self._on_receive:
-            method(row, process, entry)
+            method(row, process, record)
 
     def _deliver(self, row: Row) -> None:
         if row.layer == LOWER_LAYER:
             return
         self._remember(row)
         process = self._processes[row.proc]
-        entry = self._table.get((row.m_src, row.m_inc, row.m_seq))
-        if entry is None or entry.count != row.count:
+        record = self._table.get((row.m_src, row.m_inc, row.m_seq))
+        if record is None:
+            record = self._window.open(row, process.regular)
+        if record is None or record.count != row.count:
             for piece, _ in self._window.pieces(row, process.regular):
                 self._deliver(piece)
             for cut in self._on_cut:
                 cut(row, self._table.get((row.m_src, row.m_inc, row.m_seq)))
             return
         bit = process.bit
-        entry.holders |= bit
+        record.holders |= bit
         k2 = row.k2
         key = None if k2 is None else (row.k0 or 0, row.k1 or 0, k2, row.k3 or 0)
-        if not entry.delivered & bit:
+        if not record.delivered & bit:
             # Not a loop: each call in a place of its own is what the interpreter makes fast.
             integrity, same_view, fifo, keys, acyclic, prefix, evidence = self._on_deliver
-            integrity(row, process, entry, key)
-            same_view(row, process, entry, key)
-            fifo(row, process, entry, key)
-            keys(row, process, entry, key)
-            acyclic(row, process, entry, key)
-            prefix(row, process, entry, key)
-            evidence(row, process, entry, key)
-            entry.delivered |= bit
-        elif entry.memory == FORGOTTEN:
+            integrity(row, process, record, key)
+            same_view(row, process, record, key)
+            fifo(row, process, record, key)
+            keys(row, process, record, key)
+            acyclic(row, process, record, key)
+            prefix(row, process, record, key)
+            evidence(row, process, record, key)
+            record.delivered |= bit
+        elif record.memory == FORGOTTEN:
             for unknown in self._on_unknown:
-                unknown(row.proc, entry.span)
+                unknown(row.proc, record.span)
         else:
             for method in self._on_repeat:
-                method(row, process, entry, key)
+                method(row, process, record, key)
 
     def _stable(self, row: Row) -> None:
         if row.layer == LOWER_LAYER:
             return
         process = self._processes[row.proc]
-        for piece, entry in self._window.pieces(row, process.regular):
+        for piece, record in self._window.pieces(row, process.regular):
             for method in self._on_stable:
-                method(piece, process, entry)
+                method(piece, process, record)
 
     def _withdraw(self, row: Row) -> None:
         if row.layer == LOWER_LAYER:
             return
         process = self._processes[row.proc]
-        for _, entry in self._window.pieces(row, process.regular):
-            entry.withdrawn = entry.withdrawn or entry.origin == row.proc
+        for _, record in self._window.pieces(row, process.regular):
+            record.withdrawn = record.withdrawn or record.origin == row.proc
 
 
-def _nothing(row: Row, process: Process, entry: Entry, key: OrderKey | None) -> None:
+def _raise(verdict: Verdict) -> None:
+    raise ViolationError(verdict)
+
+
+def _ignore(verdict: Verdict) -> None:
+    """Nobody asked to be told of breaches."""
+
+
+def _nothing(row: Row, process: Process, record: PacketRecord, key: OrderKey | None) -> None:
     """In the place of a check that has nothing more to find."""
 
 

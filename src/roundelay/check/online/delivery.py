@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from roundelay.check.online.findings import DeliveryCheck, Findings, Span
-from roundelay.check.online.window import EVERYONE, WHOLE, Entry, OrderKey
+from roundelay.check import sentences as say
+from roundelay.check.names import Span
+from roundelay.check.online.findings import DeliveryCheck, Findings
+from roundelay.check.online.window import EVERYONE, WHOLE, OrderKey, PacketRecord
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
 
@@ -22,29 +24,36 @@ class Integrity(DeliveryCheck):
         super().__init__(findings)
         self.d1, self.d2, self.d9, self.d11 = self.tallies
 
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
-        count = entry.count
+    def deliver(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
+        count = record.count
         self.d1.instances += count
         self.d2.instances += count
-        if entry.origin is None:
-            reason = f"{self._says(row, entry)} before anybody sent it"
-            self.findings.convict(self.d1, reason, row)
-        if entry.dst != EVERYONE:
-            self._address(row, process, entry)
-        if row.digest is not None and row.digest == entry.digest:
+        if record.origin is None and not self.d1.closed:
+            reason = say.unsent(*self._named(row, record), later=None)
+            self.findings.report_breach(self.d1, reason, row)
+        if record.dst != EVERYONE:
+            self._address(row, process, record)
+        if row.digest is not None and row.digest == record.digest:
             self.d11.instances += 1
         else:
-            self._compare(row, entry)
+            self._compare(row, record)
 
-    def repeat(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
-        self.d2.instances += entry.count
-        if entry.dst != EVERYONE:
-            self._address(row, process, entry)
-        self._compare(row, entry)
-        earlier = self.findings.row(Kind.DELIVER, row.proc, entry.span)
-        self.findings.convict(self.d2, f"{self._says(row, entry)} twice", earlier, row)
+    def repeat(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
+        self.d2.instances += record.count
+        if record.dst != EVERYONE:
+            self._address(row, process, record)
+        self._compare(row, record)
+        earlier = self.findings.row(Kind.DELIVER, row.proc, record.span, row)
+        lives = earlier is not None and earlier.inc != row.inc
+        who, _, what = self._named(row, record)
+        reason = say.delivered_twice(who, what, lives=lives)
+        self.findings.report_breach(self.d2, reason, earlier, row)
 
-    def cut(self, row: Row, head: Entry | None) -> None:
+    def cut(self, row: Row, head: PacketRecord | None) -> None:
         """Its pieces had no digest: that of the whole is compared here."""
         if row.digest is None or (head is not None and head.count == row.count):
             return
@@ -58,34 +67,36 @@ class Integrity(DeliveryCheck):
             reason = f"the content of {self.findings.label(first)} is forgotten"
             self.findings.doubt(self.d11, reason)
 
-    def _address(self, row: Row, process: "Process", entry: Entry) -> None:
-        self.d9.instances += entry.count
-        if not entry.dst & process.bit:
-            names = self.findings.names(entry.dst)
-            sent = self.findings.row(Kind.ORIGINATE, None, entry.span)
-            reason = f"{self._says(row, entry)}, which is for {names} alone"
-            self.findings.convict(self.d9, reason, sent, row)
+    def _address(self, row: Row, process: "Process", record: PacketRecord) -> None:
+        self.d9.instances += record.count
+        if not record.dst & process.bit:
+            who, _, what = self._named(row, record)
+            sent = self.findings.row(Kind.ORIGINATE, None, record.span)
+            reason = say.not_addressed(who, what, self.findings.names(record.dst))
+            self.findings.report_breach(self.d9, reason, sent, row)
 
-    def _compare(self, row: Row, entry: Entry) -> None:
+    def _compare(self, row: Row, record: PacketRecord) -> None:
         """Compare digests, if there are two."""
         if row.digest is None:
             return
-        if entry.digest is not None:
+        if record.digest is not None:
             self.d11.instances += 1
-            if row.digest != entry.digest:
-                self._corrupt(row, entry.span)
-        elif entry.memory != WHOLE and entry.origin is not None:
-            reason = f"the content of {self.findings.label(entry.span)} is forgotten"
+            if row.digest != record.digest:
+                self._corrupt(row, record.span)
+        elif record.memory != WHOLE and record.origin is not None:
+            reason = f"the content of {self.findings.label(record.span)} is forgotten"
             self.findings.doubt(self.d11, reason)
 
     def _corrupt(self, row: Row, span: Span) -> None:
         who, what = self.findings.name(row.proc), self.findings.label(span)
         sent = self.findings.row(Kind.ORIGINATE, None, span)
-        reason = f"{who} delivers {what} with other bytes than were sent"
-        self.findings.convict(self.d11, reason, sent, row)
+        sender = say.SOMEBODY if sent is None else self.findings.name(sent.proc)
+        reason = say.other_bytes(who, what, sender)
+        self.findings.report_breach(self.d11, reason, sent, row)
 
-    def _says(self, row: Row, entry: Entry) -> str:
-        return f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)}"
+    def _named(self, row: Row, record: PacketRecord) -> tuple[str, str, str]:
+        """Who does what with which messages."""
+        return self.findings.name(row.proc), "delivers", self.findings.label(record.span)
 
 
 class SameView(DeliveryCheck):
@@ -101,27 +112,32 @@ class SameView(DeliveryCheck):
         super().__init__(findings)
         (self.d3,) = self.tallies
 
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
-        if entry.delivered:
-            self.d3.instances += entry.count
+    def deliver(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
+        if record.delivered:
+            self.d3.instances += record.count
         here = process.regular
-        if entry.view is here:
+        if record.view is here:
             return
-        if entry.earlier is not None and here in entry.earlier:
-            there = entry.earlier[here]
-            entry.earlier[here] = there or here
+        if record.earlier is not None and here in record.earlier:
+            there = record.earlier[here]
+            record.earlier[here] = there or here
         else:
-            there = entry.view
-            entry.view = there or here
-        if entry.memory != WHOLE and entry.delivered and there is not here:
-            what = self.findings.label(entry.span)
+            there = record.view
+            record.view = there or here
+        if record.memory != WHOLE and record.delivered and there is not here:
+            what = self.findings.label(record.span)
             self.findings.doubt(self.d3, f"in which view {what} was sent or delivered is forgotten")
         elif there is not None and not there.same(here):
-            reason = (
-                f"{self.findings.name(row.proc)} delivers {self.findings.label(entry.span)} in "
-                f"{here.name}, others in {there.name}"
+            first = self.findings.row(Kind.DELIVER, None, record.span, row)
+            reason = say.two_places(
+                say.SOMEBODY if first is None else self.findings.name(first.proc),
+                self.findings.label(record.span),
+                there.name,
+                self.findings.name(row.proc),
+                here.name,
             )
-            first = self.findings.row(Kind.DELIVER, None, entry.span)
-            self.findings.convict(self.d3, reason, first, row)
+            self.findings.report_breach(self.d3, reason, first, row)
 
     repeat = deliver

@@ -3,10 +3,12 @@
 A process has a message once it sent, received or delivered it.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from roundelay.check import sentences as say
 from roundelay.check.online.findings import DeliveryCheck, Findings, Tally
-from roundelay.check.online.window import FORGOTTEN, Entry, OrderKey
+from roundelay.check.online.window import FORGOTTEN, OrderKey, PacketRecord
 from roundelay.core.ids import Service
 from roundelay.trace.schema import Row
 
@@ -14,38 +16,44 @@ if TYPE_CHECKING:
     from roundelay.check.online.views import Process
 
 
-def _demand(
-    findings: Findings, tally: Tally, row: Row, entry: Entry, missing: int, says: str
+def _require(
+    findings: Findings,
+    tally: Tally,
+    row: Row,
+    record: PacketRecord,
+    missing: int,
+    claim: Callable[[str, str], str],
 ) -> None:
-    """Judge that these processes lack what they must have."""
-    if not missing and entry.memory != FORGOTTEN:
+    """Report that these processes lack what the claim says they have, if there are any."""
+    if not missing and record.memory != FORGOTTEN:
         return
-    reason = f"{findings.name(row.proc)} {says} {findings.label(entry.span)}"
-    if entry.memory == FORGOTTEN:
-        findings.doubt(tally, f"{reason}, which is long forgotten")
+    said = claim(findings.name(row.proc), findings.label(record.span))
+    if record.memory == FORGOTTEN:
+        findings.doubt(tally, f"{said}; that message is long forgotten")
     else:
-        findings.convict(tally, f"{reason}, but {findings.names(missing)} did not", row)
+        findings.report_breach(tally, f"{said}, {findings.names(missing)} did not so far", row)
 
 
 class Stability:
     """S1: what is called stable was received by all; S1d, on level 2: was delivered by all."""
 
     names = ("S1", "S1d")
+    reads_holders = True
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self.s1, self.s1d = map(findings.tally, self.names)
 
-    def stable(self, row: Row, process: "Process", entry: Entry) -> None:
-        owed = _owed(process, entry)
+    def stable(self, row: Row, process: "Process", record: PacketRecord) -> None:
+        owed = _owed(process, record)
         if row.level == 2:
             self.s1d.instances += row.count
-            says = "claims that all have delivered"
-            _demand(self.findings, self.s1d, row, entry, owed & ~entry.delivered, says)
+            missing = owed & ~record.delivered
+            _require(self.findings, self.s1d, row, record, missing, say.claims_delivered)
         elif row.level in (None, 1):
             self.s1.instances += row.count
-            says = "claims that all have received"
-            _demand(self.findings, self.s1, row, entry, owed & ~entry.holders, says)
+            missing = owed & ~record.holders
+            _require(self.findings, self.s1, row, record, missing, say.claims_received)
 
 
 class DeliveryEvidence(DeliveryCheck):
@@ -54,6 +62,7 @@ class DeliveryEvidence(DeliveryCheck):
     promises nothing."""
 
     names = ("S4", "S6")
+    reads_holders = True
 
     def __init__(self, findings: Findings, resilience: int | None) -> None:
         super().__init__(findings)
@@ -62,29 +71,39 @@ class DeliveryEvidence(DeliveryCheck):
         if resilience is None:
             findings.doubt(self.s6, "nobody told the resilience F of the run")
 
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+    def deliver(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
         place = process.place
         if not place.defined:
             return
         if place.regular:
-            self.s6.instances += entry.count
-            having = entry.holders.bit_count()
+            self.s6.instances += record.count
+            having = record.holders.bit_count()
             if having < self._needed and having < place.mask.bit_count():
-                says = f"takes it that {self._needed} processes received"
-                _demand(self.findings, self.s6, row, entry, place.mask & ~entry.holders, says)
+                self._resilience(row, place.mask, record)
         if row.svc == _SAFE:
-            self.s4.instances += entry.count
-            says = "takes it that all have received the safe"
-            _demand(
-                self.findings, self.s4, row, entry, _owed(process, entry) & ~entry.holders, says
-            )
+            self.s4.instances += record.count
+            missing = _owed(process, record) & ~record.holders
+            _require(self.findings, self.s4, row, record, missing, say.delivers_safe)
 
     repeat = deliver
+
+    def _resilience(self, row: Row, members: int, record: PacketRecord) -> None:
+        """Fewer processes than needed have what is delivered."""
+        who, what = self.findings.name(row.proc), self.findings.label(record.span)
+        if record.memory == FORGOTTEN:
+            self.findings.doubt(self.s6, f"{who} delivers {what}, which is long forgotten")
+            return
+        needed = min(self._needed, members.bit_count())
+        having = self.findings.names(record.holders)
+        reason = say.too_few(who, what, having, self._needed - 1, needed)
+        self.findings.report_breach(self.s6, reason, row)
 
 
 _SAFE = int(Service.SAFE)
 
 
-def _owed(process: "Process", entry: Entry) -> int:
+def _owed(process: "Process", record: PacketRecord) -> int:
     """For whom a claim about a message speaks: the members of the view that the message is for."""
-    return process.place.mask & entry.dst
+    return process.place.mask & record.dst

@@ -4,16 +4,13 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from roundelay.check.names import Names, Span
 from roundelay.check.verdict import Validity, Verdict
-from roundelay.core.ids import life_mark
-from roundelay.trace.schema import WORLD, Row
-
-Span = tuple[int, int, int, int]
-"""Consecutive messages of one sender: node, incarnation, number of the first, how many."""
+from roundelay.trace.schema import Row
 
 WITNESS_ROWS = 4096
-"""Rows remembered so that a breach can show them. A breach that reaches further back names its
-messages all the same, and shows the rows that are left."""
+"""How many of the latest rows are kept, so that a breach can show those that prove it. If fewer, a
+breach that reaches further back names its messages but shows fewer rows; more cost memory."""
 
 
 class ViolationError(Exception):
@@ -25,23 +22,24 @@ class ViolationError(Exception):
 
 
 class Tally:
-    """One property's account."""
+    """What is known of one property so far."""
 
-    __slots__ = ("breach", "doubt", "instances", "name", "watched")
+    __slots__ = ("breach", "breaches", "closed", "doubt", "instances", "name", "watched")
 
     def __init__(self, name: str, watched: bool) -> None:
         self.name = name
         self.watched = watched
-        """Whether anybody asked for it; its check may run for the sake of a neighbour."""
+        """Whether anybody asked for it. If not, its check may still run, as checks of several
+        properties share their state."""
+        self.closed = not watched
+        """Whether further rows can change nothing that anybody asked for."""
         self.instances = 0
         self.breach: Verdict | None = None
+        """The first breach."""
+        self.breaches = 0
+        """How many breaches there were; the count ends when the tally is closed."""
         self.doubt = ""
         """Why it can no longer be certain; the first reason."""
-
-    @property
-    def settled(self) -> bool:
-        """Whether further rows can change nothing that anybody asked for."""
-        return self.breach is not None or not self.watched
 
     def verdict(self) -> Verdict:
         if self.breach is not None:
@@ -54,52 +52,56 @@ class Tally:
 
 
 class Findings:
-    """The accounts of all properties, and the rows that witnesses are made of."""
+    """The tallies of all properties, and the rows that witnesses are made of."""
 
     def __init__(
         self,
         names: Sequence[str],
         properties: Collection[str],
-        strict: bool,
-        settled: Callable[[], None],
+        on_breach: Callable[[Verdict], None],
+        on_close: Callable[[], None],
+        breaches_max: int = 1,
     ) -> None:
-        """`settled` is called when a property broke: its check has nothing more to do."""
+        """`on_breach` is told of every breach. After `breaches_max` breaches of a property its
+        tally is closed, and `on_close` is called: its check has nothing more to do."""
         self.recent: deque[Row] = deque(maxlen=WITNESS_ROWS)
         self.violations: list[Verdict] = []
         self.tallies: dict[str, Tally] = {}
-        self._names = names
+        self.words = Names(names)
         self._properties = properties
-        self._strict = strict
-        self._settled = settled
+        self._on_breach = on_breach
+        self._on_close = on_close
+        self._breaches_max = breaches_max
 
     def tally(self, name: str) -> Tally:
-        """The account of a property; nobody hears of it unless it was asked for."""
+        """A new tally for a property; it stays closed unless somebody asked for the property."""
         tally = self.tallies[name] = Tally(name, name in self._properties)
         return tally
 
-    def convict(self, tally: Tally, reason: str, *rows: Row | None) -> None:
-        """Record the first breach of a property; later ones change nothing."""
-        if tally.settled:
+    def report_breach(self, tally: Tally, reason: str, *rows: Row | None) -> None:
+        """Count a breach of a property; the first one becomes its verdict."""
+        if tally.closed:
             return
         found = {row: None for row in rows if row is not None}
         witness = sorted(found, key=lambda row: row.gseq or 0)
-        verdict = Verdict(
-            tally.name, Validity.VIOLATED, max(tally.instances, 1), tuple(witness), reason
-        )
         tally.instances = max(tally.instances, 1)
-        tally.breach = verdict
-        self.violations.append(verdict)
-        self._settled()
-        if self._strict:
-            raise ViolationError(verdict)
+        verdict = Verdict(tally.name, Validity.VIOLATED, tally.instances, tuple(witness), reason)
+        tally.breaches += 1
+        if tally.breach is None:
+            tally.breach = verdict
+            self.violations.append(verdict)
+        if tally.breaches >= self._breaches_max:
+            tally.closed = True
+            self._on_close()
+        self._on_breach(verdict)
 
     def doubt(self, tally: Tally, reason: str) -> None:
         """Record that a property cannot be certain any more."""
         tally.doubt = tally.doubt or reason
 
-    def row(self, kind: str, proc: int | None, span: Span) -> Row | None:
+    def row(self, kind: str, proc: int | None, span: Span, before: Row | None = None) -> Row | None:
         """The latest remembered row of this kind about the first message of `span`; of any
-        process if `proc` is None."""
+        process if `proc` is None. With `before`, a row other than that one."""
         src, inc, first, _ = span
         for row in reversed(self.recent):
             if (
@@ -109,26 +111,20 @@ class Findings:
                 and row.m_inc == inc
                 and row.m_seq <= first < row.m_seq + row.count
                 and proc in (None, row.proc)
+                and (before is None or (row.proc, row.lseq) != (before.proc, before.lseq))
             ):
                 return row
         return None
 
     def name(self, proc: int) -> str:
-        """A process as the user called it."""
-        if proc == WORLD:
-            return "the world"
-        return self._names[proc] if 0 <= proc < len(self._names) else f"#{proc}"
+        return self.words.node(proc)
 
     def names(self, mask: int) -> str:
         """The processes whose bits are set."""
-        return ",".join(self.name(i) for i in range(mask.bit_length()) if mask >> i & 1)
+        return self.words.nodes(i for i in range(mask.bit_length()) if mask >> i & 1)
 
     def label(self, span: Span) -> str:
-        """Messages as people read them: sender, incarnation if not the first, numbers."""
-        src, inc, first, count = span
-        life = life_mark(inc)
-        last = f"..{first + count - 1}" if count > 1 else ""
-        return f"{self.name(src)}{life}:{first}{last}"
+        return self.words.messages(span)
 
 
 class DeliveryCheck:

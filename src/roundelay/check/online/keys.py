@@ -5,8 +5,10 @@ from collections import deque
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from roundelay.check.online.findings import DeliveryCheck, Findings, Span
-from roundelay.check.online.window import Entry, OrderKey
+from roundelay.check import sentences as say
+from roundelay.check.names import Span, key_within_view
+from roundelay.check.online.findings import DeliveryCheck, Findings
+from roundelay.check.online.window import OrderKey, PacketRecord
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
 
@@ -118,70 +120,93 @@ class Keys(DeliveryCheck):
         super().__init__(findings)
         self.o3f, self.o3i, self.o4 = self.tallies
         self._book = KeyBook(window)
-        self._latest: dict[int, OrderKey] = {}
-        """By process: the key it delivered last."""
+        self._latest: dict[int, tuple[OrderKey, Span]] = {}
+        """By process: the key it delivered last, and the messages to which that key belongs."""
 
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+    def deliver(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
         if key is None:
             return
-        proc, count = process.number, entry.count
+        proc, count = process.number, record.count
         latest = self._latest.get(proc)
-        self._latest[proc] = key if count == 1 else (*key[:3], key[3] + count - 1)
+        last = key if count == 1 else (*key[:3], key[3] + count - 1)
+        self._latest[proc] = last, record.span
         if latest is None:
             self.o4.instances += count - 1
         else:
             self.o4.instances += count
-            if latest >= key:
-                self._descend(row, entry, latest, key)
-        if entry.key == key:
+            if latest[0] >= key:
+                self._report_descent(row, record, latest, key)
+        if self.o3f.closed and self.o3i.closed:
+            return
+        if record.key == key:
             self.o3f.instances += count
         else:
-            self._name(row, entry, key)
+            self._change_key(row, record, key)
 
-    def repeat(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+    def repeat(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
         if key is None:
             return
-        if entry.key == key:
-            self.o3f.instances += entry.count
+        if record.key == key:
+            self.o3f.instances += record.count
         else:
-            self._name(row, entry, key)
+            self._change_key(row, record, key)
 
-    def _descend(self, row: Row, entry: Entry, latest: OrderKey, key: OrderKey) -> None:
-        earlier = next(
-            (r for r in reversed(self.findings.recent) if r.proc == row.proc and _has(r, latest)),
-            None,
-        )
-        reason = f"{self._says(row, entry, key)} after key {_shown(latest)}"
-        self.findings.convict(self.o4, reason, earlier, row)
+    def _report_descent(
+        self, row: Row, record: PacketRecord, latest: tuple[OrderKey, Span], key: OrderKey
+    ) -> None:
+        earlier = self.findings.row(Kind.DELIVER, row.proc, latest[1], row)
+        delivery = self._delivery(row.proc, record.span, key)
+        src, inc, first, count = latest[1]
+        before = self.findings.label((src, inc, first + count - 1, 1))
+        reason = say.key_goes_back(delivery, before, key_within_view(latest[0]))
+        self.findings.report_breach(self.o4, reason, earlier, row)
 
-    def _name(self, row: Row, entry: Entry, key: OrderKey) -> None:
+    def _change_key(self, row: Row, record: PacketRecord, key: OrderKey) -> None:
         """The message has no key yet, or another one."""
-        if entry.key is None:
-            if entry.forgot():
-                reason = f"the key of {self.findings.label(entry.span)} is forgotten"
+        if record.key is None:
+            if record.forgot():
+                reason = f"the key of {self.findings.label(record.span)} is forgotten"
                 self.findings.doubt(self.o3f, reason)
-            entry.key = key
+            record.key = key
         else:
-            self.o3f.instances += entry.count
-            reason = f"{self._says(row, entry, key)}, others with {_shown(entry.key)}"
-            first = self.findings.row(Kind.DELIVER, None, entry.span)
-            self.findings.convict(self.o3f, reason, first, row)
-        self._take(row, entry, key)
+            self.o3f.instances += record.count
+            first = self.findings.row(Kind.DELIVER, None, record.span, row)
+            reason = say.two_keys(
+                self._delivery(None if first is None else first.proc, record.span, record.key),
+                self._delivery(row.proc, record.span, key),
+                self._ring(record.key),
+                self._ring(key),
+            )
+            self.findings.report_breach(self.o3f, reason, first, row)
+        self._claim_key(row, record, key)
 
-    def _take(self, row: Row, entry: Entry, key: OrderKey) -> None:
+    def _claim_key(self, row: Row, record: PacketRecord, key: OrderKey) -> None:
         self.o3i.instances += row.count
         if self._book.forgot(key):
-            reason = f"{self._says(row, entry, key)}, where earlier keys are already forgotten"
+            delivery = self._delivery(row.proc, record.span, key)
+            reason = f"{delivery}, where earlier keys are already forgotten"
             self.findings.doubt(self.o3i, reason)
-        other = self._book.claim(key, 0, entry.span)
+        other = self._book.claim(key, 0, record.span)
         if other is not None:
-            reason = f"{self._says(row, entry, key)}, as {self.findings.label(other[3])} was"
-            first = self.findings.row(Kind.DELIVER, None, other[3])
-            self.findings.convict(self.o3i, reason, first, row)
+            first_key, _, _, span = other
+            first = self.findings.row(Kind.DELIVER, None, span, row)
+            earlier = self._delivery(
+                None if first is None else first.proc, span, (*key[:3], first_key)
+            )
+            reason = say.one_key_for_two(earlier, self._delivery(row.proc, record.span, key))
+            self.findings.report_breach(self.o3i, reason, first, row)
 
-    def _says(self, row: Row, entry: Entry, key: OrderKey) -> str:
-        who, what = self.findings.name(row.proc), self.findings.label(entry.span)
-        return f"{who} delivers {what} with key {_shown(key)}"
+    def _delivery(self, proc: int | None, span: Span, key: OrderKey) -> str:
+        who = say.SOMEBODY if proc is None else self.findings.name(proc)
+        return say.delivers_at(who, self.findings.label(span), key_within_view(key))
+
+    def _ring(self, key: OrderKey) -> str:
+        """The view of a key."""
+        return f"{key[0]}.{self.findings.name(key[1])}"
 
 
 class Assigners:
@@ -200,25 +225,17 @@ class Assigners:
             return
         self.k1.instances += row.count
         span = row.m_src or 0, row.m_inc or 0, row.m_seq, row.count
-        who = self.findings.name(row.proc)
-        says = f"{who} gives key {_shown(key)} to {self.findings.label(span)}"
         if self._book.forgot(key):
-            reason = f"{says}, where earlier keys are already forgotten"
-            self.findings.doubt(self.k1, reason)
+            assigns = self._assigns(row.proc, key, span)
+            self.findings.doubt(self.k1, f"{assigns}, where earlier keys are already forgotten")
         other = self._book.claim(key, row.proc, span)
         if other is not None:
-            _, _, owner, taken = other
-            reason = f"{says}; {self.findings.name(owner)} gave it to {self.findings.label(taken)}"
-            first = self.findings.row(Kind.ORDER, owner, taken)
-            self.findings.convict(self.k1, reason, first, row)
+            first_key, _, owner, taken = other
+            assigned = self._assigns(owner, (*key[:3], first_key), taken)
+            reason = f"{assigned}, {self._assigns(row.proc, key, span)}"
+            first = self.findings.row(Kind.ORDER, owner, taken, row)
+            self.findings.report_breach(self.k1, reason, first, row)
 
-
-def _shown(key: OrderKey) -> str:
-    """A key within its view; the index in a packet only if there is one."""
-    return f"{key[2]}.{key[3]}" if key[3] else str(key[2])
-
-
-def _has(row: Row, key: OrderKey) -> bool:
-    """Whether the last message of a delivery has this key."""
-    first = key_of(row) if row.kind == Kind.DELIVER else None
-    return first is not None and (*first[:3], first[3] + row.count - 1) == key
+    def _assigns(self, proc: int, key: OrderKey, span: Span) -> str:
+        shown = key_within_view(key)
+        return say.assigns(self.findings.name(proc), shown, self.findings.label(span))

@@ -3,10 +3,15 @@
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from roundelay.check.online.findings import DeliveryCheck, Findings, Span
-from roundelay.check.online.window import Entry, OrderKey
+from roundelay.check import sentences as say
+from roundelay.check.names import Span
+from roundelay.check.online.findings import DeliveryCheck, Findings
+from roundelay.check.online.window import OrderKey, PacketRecord
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import WORLD, Row
+
+STATIC = (0, 0)
+"""The rank of the one view of a static group."""
 
 if TYPE_CHECKING:
     from roundelay.check.online.views import Configuration, Process
@@ -20,27 +25,31 @@ class Fifo(DeliveryCheck):
     def __init__(self, findings: Findings) -> None:
         super().__init__(findings)
         (self.o1,) = self.tallies
-        self._latest: defaultdict[int, dict[int, Entry]] = defaultdict(dict)
+        self._latest: defaultdict[int, dict[int, PacketRecord]] = defaultdict(dict)
         """By process and sender: what was delivered last."""
 
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+    def deliver(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
         latest_of = self._latest[process.number]
-        span = entry.span
+        span = record.span
         if span[0] == WORLD:
             return  # Nobody sent it; D1 says so.
         latest = latest_of.get(span[0])
-        latest_of[span[0]] = entry
+        latest_of[span[0]] = record
         if latest is None:
             self.o1.instances += span[3] - 1
             return
         self.o1.instances += span[3]
         if latest.span > span:
-            reason = (
-                f"{self.findings.name(row.proc)} delivers {self.findings.label(span)} after "
-                f"{self.findings.label(latest.span)}"
+            reason = say.later_first(
+                self.findings.name(row.proc),
+                self.findings.label(latest.span),
+                self.findings.label(span),
+                self.findings.name(span[0]),
             )
             earlier = self.findings.row(Kind.DELIVER, row.proc, latest.span)
-            self.findings.convict(self.o1, reason, earlier, row)
+            self.findings.report_breach(self.o1, reason, earlier, row)
 
 
 class Agreement:
@@ -92,7 +101,9 @@ class Prefix(DeliveryCheck):
         """Processes that delivered what may or may not have counted: where they stand nobody can
         tell any more."""
 
-    def deliver(self, row: Row, process: "Process", entry: Entry, key: OrderKey | None) -> None:
+    def deliver(
+        self, row: Row, process: "Process", record: PacketRecord, key: OrderKey | None
+    ) -> None:
         place, proc = process.place, process.number
         order = place.agreement or self._begin(place)
         at = order.at.get(proc)
@@ -101,18 +112,18 @@ class Prefix(DeliveryCheck):
         if at is not None and proc not in order.inside:
             here, spans = at - order.base, order.spans
             if here == len(spans):
-                spans.append(entry.span)
+                spans.append(record.span)
                 order.at[proc] = at + 1
                 if here >= 2 * self._window:
                     order.trim(self._window)
                 return
             other = spans[here]
-            if other is entry.span or other == entry.span:
+            if other is record.span or other == record.span:
                 order.at[proc] = at + 1
                 self.o6.instances += other[3]
                 return
         if place.defined and (place.regular or place.mask & process.bit):
-            self._compare(row, place, entry.span)
+            self._compare(row, place, record.span)
 
     def unknown(self, proc: int, span: Span) -> None:
         super().unknown(proc, span)
@@ -153,7 +164,9 @@ class Prefix(DeliveryCheck):
             step = min(end - first, other[3] - inside)
             self.o6.instances += step
             if (src, inc, first) != (other[0], other[1], other[2] + inside):
-                self._differ(row, place, (src, inc, first, 1), (*other[:2], other[2] + inside, 1))
+                index = 1 + order.gone + inside + sum(span[3] for span in order.spans[:here])
+                there = (*other[:2], other[2] + inside, 1)
+                self._differ(row, place, index, (src, inc, first, 1), there)
                 return
             first += step
             inside += step
@@ -164,11 +177,16 @@ class Prefix(DeliveryCheck):
             if inside:
                 order.inside[proc] = inside
 
-    def _differ(self, row: Row, place: "Configuration", here: Span, there: Span) -> None:
-        other = self.findings.row(Kind.DELIVER, None, there)
-        who = "others" if other is None else self.findings.name(other.proc)
-        reason = (
-            f"in {place.name} {self.findings.name(row.proc)} delivers {self.findings.label(here)} "
-            f"where {who} delivered {self.findings.label(there)}"
+    def _differ(
+        self, row: Row, place: "Configuration", index: int, here: Span, there: Span
+    ) -> None:
+        other = self.findings.row(Kind.DELIVER, None, there, row)
+        reason = say.two_at_one_index(
+            index,
+            "" if place.rank == STATIC else place.name,
+            self.findings.label(there),
+            say.SOMEBODY if other is None else self.findings.name(other.proc),
+            self.findings.label(here),
+            self.findings.name(row.proc),
         )
-        self.findings.convict(self.o6, reason, other, row)
+        self.findings.report_breach(self.o6, reason, other, row)

@@ -2,7 +2,7 @@
 
 from roundelay.check import primary
 from roundelay.check.online.findings import Findings
-from roundelay.check.primary import Identity, Lineage
+from roundelay.check.primary import Lineage
 from roundelay.trace.schema import Row
 
 
@@ -24,24 +24,10 @@ class Primacy:
             self.findings.doubt(self.m10, lineage.unsure)
         if breach is None:
             return
-        first, second = self._named(breach.first.id), self._named(breach.second.id)
-        if breach.beside:
-            assert breach.parent is not None
-            reason = (
-                f"{second} goes back to {self._named(breach.parent)} and not to {first}, which a "
-                "majority of its voters installed in between"
-            )
-        else:
-            reason = (
-                f"{first} and {second} are primary at the same time, each for a majority of its "
-                "voters"
-            )
-        self.findings.convict(self.m10, reason, *breach.rows)
+        reason = breach.sentence(self.findings.words)
+        self.findings.report_breach(self.m10, reason, *breach.rows)
 
     def freeze(self, row: Row) -> None:
         self._lineage.feed(row)
 
     crash = recover = freeze
-
-    def _named(self, view: Identity) -> str:
-        return f"view {view[0]}.{self.findings.name(view[1])}"

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from roundelay.check import sentences as say
 from roundelay.check.online.findings import Findings
 from roundelay.trace.schema import Row
 
@@ -37,8 +38,7 @@ class TokenExclusion:
         self._count(ring)
         if held is not None and held.proc != row.proc:
             who, other = self.findings.name(row.proc), self.findings.name(held.proc)
-            reason = f"{who} acquires the token in {place.name} while {other} has it"
-            self.findings.convict(self.k3, reason, held, row)
+            self.findings.report_breach(self.k3, say.two_holders(who, other), held, row)
         self._holder[ring] = row
 
     def crash(self, row: Row) -> None:

@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from roundelay.check import sentences as say
 from roundelay.check.online.findings import Findings
 from roundelay.check.primary import kept_standing
 from roundelay.core.effects import Kind
@@ -11,7 +12,7 @@ from roundelay.trace.schema import REGULAR, Row
 
 if TYPE_CHECKING:
     from roundelay.check.online.order import Agreement
-    from roundelay.check.online.window import Entry, Window
+    from roundelay.check.online.window import PacketRecord, Window
 
 ABANDONED_MAX = 64
 """Views that nobody is in any more and whose messages are still remembered. Somebody may yet
@@ -30,12 +31,12 @@ class Configuration:
     __slots__ = (
         "agreement",
         "defined",
-        "entries",
         "inhabitants",
         "lost",
         "mask",
         "name",
         "rank",
+        "records",
         "regular",
     )
 
@@ -59,8 +60,8 @@ class Configuration:
         """Whether it was forgotten once: what was delivered in it before is unknown."""
         self.inhabitants = 0
         """Processes that are in it, or in a transitional view after it."""
-        self.entries: deque[Entry] = deque()
-        """Its part of the window, the oldest first; entries sent again in a later view linger."""
+        self.records: deque[PacketRecord] = deque()
+        """Its part of the window, the oldest first; records sent again in a later view linger."""
         self.agreement: Agreement | None = None
         """The order of its messages, once any is delivered."""
 
@@ -124,8 +125,8 @@ class Views:
         self._contents: dict[ViewName, _Content] = {}
         self._forgotten: ViewName | None = None
         """The greatest view whose members are forgotten."""
-        self._latest: dict[int, ViewName] = {}
-        """By process: the view it installed last."""
+        self._latest: dict[int, tuple[int, int, int]] = {}
+        """By process: seq, rep and kind of the view it installed last."""
         self._abandoned: deque[Configuration] = deque()
 
     def install(self, row: Row) -> None:
@@ -148,27 +149,35 @@ class Views:
             self._latest.pop(row.proc, None)
 
     def _check(self, row: Row, view: ViewName, members: tuple[int, ...]) -> None:
-        who = self.findings.name(row.proc)
-        named = self._named(view)
+        who, kind = self.findings.name(row.proc), row.c_kind or 0
+        named = self._named(view, kind)
         self.m1.instances += 1
         if row.proc not in members:
-            self.findings.convict(self.m1, f"{who} installs {named}, which does not list it", row)
+            reason = say.not_in_view(who, self._with_members(view, kind, members))
+            self.findings.report_breach(self.m1, reason, row)
         latest = self._latest.get(row.proc)
-        self._latest[row.proc] = view
+        self._latest[row.proc] = *view, kind
         if latest is not None:
             self.m2.instances += 1
-            if view <= latest:
-                reason = f"{who} installs {named} after {self._named(latest)}"
-                self.findings.convict(self.m2, reason, self._install(row.proc, latest), row)
+            if view <= latest[:2]:
+                reason = say.view_goes_back(who, named, self._named(latest[:2], latest[2]))
+                earlier = self._install(row.proc, latest[:2], row)
+                self.findings.report_breach(self.m2, reason, earlier, row)
         self.m4.instances += 1
         content = self._contents.get(view)
         if content is None:
             if self._older(view):
                 reason = f"{who} installs {named}, older than views already forgotten"
                 self.findings.doubt(self.m4, reason)
-        elif (content.kind, content.members) != (row.c_kind or 0, tuple(sorted(members))):
-            reason = f"{who} installs {named} with another kind or other members than before"
-            self.findings.convict(self.m4, reason, self._install(None, view), row)
+        elif (content.kind, content.members) != (kind, tuple(sorted(members))):
+            first = self._install(None, view, row)
+            reason = say.two_views(
+                say.SOMEBODY if first is None else self.findings.name(first.proc),
+                who,
+                self._with_members(view, content.kind, content.members),
+                self._with_members(view, kind, members),
+            )
+            self.findings.report_breach(self.m4, reason, first, row)
 
     def _enter(self, row: Row, view: ViewName, members: tuple[int, ...]) -> Configuration:
         """The configuration that the row installs."""
@@ -186,7 +195,7 @@ class Views:
         content.entered |= 1 << kind
         mask = sum(1 << member for member in set(members) if member >= 0)
         regular = kind == REGULAR
-        place = Configuration(self._named(view), view, mask, regular=regular, lost=lost)
+        place = Configuration(self._named(view, kind), view, mask, regular=regular, lost=lost)
         self._known[*view, kind] = place
         return place
 
@@ -222,7 +231,7 @@ class Views:
         abandoned = self._abandoned
         while abandoned and (
             len(abandoned) > ABANDONED_MAX
-            or sum(len(place.entries) for place in abandoned) > self._window.size
+            or sum(len(place.records) for place in abandoned) > self._window.size
         ):
             place = abandoned.popleft()
             if place.inhabitants > 0 or place in abandoned:
@@ -232,13 +241,17 @@ class Views:
             for view in [view for view, known in self._known.items() if known is place]:
                 del self._known[view]
 
-    def _named(self, view: ViewName) -> str:
-        return f"view {view[0]}.{self.findings.name(view[1])}"
+    def _named(self, view: ViewName, kind: int) -> str:
+        return self.findings.words.view(*view, kind)
 
-    def _install(self, proc: int | None, view: ViewName) -> Row | None:
-        """A remembered install of a view, by this process or any; the latest."""
+    def _with_members(self, view: ViewName, kind: int, members: tuple[int, ...]) -> str:
+        return self.findings.words.view_of(*view, kind, members)
+
+    def _install(self, proc: int | None, view: ViewName, before: Row) -> Row | None:
+        """A remembered install of a view, by this process or any, other than `before`; the
+        latest."""
         for row in reversed(self.findings.recent):
             named = row.kind == Kind.INSTALL and (row.c_seq, row.c_rep) == view
-            if named and proc in (None, row.proc):
+            if named and proc in (None, row.proc) and row is not before:
                 return row
         return None

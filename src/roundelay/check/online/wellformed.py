@@ -3,8 +3,9 @@
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from roundelay.check import sentences as say
 from roundelay.check.online.findings import Findings
-from roundelay.check.online.window import FORGOTTEN, WHOLE, Entry
+from roundelay.check.online.window import FORGOTTEN, WHOLE, PacketRecord
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import Row
 
@@ -29,7 +30,8 @@ class _Log:
 class Logs:
     """T1: rows of a life are numbered 0, 1, 2 ... T2: a process does nothing while it is down.
 
-    Unlike every other check this one sees all rows, frames and timers too.
+    Unlike every other check this one sees all rows, frames and timers too. The rows of a real node,
+    which have no gseq, may begin with a recovery: whoever killed its earlier life wrote no row.
     """
 
     names = ("T1", "T2")
@@ -52,11 +54,12 @@ class Logs:
     def recover(self, row: Row) -> None:
         log = self._logs[row.proc]
         who = self.findings.name(row.proc)
-        if log.crash is None:
-            self.findings.convict(self.t2, f"{who} recovers though it never crashed", row)
+        if log.crash is None and row.gseq is None:
+            pass
+        elif log.crash is None:
+            self.findings.report_breach(self.t2, say.never_crashed(who), row)
         elif row.inc <= log.crash.inc:
-            reason = f"{who} recovers as incarnation {row.inc}, which it was before"
-            self.findings.convict(self.t2, reason, log.crash, row)
+            self.findings.report_breach(self.t2, say.same_life(who, row.inc), log.crash, row)
         log.crash = None
 
     def _unexpected(self, row: Row, log: _Log) -> None:
@@ -67,58 +70,63 @@ class Logs:
         elif row.kind in (Kind.RECOVER, Kind.DROP):
             pass  # A frame that is lost at a node that is down is the network's doing.
         elif log.crash is not None:
-            reason = f"{who} has a {row.kind} row after it crashed"
-            self.findings.convict(self.t2, reason, log.crash, row)
+            self.findings.report_breach(self.t2, say.row_while_down(who, row.kind), log.crash, row)
         elif row.inc != log.inc:
-            reason = f"{who} changes from incarnation {log.inc} to {row.inc} without a recovery"
-            self.findings.convict(self.t2, reason, row)
+            self.findings.report_breach(self.t2, say.life_changes(who, log.inc, row.inc), row)
         if row.inc != log.inc:
             self.t1.instances += 1
             log.inc, log.following = row.inc, 0
         if row.lseq != log.following:
-            repeats = row.lseq < log.following
-            what = f"repeats row {row.lseq}" if repeats else f"lacks row {log.following}"
-            reason = f"the log of {who} in incarnation {row.inc} {what}"
-            self.findings.convict(self.t1, reason, row)
+            reason = say.row_missing(say.log_of(who, row.inc), row.lseq, log.following)
+            self.findings.report_breach(self.t1, reason, row)
         log.following = row.lseq + 1
 
 
-class Origins:
-    """T3: a message is sent once, or taken back before it is sent again in another view.
-    T4: nothing is received before it was sent."""
+class Sendings:
+    """T3: a message is sent once, or withdrawn before it is sent again in another view."""
 
-    names = ("T3", "T4")
+    names = ("T3",)
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
-        self.t3, self.t4 = map(findings.tally, self.names)
+        (self.t3,) = map(findings.tally, self.names)
 
-    def originate(self, row: Row, process: "Process", entry: Entry) -> None:
+    def originate(self, row: Row, process: "Process", record: PacketRecord) -> None:
         self.t3.instances += 1
-        if entry.origin is None and entry.memory != FORGOTTEN:
+        if record.origin is None and record.memory != FORGOTTEN:
             return
-        who, what = self.findings.name(row.proc), self.findings.label(entry.span)
-        first = self.findings.row(Kind.ORIGINATE, entry.origin, entry.span)
-        if entry.origin is not None and entry.origin != row.proc:
-            reason = f"{who} sends {what}, which {self.findings.name(entry.origin)} has sent"
-            self.findings.convict(self.t3, reason, first, row)
-        elif entry.memory != WHOLE:
+        who, what = self.findings.name(row.proc), self.findings.label(record.span)
+        first = self.findings.row(Kind.ORIGINATE, record.origin, record.span, row)
+        if record.origin is not None and record.origin != row.proc:
+            reason = say.sent_by_two(who, what, self.findings.name(record.origin))
+            self.findings.report_breach(self.t3, reason, first, row)
+        elif record.memory != WHOLE:
             reason = f"{who} sends {what} again, long after the window let go of it"
             self.findings.doubt(self.t3, reason)
-        elif not entry.withdrawn:
-            reason = f"{who} sends {what} twice without taking it back in between"
-            self.findings.convict(self.t3, reason, first, row)
-        elif entry.sent_in is not None and entry.sent_in.same(process.regular):
-            reason = f"{who} sends {what} twice in {process.regular.name}"
-            self.findings.convict(self.t3, reason, first, row)
+        elif not record.withdrawn:
+            self.findings.report_breach(self.t3, say.sent_twice(who, what), first, row)
+        elif record.sent_in is not None and record.sent_in.same(process.regular):
+            reason = say.sent_twice_in(who, what, process.regular.name)
+            self.findings.report_breach(self.t3, reason, first, row)
 
-    def receive(self, row: Row, process: "Process", entry: Entry) -> None:
+
+class Receipts:
+    """T4: nothing is received before it was sent."""
+
+    names = ("T4",)
+    reads_holders = True
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        (self.t4,) = map(findings.tally, self.names)
+
+    def receive(self, row: Row, process: "Process", record: PacketRecord) -> None:
         self.t4.instances += row.count
-        if entry.origin is not None:
+        if record.origin is not None:
             return
-        who, what = self.findings.name(row.proc), self.findings.label(entry.span)
-        if entry.memory == FORGOTTEN:
+        who, what = self.findings.name(row.proc), self.findings.label(record.span)
+        if record.memory == FORGOTTEN:
             self.findings.doubt(self.t4, f"{who} receives {what}, which is long forgotten")
         else:
-            reason = f"{who} receives {what} before anybody sent it"
-            self.findings.convict(self.t4, reason, row)
+            reason = say.unsent(who, "receives", what, later=None)
+            self.findings.report_breach(self.t4, reason, row)

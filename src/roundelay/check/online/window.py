@@ -1,4 +1,4 @@
-"""The window: what is remembered of each message, and how it is let go."""
+"""The window: what is remembered of each packet, and of the messages that left the window."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -10,21 +10,25 @@ from typing import TYPE_CHECKING
 from roundelay.trace.schema import Row
 
 if TYPE_CHECKING:
+    from roundelay.check.names import Span
     from roundelay.check.online.acyclic import Node
-    from roundelay.check.online.findings import Span
     from roundelay.check.online.views import Configuration
 
 EVERYONE = -1
 """A mask in which every bit is set."""
 
-ARCHIVE_RUNS_MAX = 256
-"""Runs kept per sender. Messages for changing destinations make a run each, others very few."""
+ARCHIVE_RANGES_MAX = 256
+"""Ranges kept for one incarnation of a sender, of messages that left the window. A healthy run
+needs one or two; messages for changing destinations need one each. With too few, what became of
+the oldest messages is forgotten and verdicts about them become inconclusive; more cost memory."""
 
 INCARNATIONS_MAX = 16
-"""Lives of a node whose messages are remembered at all."""
+"""Incarnations of one node whose messages are remembered. A message of an older incarnation counts
+as forgotten: what is said of it makes verdicts inconclusive. More cost memory."""
 
 WHOLE, FADED, FORGOTTEN = range(3)
-"""What an entry knows of its past: all; who sent, holds and delivered it; nothing."""
+"""What a record knows of its past. WHOLE: everything. FADED: who sent, holds and delivered its
+messages. FORGOTTEN: nothing."""
 
 MessageKey = tuple[int | None, int | None, int | None]
 """m_src, m_inc, m_seq, as rows have them."""
@@ -32,8 +36,8 @@ MessageKey = tuple[int | None, int | None, int | None]
 OrderKey = tuple[int, int, int, int]
 
 
-class Entry:
-    """A span of messages that travel together, and all that happened to them."""
+class PacketRecord:
+    """The messages of one packet, or a part of them, and all that happened to them."""
 
     __slots__ = (
         "count",
@@ -102,11 +106,11 @@ class Entry:
 
 
 Fate = tuple[int | None, int, int, int]
-"""What is known of messages outside the window: an entry's origin, dst, holders, delivered."""
+"""What is known of messages outside the window: a record's origin, dst, holders, delivered."""
 
 
 @dataclass(slots=True)
-class Run:
+class Range:
     """Messages of one sender, from `first` up to `end`, that left the window and fared alike."""
 
     first: int
@@ -120,64 +124,65 @@ _FIRST = attrgetter("first")
 class Stream:
     """All messages of one incarnation of a sender."""
 
-    __slots__ = ("end", "floor", "longest", "runs")
+    __slots__ = ("end", "floor", "longest", "ranges")
 
     def __init__(self, floor: int = 0) -> None:
         self.end = 0
-        """Past the greatest number that was ever mentioned."""
+        """One more than the greatest message number in any row so far."""
         self.longest = 1
-        """Messages in its longest span."""
+        """How many messages its longest span has."""
         self.floor = floor
-        """Messages below, unless they are in a run or in the window, are forgotten."""
-        self.runs: list[Run] = []
+        """Messages below, unless they are in a range or in the window, are forgotten."""
+        self.ranges: list[Range] = []
 
     def keep(self, first: int, end: int, fate: Fate) -> None:
         """Remember what became of a span that leaves the window."""
-        runs = self.runs
-        if runs and runs[-1].end == first and runs[-1].fate == fate:
-            runs[-1].end = end
+        ranges = self.ranges
+        if ranges and ranges[-1].end == first and ranges[-1].fate == fate:
+            ranges[-1].end = end
             return
-        at = bisect_right(runs, first, key=_FIRST)
-        if at and runs[at - 1].end == first and runs[at - 1].fate == fate:
+        at = bisect_right(ranges, first, key=_FIRST)
+        if at and ranges[at - 1].end == first and ranges[at - 1].fate == fate:
             at -= 1
-            first = runs.pop(at).first
-        if at < len(runs) and runs[at].first == end and runs[at].fate == fate:
-            end = runs.pop(at).end
-        runs.insert(at, Run(first, end, fate))
-        if len(runs) > ARCHIVE_RUNS_MAX:
-            self.floor = max(self.floor, runs.pop(0).end)
+            first = ranges.pop(at).first
+        if at < len(ranges) and ranges[at].first == end and ranges[at].fate == fate:
+            end = ranges.pop(at).end
+        ranges.insert(at, Range(first, end, fate))
+        if len(ranges) > ARCHIVE_RANGES_MAX:
+            self.floor = max(self.floor, ranges.pop(0).end)
 
-    def take(self, first: int, end: int) -> tuple[Fate | None, int]:
-        """Take out what is known of `first`, and how far, below `end`, the same is true."""
-        at = bisect_right(self.runs, first, key=_FIRST)
-        if at and first < self.runs[at - 1].end:
-            run = self.runs.pop(at - 1)
-            end = min(end, run.end)
-            rest = (Run(run.first, first, run.fate), Run(end, run.end, run.fate))
-            self.runs[at - 1 : at - 1] = [part for part in rest if part.first < part.end]
-            return run.fate, end
-        if at < len(self.runs):
-            end = min(end, self.runs[at].first)
+    def pop_fate(self, first: int, end: int) -> tuple[Fate | None, int]:
+        """Remove what is known of message `first` and return it, and the number up to which, below
+        `end`, it holds of the messages behind as well."""
+        at = bisect_right(self.ranges, first, key=_FIRST)
+        if at and first < self.ranges[at - 1].end:
+            range_ = self.ranges.pop(at - 1)
+            end = min(end, range_.end)
+            rest = (Range(range_.first, first, range_.fate), Range(end, range_.end, range_.fate))
+            self.ranges[at - 1 : at - 1] = [part for part in rest if part.first < part.end]
+            return range_.fate, end
+        if at < len(self.ranges):
+            end = min(end, self.ranges[at].first)
         if first < self.floor:
             end = min(end, self.floor)
         return None, end
 
 
 class Window:
-    """Entries by message, at most `size` in each configuration, the oldest leaving first."""
+    """Records by message, at most `size` in each configuration, the oldest leaving first."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.table: dict[MessageKey, Entry] = {}
-        self.on_split: list[Callable[[Entry, Entry], None]] = []
-        """Told of a span cut in two: what is left of the entry, and the new one behind it."""
-        self.on_leave: list[Callable[[Entry], None]] = []
+        self.table: dict[MessageKey, PacketRecord] = {}
+        self.on_split: list[Callable[[PacketRecord, PacketRecord], None]] = []
+        """Told of a span cut in two: what is left of the record, and the new one behind it."""
+        self.on_leave: list[Callable[[PacketRecord], None]] = []
         self._streams: dict[tuple[int, int], Stream] = {}
         self._lives: dict[int, list[int]] = {}
         """Incarnations of each sender that have a stream, the smallest first."""
 
-    def open(self, row: Row, home: "Configuration") -> Entry | None:
-        """The entry of messages never mentioned before; None if any of them was."""
+    def open(self, row: Row, home: "Configuration") -> PacketRecord | None:
+        """The record of messages never mentioned before; None if any of them was."""
         src, inc, first, count = row.m_src, row.m_inc, row.m_seq, row.count
         assert src is not None
         assert inc is not None
@@ -185,12 +190,12 @@ class Window:
         stream = self._streams.get((src, inc)) or self._stream(src, inc)
         if first < stream.end or first < stream.floor:
             return None
-        return self._admit(stream, Entry((src, inc, first, count), home))
+        return self._admit(stream, PacketRecord((src, inc, first, count), home))
 
-    def pieces(self, row: Row, home: "Configuration") -> Iterator[tuple[Row, Entry]]:
-        """The row, cut so that each piece is about exactly one entry.
+    def pieces(self, row: Row, home: "Configuration") -> Iterator[tuple[Row, PacketRecord]]:
+        """The row, cut so that each piece is about exactly one record.
 
-        Entries are split, brought back from what is remembered of older messages, or made for
+        Records are split, brought back from what is remembered of older messages, or made for
         messages that were never mentioned, as needed. Each is in the window when it is given, and
         may be out of it when the next one is.
         """
@@ -201,52 +206,52 @@ class Window:
         table, stream = self.table, self._stream(src, inc)
         at, end = first, first + count
         while at < end:
-            entry = table.get((src, inc, at)) or self._split_before(stream, (src, inc, at))
-            if entry is None:
+            record = table.get((src, inc, at)) or self._split_before(stream, (src, inc, at))
+            if record is None:
                 known = (n for n in range(at + 1, end) if (src, inc, n) in table)
-                entry = self._recall(stream, (src, inc, at), next(known, end), home)
-            elif at + entry.count > end:
-                self._split(entry, end - at)
-            if table.get((src, inc, at)) is not entry:
+                record = self._recall(stream, (src, inc, at), next(known, end), home)
+            elif at + record.count > end:
+                self._split(record, end - at)
+            if table.get((src, inc, at)) is not record:
                 continue  # The window is so small that the other half drove it out.
-            at += entry.count
-            yield row if entry.count == count else _piece(row, entry), entry
+            at += record.count
+            yield row if record.count == count else _piece(row, record), record
 
-    def rehome(self, entry: Entry, home: "Configuration") -> None:
-        """The entry was sent again, in this configuration."""
-        if entry.home is not home:
-            entry.home = home
-            home.entries.append(entry)
+    def rehome(self, record: PacketRecord, home: "Configuration") -> None:
+        """The record was sent again, in this configuration."""
+        if record.home is not home:
+            record.home = home
+            home.records.append(record)
 
     def forget(self, home: "Configuration") -> None:
-        """Let a configuration's entries go."""
-        while home.entries:
+        """Let a configuration's records go."""
+        while home.records:
             self._leave(home)
 
-    def _admit(self, stream: Stream, entry: Entry) -> Entry:
-        src, inc, first, count = entry.span
-        self.table[src, inc, first] = entry
+    def _admit(self, stream: Stream, record: PacketRecord) -> PacketRecord:
+        src, inc, first, count = record.span
+        self.table[src, inc, first] = record
         stream.end = max(stream.end, first + count)
         stream.longest = max(stream.longest, count)
-        entries = entry.home.entries
-        entries.append(entry)
-        if len(entries) > self.size:
-            self._leave(entry.home)
-        return entry
+        records = record.home.records
+        records.append(record)
+        if len(records) > self.size:
+            self._leave(record.home)
+        return record
 
     def _leave(self, home: "Configuration") -> None:
-        entry = home.entries.popleft()
-        src, inc, first, count = entry.span
-        if entry.home is not home or self.table.get((src, inc, first)) is not entry:
+        record = home.records.popleft()
+        src, inc, first, count = record.span
+        if record.home is not home or self.table.get((src, inc, first)) is not record:
             return  # It was sent again and belongs to a later view, or left with that one.
         del self.table[src, inc, first]
-        if entry.memory != FORGOTTEN:
+        if record.memory != FORGOTTEN:
             stream = self._streams.get((src, inc))
             if stream is not None:
-                fate = entry.origin, entry.dst, entry.holders, entry.delivered
+                fate = record.origin, record.dst, record.holders, record.delivered
                 stream.keep(first, first + count, fate)
         for tell in self.on_leave:
-            tell(entry)
+            tell(record)
 
     def _stream(self, src: int, inc: int) -> Stream:
         stream = self._streams.get((src, inc))
@@ -260,48 +265,48 @@ class Window:
                 del self._streams[src, lives.pop(0)]
         return stream
 
-    def _split_before(self, stream: Stream, message: tuple[int, int, int]) -> Entry | None:
-        """The entry that begins with this message, cut off one that begins earlier."""
+    def _split_before(self, stream: Stream, message: tuple[int, int, int]) -> PacketRecord | None:
+        """The record that begins with this message, cut off one that begins earlier."""
         src, inc, at = message
         for first in range(at - 1, at - stream.longest, -1):
-            entry = self.table.get((src, inc, first))
-            if entry is not None:
-                return self._split(entry, at - first) if first + entry.count > at else None
+            record = self.table.get((src, inc, first))
+            if record is not None:
+                return self._split(record, at - first) if first + record.count > at else None
         return None
 
-    def _split(self, entry: Entry, keep: int) -> Entry:
-        """Cut the entry behind its first `keep` messages; the new entry has the others."""
-        src, inc, first, count = entry.span
-        tail = Entry((src, inc, first + keep, count - keep), entry.home)
-        digest, entry.digest = entry.digest, None
-        entry.span = src, inc, first, keep
-        entry.count = keep
+    def _split(self, record: PacketRecord, keep: int) -> PacketRecord:
+        """Cut the record behind its first `keep` messages; the new record has the others."""
+        src, inc, first, count = record.span
+        tail = PacketRecord((src, inc, first + keep, count - keep), record.home)
+        digest, record.digest = record.digest, None
+        record.span = src, inc, first, keep
+        record.count = keep
         if digest is not None:
-            entry.keep_digest(count, digest)
+            record.keep_digest(count, digest)
         for name in _COPIED:
-            setattr(tail, name, getattr(entry, name))
-        tail.earlier = None if entry.earlier is None else dict(entry.earlier)
-        if entry.key is not None:
-            k0, k1, k2, k3 = entry.key
+            setattr(tail, name, getattr(record, name))
+        tail.earlier = None if record.earlier is None else dict(record.earlier)
+        if record.key is not None:
+            k0, k1, k2, k3 = record.key
             tail.key = k0, k1, k2, k3 + keep
         for tell in self.on_split:
-            tell(entry, tail)
+            tell(record, tail)
         return self._admit(self._stream(src, inc), tail)
 
     def _recall(
         self, stream: Stream, message: tuple[int, int, int], end: int, home: "Configuration"
-    ) -> Entry:
-        """An entry for messages that are not in the window, from this one up to `end` at most."""
+    ) -> PacketRecord:
+        """A record for messages that are not in the window, from this one up to `end` at most."""
         src, inc, first = message
-        fate, end = stream.take(first, end)
-        entry = Entry((src, inc, first, end - first), home)
+        fate, end = stream.pop_fate(first, end)
+        record = PacketRecord((src, inc, first, end - first), home)
         if fate is not None:
-            entry.memory = FADED
-            entry.origin, entry.dst, entry.holders, entry.delivered = fate
+            record.memory = FADED
+            record.origin, record.dst, record.holders, record.delivered = fate
         elif first < stream.floor:
-            entry.memory = FORGOTTEN
-            entry.delivered = EVERYONE
-        return self._admit(stream, entry)
+            record.memory = FORGOTTEN
+            record.delivered = EVERYONE
+        return self._admit(stream, record)
 
 
 _COPIED = (
@@ -316,8 +321,8 @@ _COPIED = (
 )
 
 
-def _piece(row: Row, entry: Entry) -> Row:
-    """The part of a row that covers this entry. A digest or size of more is nobody's."""
-    _, _, first, count = entry.span
+def _piece(row: Row, record: PacketRecord) -> Row:
+    """The part of a row that covers this record. A digest or size of more is nobody's."""
+    _, _, first, count = record.span
     k3 = None if row.k3 is None else row.k3 + first - (row.m_seq or 0)
     return row._replace(m_seq=first, k3=k3, digest=None, size=None, count=count)

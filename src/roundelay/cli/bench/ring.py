@@ -59,6 +59,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     cells.add_argument("--reading", nargs="+", choices=("batches", "messages"))
     cells.add_argument("--trace", nargs="+", choices=("off", "on"))
     cells.add_argument(
+        "--check", nargs="+", choices=("off", "on"), help="every node checks its own rows"
+    )
+    cells.add_argument(
         "--timeout", nargs="+", type=float, metavar="S", dest="timeout_s", help="of the token"
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="that a run sends")
@@ -219,8 +222,9 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
             raise UserError(f"--datagram {datagram}: datagrams have 576 to 65000 bytes")
     if not given:
         return full() if args.full else QUICK
-    if "trace" in given:
-        given["trace"] = [word == "on" for word in given["trace"]]
+    for switch in ("trace", "check"):
+        if switch in given:
+            given[switch] = [word == "on" for word in given[switch]]
     return [
         Cell(**dict(zip(given, values, strict=True)))
         for values in itertools.product(*given.values())

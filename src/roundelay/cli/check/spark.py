@@ -21,8 +21,8 @@ from roundelay.trace.manifest import Manifest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from roundelay.pipeline.check import RunReport
-    from roundelay.pipeline.table import Table
+    from roundelay.pipeline.ingest.table import Table
+    from roundelay.pipeline.judge.run_check import RunReport
 
 RUNS_SHOWN = 3
 """The number of runs with violations whose verdicts are printed in full."""
@@ -47,11 +47,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace, scratch: Path) -> int:
-    from roundelay.pipeline.check import VERDICTS, check, write_verdicts
-    from roundelay.pipeline.ingest import ingest, refuse_empty
+    from roundelay.pipeline.ingest.into_table import ingest, refuse_empty
+    from roundelay.pipeline.ingest.sources import find
+    from roundelay.pipeline.ingest.table import Table
+    from roundelay.pipeline.judge.check import check
+    from roundelay.pipeline.judge.verdict_table import VERDICTS, write_verdicts
     from roundelay.pipeline.session import open_session
-    from roundelay.pipeline.sources import find
-    from roundelay.pipeline.table import Table
 
     def held(manifest: Manifest | None) -> Profile | Sequence[str] | None:
         found = profile_for(args, manifest)
@@ -114,13 +115,13 @@ def _draw(
     spark: "SparkSession", table: "Table", reports: "Sequence[RunReport]", home: Path
 ) -> Path | None:
     """Draw the first violation and the events around it; None if there is no violation."""
-    from roundelay.pipeline.around import around
+    from roundelay.pipeline.judge.witness import rows_near
 
     found = next(((one, v) for one in reports for v in one.report.violated if v.witness), None)
     if found is None:
         return None
     one, verdict = found
-    rows = around(table.events(spark), one.run, verdict.witness)
+    rows = rows_near(table.events(spark), one.run, verdict.witness)
     picture = home / "witness.svg"
     picture.write_text(
         draw.svg(

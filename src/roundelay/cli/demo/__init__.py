@@ -103,7 +103,7 @@ def _judge(trace: Path, output: Path, master: str) -> int:
     from roundelay.check.text import table
     from roundelay.cli.measure import described
     from roundelay.pipeline.errors import PipelineError
-    from roundelay.pipeline.trial import trial
+    from roundelay.pipeline.examine import examine
     from roundelay.report import write_report
 
     print("\n2. Their traces, put together, ingested, checked and measured on Spark.\n", flush=True)
@@ -111,7 +111,7 @@ def _judge(trace: Path, output: Path, master: str) -> int:
     shutil.rmtree(home, ignore_errors=True)
     progress = Progress("on Spark")
     try:
-        done = trial([trace], home, master, progress.step)
+        done = examine([trace], home, master, progress.step)
         progress.close()
         report = write_report(output, output / "report.html").path
     except PipelineError as e:

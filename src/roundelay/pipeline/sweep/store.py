@@ -30,9 +30,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 import roundelay
-from roundelay.experiments.catalogue import Result
+from roundelay.experiments.plan import PlanError, PlannedRun, SweepPlan, parse
+from roundelay.experiments.results import Result
 from roundelay.pipeline.errors import PipelineError
-from roundelay.pipeline.sweep.plan import Plan, Task, parse
 from roundelay.pipeline.sweep.work import Job, Row, from_table, job, to_batch
 
 FORMAT = 1
@@ -50,11 +50,11 @@ _DECIDING = ("core", "wire", "membership", "links", "protocols", "group", "trace
 class Store:
     """A directory while a sweep is running. Use `open_store`."""
 
-    def __init__(self, directory: Path, plan: Plan, tasks: Sequence[Task]) -> None:
+    def __init__(self, directory: Path, plan: SweepPlan, planned: Sequence[PlannedRun]) -> None:
         self.directory = directory
         self.plan = plan
-        self._tasks = tasks
-        self._jobs = [job(plan.experiment, task) for task in tasks]
+        self._planned = planned
+        self._jobs = [job(plan.experiment, one) for one in planned]
         self.rows: dict[str, Row] = {}
         """By the names of the cells: what is done."""
         self.next_wave = 0
@@ -118,13 +118,13 @@ class Store:
         _write(self.directory / TABLE, _csv(table))
         self._write_manifest(finished=True)
 
-    def errors(self) -> list[tuple[Task, str]]:
+    def errors(self) -> list[tuple[PlannedRun, str]]:
         """Cells that ended in an error."""
-        rows = ((task, self.rows[job.name]) for task, job in self.pairs())
-        return [(task, row.error) for task, row in rows if row.error]
+        rows = ((planned, self.rows[job.name]) for planned, job in self.pairs())
+        return [(planned, row.error) for planned, row in rows if row.error]
 
-    def pairs(self) -> Iterator[tuple[Task, Job]]:
-        return zip(self._tasks, self._jobs, strict=True)
+    def pairs(self) -> Iterator[tuple[PlannedRun, Job]]:
+        return zip(self._planned, self._jobs, strict=True)
 
     def _table(self) -> pa.Table:
         names = list(self._jobs[0].fields)
@@ -156,7 +156,7 @@ class Store:
             "claims": self.plan.claims,
             "seeds": list(self.plan.seeds),
             "traces": self.plan.traces,
-            "cells": len(self._tasks),
+            "cells": len(self._planned),
             "revision": roundelay.__version__,
             "code": code_digest(),
         }
@@ -168,7 +168,7 @@ class Store:
 
 
 @contextmanager
-def open_store(directory: Path, plan: Plan, *, again: bool = False) -> Iterator[Store]:
+def open_store(directory: Path, plan: SweepPlan, *, again: bool = False) -> Iterator[Store]:
     """The store of a sweep, for one process at a time."""
     directory = directory.resolve()
     try:
@@ -186,7 +186,7 @@ def open_store(directory: Path, plan: Plan, *, again: bool = False) -> Iterator[
                 f"another sweep is at work in {directory}; wait for it, or choose another place "
                 "with -o DIR"
             ) from None
-        store = Store(directory, plan, plan.tasks())
+        store = Store(directory, plan, plan.runs())
         store.prepare(again=again)
         yield store
 
@@ -215,7 +215,7 @@ class Sweep:
     manifest: dict[str, Any]
     results: list[Result]
     """In the order of the plan."""
-    errors: list[tuple[Task, str]]
+    errors: list[tuple[PlannedRun, str]]
     missing: int
     """Cells that are not done."""
 
@@ -225,14 +225,17 @@ def read_sweep(directory: Path) -> Sweep | None:
     manifest = read_manifest(directory)
     if manifest is None:
         return None
-    plan = parse((directory / PLAN).read_text(), manifest["plan"], quick=manifest["quick"])
-    store = Store(directory, plan, plan.tasks())
+    try:
+        plan = parse((directory / PLAN).read_text(), manifest["plan"], quick=manifest["quick"])
+    except PlanError as e:
+        raise PipelineError(str(e)) from None
+    store = Store(directory, plan, plan.runs())
     store.read()
-    rows = [(task, store.rows.get(job.name)) for task, job in store.pairs()]
+    rows = [(planned, store.rows.get(job.name)) for planned, job in store.pairs()]
     return Sweep(
         manifest,
-        [Result(t.cell, t.seed, row.measures) for t, row in rows if row and not row.error],
-        [(task, row.error) for task, row in rows if row and row.error],
+        [Result(*planned, row.measures) for planned, row in rows if row and not row.error],
+        [(planned, row.error) for planned, row in rows if row and row.error],
         sum(row is None for _, row in rows),
     )
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from roundelay.experiments import catalogue
-from roundelay.pipeline.sweep.plan import Task
+from roundelay.experiments.plan import PlannedRun
+from roundelay.experiments.registry import load_experiment
+from roundelay.experiments.results import cost
 from roundelay.trace.writer import Writer
 
 ERROR_CHARS_MAX = 500
@@ -57,12 +58,12 @@ class Job:
     """The directory for its trace; empty if none is kept."""
 
 
-def job(experiment: str, task: Task) -> Job:
-    """How a task travels."""
-    fields = asdict(task.cell)
-    text = json.dumps([experiment, fields, task.seed], sort_keys=True)
+def job(experiment: str, planned: PlannedRun) -> Job:
+    """A planned run, ready to travel."""
+    fields = asdict(planned.cell)
+    text = json.dumps([experiment, fields, planned.seed], sort_keys=True)
     name = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return Job(name, experiment, fields, task.seed, catalogue.cost(task.cell))
+    return Job(name, experiment, fields, planned.seed, cost(planned.cell))
 
 
 def run(todo: Job) -> Row:
@@ -79,7 +80,7 @@ def run(todo: Job) -> Row:
 
 
 def _measure(todo: Job) -> dict[str, float]:
-    experiment = catalogue.load(todo.experiment)
+    experiment = load_experiment(todo.experiment)
     fields = {k: tuple(v) if isinstance(v, list) else v for k, v in todo.fields.items()}
     cell = experiment.Cell(**fields)
     if not todo.trace:

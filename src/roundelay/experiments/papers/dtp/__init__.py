@@ -1,0 +1,1 @@
+"""[DTP97], section 5: DTP next to CM, Pinwheel and Totem on an Ethernet."""

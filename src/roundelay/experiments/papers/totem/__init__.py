@@ -1,0 +1,1 @@
+"""[Totem95], section 9: the ring of five workstations."""

@@ -1,0 +1,44 @@
+"""Spark expressions over the columns of the table that several steps need."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from roundelay.core.effects import Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+BLOCK_KEYS = 2048
+"""Keys of one ring that are compared as one block, by the number k2. Larger blocks mean fewer
+facts, and more messages to compare one by one where a single key of a block differs."""
+
+
+def block_number() -> "Column":
+    """The block that a row's key is in, as `proofs.batch_facts` counts them."""
+    return F.expr(f"k2 div {BLOCK_KEYS} - if(k2 < 0 and k2 % {BLOCK_KEYS} != 0, 1, 0)")
+
+
+EXPANDED = ("digest", "size")
+"""Columns that `expanded` needs besides those that its caller uses."""
+
+
+def expanded(rows: "DataFrame") -> "DataFrame":
+    """One row per message, as `schema.expand` makes them."""
+    several = F.col("count") > 1
+    offset = F.explode(F.sequence(F.lit(0), F.col("count") - 1))
+    changed = {
+        "m_seq": F.col("m_seq") + F.col("offset"),
+        "k3": F.col("k3") + F.col("offset"),
+        "digest": F.when(~several, F.col("digest")),
+        "size": F.when(~several, F.col("size")),
+        "count": F.lit(1),
+    }
+    more = rows.where(several & F.col("m_seq").isNotNull()).select("*", offset.alias("offset"))
+    single = rows.where(~several | F.col("m_seq").isNull())
+    return more.withColumns(changed).drop("offset").unionByName(single)
+
+
+def of_kind(kind: Kind) -> "Column":
+    """Whether a row is of this kind."""
+    return F.col("kind") == kind.value

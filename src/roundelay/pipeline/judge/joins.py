@@ -1,0 +1,227 @@
+"""S5 and K4 of runs too large for one piece: who did one thing before another, message by message.
+
+Both are about the order in which a node goes through messages, told by rows that do not carry that
+order. A join brings it to them. What comes next to each other is then compared in pieces, and
+where pieces meet; nobody holds more than a piece of a node or of a ring.
+
+These prove, and do not convict: a run that is not proved stays open.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+
+from roundelay.core.effects import Kind
+from roundelay.pipeline.expressions import block_number, expanded
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+STRETCH_ROWS = 20_000
+"""Rows of a node in a piece."""
+
+MESSAGE = ("m_src", "m_inc", "m_seq")
+LEVELS = (1, 2)
+"""Of stability."""
+
+
+def _of(events: "DataFrame", runs: Sequence[str], *kinds: Kind) -> "DataFrame":
+    """One row per message, of some runs and kinds."""
+    some = events.where(F.col("run").isin(list(runs)) & F.col("m_seq").isNotNull())
+    return expanded(some.where(F.col("kind").isin([kind.value for kind in kinds])))
+
+
+# S5.
+
+
+def stable_prefix(
+    events: "DataFrame", runs: Sequence[str], stretch_rows: int = STRETCH_ROWS
+) -> dict[str, int]:
+    """Runs that keep S5, with its instances. Their deliveries must name their views, and no
+    message come twice (D2).
+
+    A node claims without holes if and only if, of any two deliveries in a row, it does not claim
+    the second before the first.
+    """
+    if not runs:
+        return {}
+    place = F.struct("inc", "lseq", "m_seq")
+    level = F.coalesce(F.col("level"), F.lit(1))
+    claims = (
+        _of(events, runs, Kind.STABLE)
+        .groupBy("run", "proc", *MESSAGE)
+        .agg(
+            *(F.min(F.when(level == n, place)).alias(f"claimed{n}") for n in LEVELS),
+            F.count("*").alias("claims"),
+            F.count_if(~level.isin(*LEVELS)).alias("strange"),
+        )
+    )
+    delivered = (
+        _of(events, runs, Kind.DELIVER)
+        .withColumn("stretch", F.expr(f"lseq div {stretch_rows}"))
+        .select("run", "proc", *MESSAGE, "inc", "lseq", "stretch", "c_seq", "c_rep", "c_kind")
+    )
+    ends = (
+        delivered.join(claims, ["run", "proc", *MESSAGE], "left")
+        .groupBy("run", "proc", "inc", "stretch")
+        .applyInArrow(_stretch, _STRETCH)
+        .collect()
+    )
+    found = dict.fromkeys(runs, 0)
+    for run, group in groupby(sorted(ends), key=itemgetter("run")):
+        rows = list(group)
+        meets = all(
+            one["proc"] != next_["proc"] or _in_order(one["last"], next_["first"])
+            for one, next_ in pairwise(rows)
+        )
+        if meets and all(row["fine"] for row in rows):
+            found[run] = sum(row["claims"] for row in rows)
+        else:
+            del found[run]
+    return found
+
+
+_STRETCH = (
+    "run string, proc int, inc bigint, stretch bigint, fine boolean, claims bigint, "
+    "first array<bigint>, last array<bigint>"
+)
+_Claimed = tuple[int, ...]
+"""A view, and for each level whether it is claimed and where: three, and four for each level."""
+
+
+def _stretch(key: tuple[Any, ...], table: Any) -> Any:
+    """Whether a stretch of deliveries is claimed in order, and its ends."""
+    rows = sorted(table.to_pylist(), key=lambda row: (row["lseq"], row["m_seq"]))
+    claimed = [_claimed(row) for row in rows]
+    fine = all(_in_order(one, next_) for one, next_ in pairwise(claimed))
+    fine = fine and not any(row["strange"] for row in rows)
+    values = [*(part.as_py() for part in key), fine, sum(row["claims"] or 0 for row in rows)]
+    names = ["run", "proc", "inc", "stretch", "fine", "claims", "first", "last"]
+    types = [pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.bool_(), pa.int64()]
+    types += [pa.list_(pa.int64())] * 2
+    ends = [list(claimed[0]), list(claimed[-1])]
+    arrays = [pa.array([v], t) for v, t in zip([*values, *ends], types, strict=True)]
+    return pa.Table.from_arrays(arrays, names=names)
+
+
+def _claimed(row: dict[str, Any]) -> _Claimed:
+    view = [-1 if row[name] is None else row[name] for name in ("c_seq", "c_rep", "c_kind")]
+    for level in LEVELS:
+        at = row[f"claimed{level}"]
+        view += [0, 0, 0, 0] if at is None else [1, at["inc"], at["lseq"], at["m_seq"]]
+    return tuple(view)
+
+
+def _in_order(one: Sequence[int], next_: Sequence[int]) -> bool:
+    """Whether the second of two deliveries is not claimed before the first, in the same view."""
+    if list(one[:3]) != list(next_[:3]):
+        return True
+    for start in (3, 7):
+        a, b = list(one[start : start + 4]), list(next_[start : start + 4])
+        if b[0] and not (a[0] and a < b):
+            return False
+    return True
+
+
+# K4.
+
+
+def caught_up(events: "DataFrame", runs: Sequence[str]) -> dict[str, int]:
+    """Runs that keep K4, with its instances. They must have a total order.
+
+    Who assigns a key must have each message with a smaller one by the first time that it assigns
+    a greater key than that message has: this is its deadline there.
+    """
+    if not runs:
+        return {}
+    orders = (
+        _of(events, runs, Kind.ORDER)
+        .where("k2 is not null")
+        .withColumn("block", block_number())
+        .select(
+            *("run", "proc", "gseq", "block", *MESSAGE),
+            *(F.coalesce(F.col(k), F.lit(0)).alias(k) for k in ("k0", "k1", "k2", "k3")),
+        )
+    )
+    ring = ["run", "k0", "k1"]
+    firsts = orders.groupBy(*ring, "block", "proc").agg(F.min("gseq").alias("gseq")).collect()
+    beyond = orders.sparkSession.createDataFrame(
+        list(_beyond(firsts)),
+        "run string, k0 bigint, k1 bigint, block bigint, procs array<int>, places array<bigint>",
+    )
+    deadlines = (
+        orders.join(F.broadcast(beyond), [*ring, "block"])
+        .groupBy(*ring, "block")
+        .applyInArrow(_deadlines, _DEADLINES)
+    )
+    held = (
+        _of(events, runs, Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER)
+        .groupBy("run", F.col("proc").cast("int").alias("proc"), *MESSAGE)
+        .agg(F.min("gseq").alias("since"))
+    )
+    late = F.col("since").isNull() | (F.col("since") > F.col("deadline")) | F.col("torn")
+    broken = (
+        deadlines.join(held, ["run", "proc", *MESSAGE], "left")
+        .groupBy("run")
+        .agg(F.count_if(late).alias("late"))
+        .where("late > 0")
+    )
+    late_runs = {row["run"] for row in broken.collect()}
+    key = F.struct("k0", "k1", "k2", "k3")
+    counts = orders.groupBy(*ring, key.alias("key")).agg(F.count("*").alias("orders"))
+    sums = counts.groupBy(*ring).agg(
+        F.sum("orders").alias("all"), F.min_by("orders", "key").alias("lowest")
+    )
+    found = dict.fromkeys(runs, 0)
+    for row in sums.collect():
+        found[row["run"]] += row["all"] - row["lowest"]
+    return {run: count for run, count in found.items() if run not in late_runs}
+
+
+def _beyond(firsts: Iterable[Any]) -> Iterable[tuple[Any, ...]]:
+    """Of each block, when each node first assigned a key of a later block."""
+    rings: dict[tuple[Any, ...], dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for row in firsts:
+        rings[row["run"], row["k0"], row["k1"]][row["block"]].append(row)
+    for ring, blocks in rings.items():
+        first: dict[int, int] = {}
+        for block in sorted(blocks, reverse=True):
+            yield *ring, block, list(first), list(first.values())
+            for row in blocks[block]:
+                first[row["proc"]] = min(row["gseq"], first.get(row["proc"], row["gseq"]))
+
+
+_DEADLINES = (
+    "run string, m_src smallint, m_inc bigint, m_seq bigint, proc int, deadline bigint, "
+    "torn boolean"
+)
+
+
+def _deadlines(key: tuple[Any, ...], table: Any) -> Any:
+    """By when each node must have each message of a block; torn if a key has two of them."""
+    rows = sorted(table.to_pylist(), key=_key, reverse=True)
+    first = dict(zip(rows[0]["procs"], rows[0]["places"], strict=True))
+    told: list[tuple[Any, ...]] = []
+    for _, group in groupby(rows, key=_key):
+        same = list(group)
+        message = tuple(same[0][name] for name in MESSAGE)
+        torn = any(tuple(row[name] for name in MESSAGE) != message for row in same)
+        told += [(key[0].as_py(), *message, *deadline, torn) for deadline in first.items()]
+        if torn and not first:
+            told.append((key[0].as_py(), *message, same[0]["proc"], same[0]["gseq"], True))
+        for row in same:
+            first[row["proc"]] = min(row["gseq"], first.get(row["proc"], row["gseq"]))
+    types = [pa.string(), pa.int16(), pa.int64(), pa.int64(), pa.int32(), pa.int64(), pa.bool_()]
+    names = ["run", *MESSAGE, "proc", "deadline", "torn"]
+    columns = zip(*told, strict=True) if told else [()] * len(types)
+    arrays = [pa.array(list(c), t) for c, t in zip(columns, types, strict=True)]
+    return pa.Table.from_arrays(arrays, names=names)
+
+
+def _key(row: dict[str, Any]) -> tuple[int, int]:
+    return row["k2"], row["k3"]

@@ -1,0 +1,112 @@
+"""How each property is decided on Spark: one declaration for every property, all in one place.
+
+A property has a *slice*: the parts of a run on which the local checker's own function judges it,
+one part at a time, so that together they give the verdict on the run. A property whose slice is the
+whole run is judged only where the run fits into one task; `judge.plan` has the limit.
+
+A property may have a *proof* too, which shows that a run of any size keeps it, or proves nothing.
+What is proved is not judged.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Slice(StrEnum):
+    """Parts of a run; `judge.slices` makes them. The value begins the name of such a part."""
+
+    NONE = "-"
+    """Not judged on rows at all."""
+    WHOLE = "all"
+    """The whole run in one piece: nobody knows how to split it for this property."""
+    MESSAGES = "m"
+    """Some messages with all their rows, split by a hash of the message."""
+    PACKETS = "p"
+    """Some rows as they are written, each about one or more messages, split by a hash."""
+    KEYS = "k"
+    """Assignments and confirmations of some order keys, split by a hash of the key."""
+    TOKENS = "t"
+    """What happened to the token in a stretch of the total order."""
+    SUSPECTS = "s"
+    """Messages in blocks of keys in which the proofs found something odd."""
+    VIEWS = "views"
+    """Views, crashes, faults and the end of the run, without any row about a message."""
+    LIVES = "life"
+    """The same with the first and the last row of every life of a node."""
+
+
+class Proof(StrEnum):
+    """How a property is shown to hold without judging it."""
+
+    NONE = "-"
+    FACTS = "facts"
+    """From the facts of a run, whatever its size."""
+    IMPLIED = "other properties"
+    """From facts and from other properties that hold; for runs too large for one piece."""
+    JOIN = "a join"
+    """From a join of rows with rows; for runs too large for one piece."""
+    COUNTS = "counts of rows"
+    """From how many rows each node wrote; this can convict too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How one property is decided."""
+
+    slice: Slice
+    proof: Proof = Proof.NONE
+    module: str = ""
+    """The module of the pipeline that has the proof, and says why it is one."""
+    suspects: bool = False
+    """Whether a run breaks it if the deliveries of some of its messages do: then a run too large
+    for one piece can be convicted by its suspect messages, though not acquitted."""
+    counted_once: bool = False
+    """Whether every slice counts the same instances, since all of them have the views."""
+    frames: bool = False
+    """Whether it looks at frames."""
+    two_layers: bool = False
+    """Whether it looks at the messages of the layer below as well."""
+
+
+def _each(names: str, method: Method) -> dict[str, Method]:
+    return dict.fromkeys(names.split(), method)
+
+
+METHODS: Mapping[str, Method] = {
+    "T1": Method(Slice.NONE, Proof.COUNTS, "judge/completeness"),
+    "T2": Method(Slice.LIVES),
+    **_each("M1 M2 M4 M5 M6 M7 M8 M9 M10 L2 L3 E4", Method(Slice.VIEWS)),
+    **_each("T3 T4 M3 D1 D3 D4s D4e D4t D5 D6 D8 D8u D9 D10", Method(Slice.MESSAGES)),
+    **_each("S1 S1d S2 S3 S4 S6 K2 N3 L1 L4 L6 L7", Method(Slice.MESSAGES)),
+    "E3": Method(Slice.MESSAGES, counted_once=True),
+    **_each("D2 O3f", Method(Slice.MESSAGES, Proof.FACTS, "proofs/stitch")),
+    "D7": Method(Slice.MESSAGES, Proof.FACTS, "proofs/stitch", counted_once=True),
+    **_each("D11 E6", Method(Slice.PACKETS)),
+    **_each("K1 N2", Method(Slice.KEYS)),
+    "K3": Method(Slice.TOKENS),
+    **_each(
+        "O1 O3i O4 O5 O5p O6",
+        Method(Slice.WHOLE, Proof.FACTS, "proofs/stitch", suspects=True),
+    ),
+    **_each("O8 O10", Method(Slice.WHOLE, Proof.FACTS, "proofs/view_order")),
+    "O5w": Method(Slice.WHOLE, Proof.IMPLIED, "proofs/view_order"),
+    **_each("O1r O2 O2r O9 O11", Method(Slice.WHOLE, Proof.IMPLIED, "proofs/causality")),
+    **_each("S5 K4", Method(Slice.WHOLE, Proof.JOIN, "judge/joins")),
+    **_each("S7 N1 N4 E1", Method(Slice.WHOLE)),
+    "E2": Method(Slice.WHOLE, frames=True),
+    **_each("L5 E5", Method(Slice.WHOLE, two_layers=True)),
+}
+"""By the name of the property; `tests/pipeline/test_properties.py` sees that none is missing."""
+
+
+def judged_on(slice_: Slice) -> frozenset[str]:
+    """The properties that are judged on these parts of a run."""
+    if slice_ is Slice.SUSPECTS:
+        return frozenset(name for name, method in METHODS.items() if method.suspects)
+    return frozenset(name for name, method in METHODS.items() if method.slice is slice_)
+
+
+COUNTED_ONCE = frozenset(name for name, method in METHODS.items() if method.counted_once)
+FRAMES = frozenset(name for name, method in METHODS.items() if method.frames)
+TWO_LAYERS = frozenset(name for name, method in METHODS.items() if method.two_layers)

@@ -1,0 +1,165 @@
+"""The sending side of a node: messages that the application gives, until they are delivered here.
+
+A message is accepted by the core at once, and leaves in the next turn of the event loop, together
+with all that was accepted until then: one *flush*. When the core's queue is full, senders wait for
+room.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from roundelay.core.contract import Core
+from roundelay.core.contract import QueueFullError as CoreFullError
+from roundelay.core.effects import Receipt
+from roundelay.core.ids import NodeId, Service, View
+from roundelay.runtime.errors import ClosedError, QueueFullError, SendError
+from roundelay.runtime.events import Payload, Position
+from roundelay.runtime.instruments import Instruments
+from roundelay.runtime.receipts import Receipts
+
+
+class Put(Protocol):
+    """Gives a message to the core and returns its number."""
+
+    def __call__(
+        self,
+        payload: bytes,
+        service: Service = Service.AGREED,
+        destinations: tuple[NodeId, ...] | None = None,
+    ) -> int: ...
+
+
+class Sending:
+    """Accepts the messages of one node's application, and knows which were delivered here."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        core: Core[Any],
+        instruments: Instruments,
+        flush_core: Callable[[], None],
+    ) -> None:
+        """`flush_core` lets the core send what it accepted, and performs the effects."""
+        self.receipts = Receipts()
+        self.put: Put = core.accept if instruments.input_log is None else self._put_logged
+        """The core's `accept`. Callers flush afterwards, or know that a flush is due."""
+        self.flush_due = False
+        """Whether messages were accepted that leave in the next turn of the event loop."""
+        self.error: ClosedError | None = None
+        """Why nothing can be sent any more; None while the node runs."""
+        self._loop = loop
+        self._core = core
+        self._meter = instruments.meter
+        self._input_log = instruments.input_log
+        self._flush_core = flush_core
+        self._flush_from = 0
+        """The number of the first message that was accepted since the last flush."""
+        self._delivered_until = 0
+        """Own messages below this number were delivered here."""
+        self._waiting: list[asyncio.Future[None]] = []
+        """Tasks that wait for room in the core's queue."""
+
+    def accept(
+        self,
+        payload: Payload,
+        service: Service = Service.AGREED,
+        destinations: tuple[NodeId, ...] | None = None,
+    ) -> int:
+        """Accept a message and return its number; it leaves in the next turn of the event loop."""
+        try:
+            if type(payload) is not bytes:
+                payload = _copy(payload)
+            number = self.put(payload, service, destinations)
+        except CoreFullError as e:
+            raise QueueFullError(f"{e}; use `await send`, which waits for room") from None
+        except (ValueError, TypeError) as e:
+            raise SendError(str(e)) from None
+        if not self.flush_due:
+            self._schedule_flush(number)
+        return number
+
+    def _schedule_flush(self, number: int) -> None:
+        """The message of this number is the first one since the last flush."""
+        if self.error is not None:
+            raise self.error
+        self.flush_due = True
+        self._flush_from = number
+        self._loop.call_soon(self.flush)
+
+    def _put_logged(
+        self,
+        payload: bytes,
+        service: Service = Service.AGREED,
+        destinations: tuple[NodeId, ...] | None = None,
+    ) -> int:
+        number = self._core.accept(payload, service, destinations)
+        assert self._input_log is not None
+        self._input_log.accept(payload, service, destinations)
+        return number
+
+    def flush(self) -> None:
+        """Let the core send what was accepted."""
+        if self.flush_due and self.error is None:
+            self.flush_due = False
+            self._meter.flushed(self._flush_from, time.monotonic())
+            self._flush_core()
+
+    @property
+    def awaited(self) -> bool:
+        """Whether a task of the application waits for room or for a receipt."""
+        return bool(self._waiting or self.receipts.awaited)
+
+    async def wait_for_room(self) -> None:
+        """Wait until the queue has moved on, or raise what ended the node."""
+        if self.error is None:
+            future = self._loop.create_future()
+            self._waiting.append(future)
+            await future
+        if self.error is not None:
+            raise self.error
+
+    async def wait_until_delivered(self) -> None:
+        """Wait until everything accepted so far is delivered here."""
+        accepted = self._core.status.accepted
+        if accepted > self._delivered_until:
+            await self.receipts.give(accepted - 1)
+
+    def wake_waiting(self) -> None:
+        """There may be room in the queue."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def resolve(self, effect: Receipt, view: View | None) -> None:
+        """Own messages were delivered in `view`: their receipts, where somebody has one, get their
+        positions."""
+        assert effect.view is not None, "a receipt for what no view ordered"
+        assert view is not None, "a receipt before the first view"
+        self.receipts.resolve(effect.span, Position(effect.view, effect.index), view)
+
+    def on_delivered(self, end: int) -> None:
+        """Own messages below the number `end` were delivered here. Messages that are for other
+        nodes only may come later than messages that were sent after them."""
+        self._delivered_until = end = max(end, self._delivered_until)
+        self._meter.own_delivered(end, time.monotonic())
+        if self._waiting:
+            self.wake_waiting()
+
+    def close(self, error: ClosedError) -> None:
+        """No more messages leave; every task that waits is told `error`."""
+        self.error = error
+        self.flush_due = False
+        self.receipts.fail(error)
+        self.wake_waiting()
+
+
+def _copy(payload: object) -> bytes:
+    """The bytes of a message as they are now: the sender may change a bytearray afterwards."""
+    try:
+        return memoryview(payload).tobytes()  # type: ignore[arg-type]  # Or it is refused.
+    except TypeError:
+        kind = type(payload).__name__
+        raise TypeError(f"a message is bytes, not {kind}; encode it first") from None

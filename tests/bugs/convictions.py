@@ -1,0 +1,236 @@
+"""What convicts each planted bug: a scenario, and what must be found wrong in it.
+
+Most bugs break a promise: the checker says that a property is violated. Some run into an assertion,
+of a core or of `sim.watch`, before they can. A few break no promise of the properties, because they
+only cost time or because another rule of the product repairs what they did; for each of these there
+is a bound on what the scenario may do, which the product keeps and the bug does not.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from roundelay.core.effects import Kind
+from roundelay.trace.schema import Row
+
+MS = 1_000_000
+"""Nanoseconds in a millisecond, the unit of times in scenarios."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a scenario left behind."""
+
+    nodes: Sequence[str]
+    rows: Sequence[Row]
+    printed: str
+    """The scenario file with what its commands print."""
+
+    def of(self, node: str, kind: Kind, until_ms: float = float("inf")) -> Iterator[Row]:
+        """Rows of one kind at one node, up to a time."""
+        proc = self.nodes.index(node)
+        return (
+            r for r in self.rows if (r.kind, r.proc) == (kind, proc) and r.t_ns <= until_ms * MS
+        )
+
+
+@dataclass(frozen=True)
+class Violates:
+    """The checker finds these properties violated, perhaps among others."""
+
+    scenario: str
+    properties: str
+
+    def __str__(self) -> str:
+        return f"{self.properties} violated"
+
+
+@dataclass(frozen=True)
+class Breaks:
+    """An assertion with these words in it ends the run."""
+
+    scenario: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"the assertion {self.words!r}"
+
+
+@dataclass(frozen=True)
+class Exceeds:
+    """The bound holds of the product and not of the bug."""
+
+    scenario: str
+    bound: str
+    """One sentence."""
+    holds: Callable[[Played], bool]
+
+    def __str__(self) -> str:
+        return f"the bound {self.bound!r}"
+
+
+Conviction = Violates | Breaks | Exceeds
+
+
+def views(node: str, most: int, until_ms: float = float("inf")) -> Callable[[Played], bool]:
+    """The node installs at most so many regular views up to a time."""
+
+    def few(played: Played) -> bool:
+        installed = played.of(node, Kind.INSTALL, until_ms)
+        return sum(row.c_kind == 0 for row in installed) <= most
+
+    return few
+
+
+def installs(node: str, members: int, until_ms: float) -> Callable[[Played], bool]:
+    """By then the node has started and has then installed another view of so many members."""
+
+    def done(played: Played) -> bool:
+        sizes = [len(r.members or ()) for r in played.of(node, Kind.INSTALL, until_ms)]
+        return members in sizes[1:]
+
+    return done
+
+
+def delivers(node: str, sender: str, until_ms: float) -> Callable[[Played], bool]:
+    """By then the node has delivered a message of that sender."""
+
+    def done(played: Played) -> bool:
+        source = played.nodes.index(sender)
+        return any(row.m_src == source for row in played.of(node, Kind.DELIVER, until_ms))
+
+    return done
+
+
+def stops_after_its_suspicion(node: str) -> Callable[[Played], bool]:
+    """From its first suspicion to its next view, the node takes no token."""
+
+    def idle(played: Played) -> bool:
+        since = next(played.of(node, Kind.SUSPECT)).t_ns
+        until = next(r.t_ns for r in played.of(node, Kind.INSTALL) if r.t_ns > since)
+        taken = [row for row in played.of(node, Kind.TOKEN) if row.tag == "acquire"]
+        return not any(since < row.t_ns < until for row in taken)
+
+    return idle
+
+
+def log_ends(node: str, message: str) -> Callable[[Played], bool]:
+    """The application of the node has the message, as the last line of its log says."""
+
+    def has(played: Played) -> bool:
+        logs = [line for line in played.printed.splitlines() if line.startswith(f"{node}: ")]
+        return logs[-1].endswith(f" {message}")
+
+    return has
+
+
+CONVICTIONS: dict[str, Conviction] = {
+    # The ring
+    "one_rotation_safe": Violates("totem/g04_two_rotations", "S1 S4"),
+    "anybody_raises_aru": Violates("totem/g10_gap", "S1"),
+    "token_seq_ignored": Breaks("totem/everything_twice", "make hop"),
+    "window_kept_for_ever": Exceeds(
+        "totem/window_smaller_than_ring",
+        "c, which is last on the ring, delivers a message of its own within 2 ms",
+        delivers("c", "c", until_ms=202),
+    ),
+    "literal_fail_to_receive": Exceeds(
+        "totem/g13_fail_to_receive",
+        "1 delivers its safe message within 40 ms though 3 does not receive it",
+        delivers("1", "1", until_ms=100),
+    ),
+    "discarded_too_early": Violates("totem/items_lost_in_recovery", "D7"),
+    "agreed_overtakes_safe": Violates("totem/g11_behind_a_safe_one", "D2 O4"),
+    "accuser_uses_the_token_again": Exceeds(
+        "totem/accuser_stops_the_token",
+        "b takes no token between its accusation and the next view",
+        stops_after_its_suspicion("b"),
+    ),
+    # The end of a view
+    "gap_ignored": Violates("totem/g10_gap", "O1r O2r"),
+    "own_safe_line_counts": Violates("totem/safe_line_of_one", "D7 S4"),
+    "not_frozen": Breaks("totem/idle_rings_meet", "in a view that is over"),
+    "old_ring_not_sealed": Violates("totem/late_packet_in_recovery", "D7"),
+    "no_obligations": Violates("totem/g12_failure_during_recovery", "S3"),
+    "older_obligations_forgotten": Violates("totem/two_failures_during_recovery", "S3"),
+    "items_of_two_rings_mixed_up": Violates("totem/items_of_two_rings", "D7"),
+    "transitional_by_name": Violates("totem/g09_quick_restart", "M7"),
+    "nothing_exchanged": Violates("totem/g10_gap", "D7"),
+    "literal_retransmission_flag": Violates("totem/g10_gap", "L1 L2 L3"),
+    "installed_without_aru": Violates("totem/items_lost_in_recovery", "D7"),
+    # Gather and Commit
+    "commit_copy_accepted": Breaks("totem/everything_twice", "does not come from its own view"),
+    "number_not_stored": Violates("totem/g09_quick_restart", "M5"),
+    "number_stored_too_late": Violates("totem/crash_behind_the_commit_token_in_time", "L2"),
+    "number_not_raised_at_start": Violates("totem/g09_quick_restart", "M5"),
+    "literal_consensus_timer": Violates("totem/commit_token_lost_in_time", "L2"),
+    "literal_join_in_commit": Violates("totem/commit_with_a_dead_member", "L2"),
+    "literal_outsider_join": Exceeds(
+        "totem/g13_fail_to_receive",
+        "1 installs five views within 400 ms, since 3, given up twice, has to wait",
+        views("1", most=5, until_ms=400),
+    ),
+    "installed_and_left": Exceeds(
+        "totem/installed_and_not_answered",
+        "a installs its own view and one of all, and stays in that",
+        views("a", most=2),
+    ),
+    "no_merge_detection": Violates("totem/g08_merge", "L1 L2"),
+    "no_forced_failure": Exceeds(
+        "totem/commit_never_passes",
+        "1 goes on alone within 400 ms, when the membership has failed three times",
+        installs("1", members=1, until_ms=400),
+    ),
+    "pauses_for_everybody": Violates("totem/flapping_partition_in_time", "L2"),
+    "bad_link_tried_at_once": Exceeds(
+        "totem/bad_link",
+        "c installs twelve views in 31 s, since the pauses between tries double",
+        views("c", most=12, until_ms=31_000),
+    ),
+    "merge_detection_at_half_speed": Violates("totem/idle_rings_meet_in_time", "L1 L2"),
+    # Primary views
+    "lost_disk_votes": Violates("totem/primary_lost_disk", "M10"),
+    "lost_disk_counts_in_a_doubt": Violates("totem/primary_restarted_in_doubt", "M10"),
+    "attempts_pushed_out": Violates("totem/primary_fifth_attempt", "M10"),
+    "attempts_not_stored": Violates("totem/primary_attempt_kept", "M10"),
+    "attempt_stored_too_late": Violates("totem/primary_attempt_kept", "M10"),
+    "last_primary_not_stored": Violates("totem/primary_after_restarts", "M10"),
+    "half_is_a_majority": Violates("totem/primary_even_split", "M10"),
+    # The group layer
+    "engine_started_too_early": Violates("totem/large_message_at_a_view_change", "T3"),
+    "pieces_joined_across_views": Exceeds(
+        "totem/joining_during_a_large_message",
+        "the application of c, which joined while a:0 was sent, has all of it",
+        log_ends("c", "a:0"),
+    ),
+    "queue_lost_with_the_view": Violates("totem/joining_during_a_large_message", "L7"),
+    # Links and fifo
+    "link_ignores_gaps": Violates("fifo/second_before_first", "O1 O1r"),
+    "link_misses_the_last_loss": Violates("fifo/last_lost_unnoticed", "D8 L1"),
+    "link_stable_by_majority": Violates("fifo/safe", "S1"),
+    "link_exchanges_nothing": Violates("fifo/held_by_one", "D7"),
+    "link_never_suspects": Violates("fifo/held_by_one", "L2"),
+    "link_asks_once": Violates("fifo/request_lost", "D8 L1"),
+    "fifo_safe_in_the_old_view": Violates("fifo/partition", "S3"),
+    "fifo_own_stable_line": Violates("fifo/stable_line_of_one", "D7"),
+    # DTP, CM and Pinwheel
+    "who_asks_is_silent": Exceeds(
+        "dtp/slow_member",
+        "a stays in the view of all for 1.1 s while c asks for what it lacks",
+        views("a", most=2, until_ms=1100),
+    ),
+    "dtp_transfer_counts_again": Breaks("dtp/partition_few", "two transfers of the token"),
+    "dtp_holds_without_the_packet": Breaks("dtp/g6_lost_token", "believes that"),
+    "dtp_one_holder_too_few": Breaks("dtp/g3_resilience", "delivers what only 2 have"),
+    "dtp_safe_is_not_awaited": Violates("dtp/safe_waits", "S4"),
+    "dtp_sender_need_not_know": Violates("dtp/partition_many", "O5"),
+    "dtp_own_line_at_the_end": Violates("dtp/partition_many", "D7"),
+    "dtp_withdrawn_in_doubt": Violates("dtp/number_that_is_not_known", "D2"),
+    "dtp_left_over_as_they_came": Violates("dtp/left_over_in_one_order", "O5w"),
+    "dtp_exchanges_nothing": Violates("dtp/packet_of_one", "D7"),
+    "dtp_token_not_repeated": Violates("dtp/token_lost_twice", "D8 L1"),
+    "dtp_token_to_who_holds_most": Violates("dtp/slow_member", "L4"),
+    "dtp_forgets_too_early": Violates("dtp/packet_asked_for", "D8 L1"),
+    "cm_token_skips_a_member": Violates("dtp/cm_token_goes_round", "L1 L7"),
+    "pinwheel_batch_read_backwards": Violates("dtp/pinwheel_batches", "O1 O3f O5"),
+    "pinwheel_orders_backwards": Breaks("dtp/pinwheel_window", "before or after its turn"),
+}

@@ -1,0 +1,190 @@
+"""Engines are found by name, those of other distributions too, and describe themselves truly."""
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from roundelay.check import PROPERTIES
+from roundelay.core.contract import Origin
+from roundelay.core.description import Description
+from roundelay.core.ids import Packet, Service, Span, View, ViewId
+from roundelay.group import engines
+from roundelay.group.engines import (
+    EngineError,
+    describe,
+    description_of,
+    engine_factory,
+    engine_names,
+    engines_in_views,
+)
+from roundelay.protocols.dtp import cm
+from roundelay.protocols.template import TemplateEngine
+from roundelay.protocols.totem import TotemEngine
+from roundelay.sim.simulation import Simulation, simulation_of
+
+ORIGIN = Origin("g", "b", 0, ViewId(0, "a"))
+TEMPLATE = "from roundelay.protocols.template import DESCRIPTION as TEMPLATE\n"
+
+
+class Outlet:
+    """One packet that waits."""
+
+    traced = True
+
+    def __init__(self) -> None:
+        self.waiting = 1
+
+    def pull(self) -> Packet | None:
+        self.waiting, left = 0, self.waiting
+        return Packet(Span("a", 0, 0), Service.AGREED, b"x") if left else None
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Installs distributions with one entry point each: name, value, and a module's text."""
+    monkeypatch.syspath_prepend(tmp_path)
+    caches = (engines._outside, engines._load_outside, simulation_of)
+
+    def put(distribution: str, name: str, value: str, text: str) -> None:
+        module = value.partition(":")[0]
+        (tmp_path / f"{module}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        info = tmp_path / f"{distribution}-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1\n")
+        (info / "entry_points.txt").write_text(f"[{engines.ENTRY_POINTS}]\n{name} = {value}\n")
+        for cache in caches:
+            cache.cache_clear()
+
+    yield put
+    for cache in caches:
+        cache.cache_clear()
+
+
+def outside(name: str, more: str = "") -> str:
+    """A module that describes the template under another name."""
+    changed = f'name="{name}"{more}'
+    return f"import dataclasses\n{TEMPLATE}DESCRIPTION = dataclasses.replace(TEMPLATE, {changed})\n"
+
+
+@pytest.mark.parametrize("name", engine_names())
+def test_a_description_is_true(name):
+    description = describe(name)
+    assert description.name == name
+    assert description_of(description.engine) is description
+    fields = {field.name for field in dataclasses.fields(description.config)}
+    assert {*description.shared_options} <= fields
+    assert description.alarm in fields or description.static_only
+    assert set(description.data_tags) <= set(description.engine.codec.tags.values())
+    promises = description.promises
+    named = promises.static.names | promises.in_views.names | set(promises.envelope.split())
+    assert named <= PROPERTIES.keys()
+    assert ("resilience" in fields) is promises.resilient
+    assert isinstance(simulation_of(name), Simulation)
+
+
+@pytest.mark.parametrize("name", engine_names())
+def test_packets_in_counts_what_data_frames_bring(name):
+    """Until an engine has sent its packet, frames without one bring none."""
+    description = describe(name)
+    view = View(ViewId(0, "a"), ("a", "b"))
+    a = engine_factory(name)("a", Outlet())
+    sent = [effect.message for effect in a.start(view) if hasattr(effect, "message")]
+    tags = a.codec.tags
+    counted = {tags[a.codec.encode(m)[0]]: description.packets_in(m) for m in sent}
+    assert {tag for tag, count in counted.items() if count} == set(description.data_tags)
+
+
+def test_names_are_listed_without_loading_engines():
+    code = (
+        "import sys; from roundelay.group.engines import engine_names; names = engine_names();"
+        "print(*names, '-', *[m for m in sys.modules if m.startswith('roundelay.protocols.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names, _, modules = done.stdout.strip().partition(" - ")
+    assert {"cm", "dtp", "fifo", "pinwheel", "template", "totem"} <= set(names.split())
+    assert modules.split() == ["roundelay.protocols.dtp"]
+
+
+def test_an_engine_is_known_by_its_class_and_by_what_that_inherits_from():
+    class Wrong(TotemEngine):
+        """As tests make them."""
+
+    assert description_of(Wrong) is describe("totem")
+    assert description_of(cm.Engine) is describe("cm")
+    assert description_of(Path) is None
+
+
+def test_an_unknown_engine_is_told_what_there_is():
+    with pytest.raises(EngineError, match=r"no engine is called 'paxos'; there are: .*totem"):
+        describe("paxos")
+
+
+def test_an_entry_point_adds_an_engine(install):
+    install("mine", "early", "early_engine:DESCRIPTION", outside("early"))
+    install("yours", "late", "late_engine", outside("late", ", static_only=False"))
+    assert {"early", "late", "totem"} <= set(engine_names())
+    assert describe("early").engine is describe("late").engine is TemplateEngine
+    assert "late" in engines_in_views()
+    assert "early" not in engines_in_views()
+    assert isinstance(
+        engine_factory("early", {"memory_packets": "7"})("a", Outlet()), TemplateEngine
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "says"),
+    [
+        ("e", "import nothing_of_that_name", "'odd' of the package mine cannot be loaded from e:"),
+        ("e:GONE", "", "cannot be loaded from e:GONE: AttributeError"),
+        ("e", "", "is no engine: e is no Description and has no DESCRIPTION"),
+        ("e:x", "x = 5", "is no engine: e:x is no Description"),
+        ("e", outside("even"), "is called 'even' in its description"),
+    ],
+)
+def test_an_entry_point_that_is_no_engine_says_so(install, value, text, says):
+    install("mine", "odd", value, text)
+    with pytest.raises(EngineError, match=says):
+        describe("odd")
+    assert "odd" in engine_names()
+    assert "odd" not in engines_in_views()
+    assert "totem" in engines_in_views()
+
+
+def test_a_name_is_one_engines(install):
+    install("mine", "totem", "mine_totem", outside("totem"))
+    with pytest.raises(
+        EngineError, match="package mine adds an engine called 'totem', but Roundel"
+    ):
+        describe("totem")
+    install("one", "twin", "twin_one", outside("twin"))
+    install("two", "twin", "twin_two", outside("twin"))
+    with pytest.raises(
+        EngineError, match=r"package one and .*two both add an engine called 'twin'"
+    ):
+        describe("twin")
+
+
+def test_a_simulation_that_cannot_be_used_says_so(install):
+    install("mine", "lost", "lost_engine", outside("lost", ', simulation="no_such_module"'))
+    with pytest.raises(EngineError, match=r"'lost' names the module no_such_module .* imported"):
+        simulation_of("lost")
+    install("yours", "bare", "bare_engine", outside("bare", ', simulation="bare_engine"'))
+    with pytest.raises(EngineError, match="bare_engine for the simulator, which has no SIMULATION"):
+        simulation_of("bare")
+
+
+def test_an_engine_without_a_simulation_has_what_every_engine_has():
+    simulation = simulation_of("template")
+    assert simulation.carriers == ("DATA",)
+    assert simulation.watch is None
+    assert not simulation.goals
+
+
+def test_a_description_has_values_that_can_be_replaced():
+    changed = dataclasses.replace(describe("template"), name="other")
+    assert isinstance(changed, Description)
+    assert changed.name == "other"
