@@ -4,6 +4,7 @@ import os
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.part_times import PartTimes
 from tests.patience import TEST_S
 
@@ -13,6 +14,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the suite in the background makes it deaf to Ctrl-C, and so would be all
     # the processes that tests start and interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")  # A busy machine is slow at making examples, and that is no failure.
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

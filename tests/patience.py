@@ -13,14 +13,14 @@ from collections.abc import Awaitable, Callable
 PATIENCE = float(os.environ.get("ROUNDELAY_TEST_PATIENCE", "1"))
 """By how much every limit of the suite is multiplied."""
 
-LIMIT_S = 240 * PATIENCE
+LIMIT_S = 600 * PATIENCE
 """How long a test waits for one thing before it fails."""
 
-STORY_S = 600 * PATIENCE
+STORY_S = 1200 * PATIENCE
 """How long a whole story may take that runs in one event loop; less than pytest waits for a test,
 so that a test that hangs fails by itself and cleans up."""
 
-TEST_S = 1200 * PATIENCE
+TEST_S = 2400 * PATIENCE
 """How long pytest waits for one test before it ends the whole run."""
 
 

@@ -82,7 +82,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     ("pair", "broken", "words"),
     [
         ("twice", {"D2"}, " twice"),
-        ("swapped", {"O1", "O4"}, " after "),
+        ("swapped", {"O1", "O4"}, " before "),
     ],
     indirect=["pair"],
 )

