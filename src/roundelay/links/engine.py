@@ -185,7 +185,7 @@ class LinkEngine(Generic[C]):
         """Deliver and send, until nothing more can be done now."""
         if not self.link.frozen:
             self._pump()
-            if self._send_packets():
+            while self._send_packets():
                 self._pump()
             self._tend()
         out, self._out = self._out, []

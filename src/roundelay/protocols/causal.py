@@ -144,5 +144,5 @@ DESCRIPTION = Description(
     alarm="silence_s",
     shared_options=("heartbeat_s",),
     tune=_tune,
-    simulation="",
+    simulation="roundelay.sim.engines.causal",
 )
