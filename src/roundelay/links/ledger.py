@@ -89,6 +89,12 @@ class Ledger(Generic[P]):
                 self._learn(member, sender, number)
                 self.top[sender] = max(self.top[sender], number)
 
+    def note_sent(self, sent: Sequence[int]) -> None:
+        """By sender, contents up to these numbers exist, as one that depends on them says."""
+        for sender, number in enumerate(sent):
+            if number > self.top[sender]:
+                self.top[sender] = number
+
     def raise_stable(self, sender: int, stable: int) -> None:
         """Somebody knows that everybody has this sender's contents up to `stable`."""
         assert stable <= self.received[sender], f"all have {stable} of {sender}, and we do not"

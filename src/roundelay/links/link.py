@@ -24,7 +24,7 @@ effects in `out`.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar, assert_never
 
 from roundelay.core.contract import Item, Origin
@@ -182,6 +182,11 @@ class Link(Generic[P]):
                 self._on_silence()
             case _:
                 raise AssertionError(f"unknown timer {timer}")
+
+    def note_sent(self, sent: Sequence[int]) -> None:
+        """By sender, contents up to these numbers exist: ask for what is missing of them."""
+        self.ledger.note_sent(sent)
+        self._arm_missing()
 
     def pop_arrived(self) -> list[Arrival[P]]:
         """Contents that can be used now: each sender's in order, own ones too."""

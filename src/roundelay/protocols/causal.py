@@ -16,6 +16,7 @@ depends on it. Nothing is ever withdrawn: the causes of its own packets are with
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from operator import gt
 
 from roundelay.core.contract import Outlet
 from roundelay.core.description import Capacity, Description, Promises, Properties
@@ -120,6 +121,16 @@ class CausalEngine(LinkEngine[Content]):
     def _new_order(self, view: View) -> CausalOrder:
         self.causal = CausalOrder(len(view.members), self.me)
         return self.causal
+
+    def _genuine(self, sender: int, content: Content) -> bool:
+        """Its causes are packets that members can have sent, too."""
+        return super()._genuine(sender, content) and self.link.ledger.plausible(content.causes)
+
+    def _handed_up(self, sender: int, content: Content) -> None:
+        """A cause that nobody else tells of is forged. It is asked for in vain, and so the view
+        ends."""
+        if any(map(gt, content.causes, self.link.ledger.top)):
+            self.link.note_sent(content.causes)
 
     def _wrap(self, packet: Packet) -> Content:
         return Content(self.causal.causes(), packet)
