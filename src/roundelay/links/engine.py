@@ -213,7 +213,7 @@ class LinkEngine(Generic[C]):
         link.out.clear()
         for ordered in self.order.ready(link.ledger.stable):
             out.append(self._deliver(ordered))
-        for _, _, content in link.pop_stable():
+        for content in link.pop_stable():
             packet = content.packet
             if packet is not None and self._outlet.traced:
                 out.append(Record(Kind.STABLE, packet.span, self.view.id, level=1))

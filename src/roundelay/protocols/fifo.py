@@ -117,8 +117,8 @@ class FifoEngine:
         ledger, me = self.link.ledger, self.link.me
         if packet.service is Service.SAFE or packet.destinations is None:
             return ledger.stable[me] >= number
-        members = enumerate(self.view.members)
-        return all(ledger.known[m][me] >= number for m, n in members if n in packet.destinations)
+        members, known = enumerate(self.view.members), ledger.known[me]
+        return all(known[m] >= number for m, n in members if n in packet.destinations)
 
     def _flush(self) -> None:
         """Pass on what the link wants done, then deliver what may be, and record what is stable."""
@@ -130,7 +130,7 @@ class FifoEngine:
                 self._out += self._ready(sender, self.link.ledger.stable[sender])
         while self._afar and self._arrived(*self._afar[0]):
             self._out += self._receipt(self._afar.popleft()[1])
-        for _, _, packet in self.link.pop_stable():
+        for packet in self.link.pop_stable():
             self._out.append(Record(Kind.STABLE, packet.span, self.view.id, level=1))
 
     def _pop_arrived(self) -> None:

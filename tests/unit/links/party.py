@@ -96,7 +96,7 @@ class Party:
         link.out.clear()
         for sender, _, content in link.pop_arrived():
             self.taken[member][sender].append(content)
-        self.settled[member] += [content for _, _, content in link.pop_stable()]
+        self.settled[member] += link.pop_stable()
         self.check()
 
     def check(self) -> None:
