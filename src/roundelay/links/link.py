@@ -81,9 +81,13 @@ class LinkConfig:
     """Of one sender, not yet acknowledged by all. Too small: the wire idles while the sender
     waits; too large: receivers overrun, and a view change has as much to exchange."""
     ack_packets: int = 16
-    """Received before a silent member acknowledges at once, and under way before a sender waits for
-    a packet to be full; half a window, if that is less. Too small: as `ack_s`; too large: packets
-    that are hardly filled, and full windows that wait."""
+    """Received of one sender before a silent member acknowledges at once; half a window and one, if
+    that is less. Too small: as `ack_s`; too large: a stream moves a window in every `ack_s`."""
+    fill_packets: int = 16
+    """Own packets under way from which on one that is not full waits for more; half a window and
+    one, if that is less. Too small: messages of a moderate load wait for acknowledgments; too
+    large: a heavy load goes out in packets that are hardly filled. Less than `ack_packets`: packets
+    that are not full wait up to `ack_s`."""
     request_packets: int = 32
     """Asked for at a time, of one sender. Too small: slow repair; too large: bursts of packets
     that arrive twice."""
@@ -119,8 +123,10 @@ class Link(Generic[P]):
         """The life of each member that is in this view: the first heard of."""
         self._missed = [0] * size
         """By member: looks in a row at which it had not been heard."""
-        self._unacked = 0
-        """Received since this node last told what it has."""
+        self._told = (0,) * size
+        """By sender: what this node has, as it told all last ..."""
+        self._tell_soon = False
+        """... and whether it has more, and the timer is armed after which it tells again."""
         self._watching = False
         """The timer for what is missing is armed."""
         self._asked = [0] * size
@@ -131,7 +137,9 @@ class Link(Generic[P]):
         self._asked_max = math.ceil(config.stall_s / config.missing_s)
         """Requests in vain before the view is given up."""
         self._stalls_max = math.ceil(config.stall_s * SILENCE_CHECKS / config.silence_s)
-        self._ack_packets = min(config.ack_packets, max(1, config.window_packets // 2))
+        half = config.window_packets // 2 + 1
+        self._ack_packets = min(config.ack_packets, half)
+        self._fill_packets = min(config.fill_packets, half)
         # Effects that many frames repeat.
         self._arm_ack = SetTimer(HEARTBEAT, min(config.ack_s, config.heartbeat_s))
         self._arm_heartbeat = SetTimer(HEARTBEAT, config.heartbeat_s)
@@ -157,7 +165,7 @@ class Link(Generic[P]):
         under_way = ledger.received[me] - ledger.stable[me]
         if undelivered > under_way:
             under_way = undelivered
-        if under_way + waiting > self._ack_packets:
+        if under_way + waiting > self._fill_packets:
             waiting -= 1
         room = self.config.window_packets - under_way
         return waiting if waiting < room else room
@@ -173,22 +181,25 @@ class Link(Generic[P]):
 
     def receive(self, origin: Origin, message: Message[P]) -> bool:
         """Take in a frame; False if no other member of the view, in this life, can have sent it."""
-        member = self._place.get(origin.node, self.me)
+        node = origin.node
+        member = self._place.get(node, self.me)
         if member == self.me or not self._plausible(message):
             return False
-        if self._lives.setdefault(origin.node, origin.incarnation) != origin.incarnation:
+        if self._lives.setdefault(node, origin.incarnation) != origin.incarnation:
             return False  # It restarted in a static group: it is not who it was.
         self._missed[member] = 0
+        ledger = self.ledger
         if type(message) is Data:  # By type, not by `match`: this is every packet's way.
-            self._on_data(member, message)
+            self._on_data(message)
+            ledger.hear(member, message.received)
         elif type(message) is Heartbeat:
-            self.ledger.hear(member, message.received)
+            ledger.hear(member, message.received)
         elif type(message) is Request:
-            self._on_request(origin.node, message)
-        if self.ledger.lacking:
+            self._on_request(node, message)
+        if ledger.lacking:
             self._watch()
         if self.frozen:
-            self.ledger.pop_stable()  # The owner no longer does.
+            ledger.pop_stable()  # The owner no longer does.
         return True
 
     def expire(self, timer: str) -> None:
@@ -227,26 +238,20 @@ class Link(Generic[P]):
             return ledger.plausible(message.received)
         return type(message) is Request and message.sender < ledger.size
 
-    def _on_data(self, member: int, m: Data[P]) -> None:
+    def _on_data(self, m: Data[P]) -> None:
         ledger, sender = self.ledger, m.sender
         before = ledger.received[sender]
-        ledger.lift(sender, m.stable)
+        if m.stable > ledger.stable[sender]:
+            ledger.lift(sender, m.stable)
         ledger.store(sender, m.number, m.content)
-        ledger.hear(member, m.received)
-        advanced = ledger.received[sender] - before
-        if advanced:
-            self._asked[sender] = 0
-            self._acknowledge(advanced)
-
-    def _acknowledge(self, received: int) -> None:
-        """Tell soon what came, and at once if it is much."""
-        if self.frozen:
+        received = ledger.received[sender]
+        if received == before or self.frozen:
             return
-        first = not self._unacked
-        self._unacked += received
-        if self._unacked >= self._ack_packets:
-            self._broadcast(Heartbeat(self._received()))
-        elif first:
+        self._asked[sender] = 0
+        if received - self._told[sender] >= self._ack_packets:
+            self._broadcast(Heartbeat(tuple(ledger.received)))
+        elif not self._tell_soon:
+            self._tell_soon = True
             self.out.append(self._arm_ack)
 
     def _watch(self) -> None:
@@ -310,11 +315,14 @@ class Link(Generic[P]):
         if not waiting or self._stalls % self._stalls_max:
             return ()
         known = self.ledger.known[self.me]
-        return tuple(n for n, number in zip(self.view.members, known, strict=True) if number <= stable)
+        return tuple(
+            n for n, number in zip(self.view.members, known, strict=True) if number <= stable
+        )
 
     def _broadcast(self, message: Data[P] | Heartbeat) -> None:
         if self.ledger.size > 1:
-            self._unacked = 0
+            self._told = message.received
+            self._tell_soon = False
             self.out += (Send(message, self.view.id), self._arm_heartbeat)
 
     def _received(self) -> tuple[int, ...]:

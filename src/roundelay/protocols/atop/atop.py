@@ -36,6 +36,8 @@ from roundelay.protocols.atop.messages import CODEC, Content
 from roundelay.protocols.atop.policy import BookKeeper, Given, GivenWeights, Policy, Silent
 from roundelay.protocols.atop.slots import valid
 
+_new = tuple.__new__
+
 HOLD = "hold"
 PERIOD = "period"
 DUMMIES = ("cover", "demand", "switch", "none")
@@ -99,13 +101,15 @@ class SlotOrder:
         weights = content.tag.weights
         return weights is None or valid(weights, self.atom.members)
 
-    def plausible(self, sender: int, content: Content) -> bool:
-        return self.atom.plausible(sender, content.tag)
-
-    def arrive(self, sender: int, number: int, content: Content) -> None:
-        packet = content.packet
+    def arrive(self, sender: int, number: int, content: Content) -> bool:
+        tag, packet = content.tag, content.packet
+        if not self.atom.plausible(sender, tag):
+            return False
         body = None if packet is None else (sender, number, packet)
-        self._hold(self.atom.arrive(sender, content.tag, body))
+        ordered = self.atom.arrive(sender, tag, body)
+        if ordered:
+            self._hold(ordered)
+        return True
 
     def close(self) -> None:
         self._hold(self.atom.close())
@@ -114,10 +118,10 @@ class SlotOrder:
         return self._held.ready(stable)
 
     def _hold(self, ordered: list[tuple[_Body, Stamp]]) -> None:
-        self._held.waiting.extend(
-            Ordered(*body, ((distribution << SLOT_BITS) + slot, 0))
-            for body, (distribution, slot) in ordered
-        )
+        append = self._held.waiting.append
+        for (sender, number, packet), (distribution, slot) in ordered:
+            key = ((distribution << SLOT_BITS) + slot, 0)
+            append(_new(Ordered, (sender, number, packet, key)))
 
 
 class AtopEngine(LinkEngine[Content]):
@@ -133,6 +137,8 @@ class AtopEngine(LinkEngine[Content]):
         members = len(view.members)
         self.atom: Atom[_Body] = Atom(view.id.seq, members, self.me)
         self.policy = self._policy(view)
+        self._counts = type(self.policy) is BookKeeper
+        """Whether the policy at this member wants to know of every message."""
         self.dummies = 0
         """Dummies sent in this view."""
         self._holding = False
@@ -160,9 +166,9 @@ class AtopEngine(LinkEngine[Content]):
         return Content(tag, packet)
 
     def _handed_up(self, sender: int, content: Content) -> None:
-        if content.packet is not None and content.packet.span.count:
+        if self._counts and content.packet is not None and content.packet.span.count:
             self.policy.observe(sender, content.packet.span.count)
-            if not self._counting and type(self.policy) is BookKeeper and not self.link.frozen:
+            if not self._counting and not self.link.frozen:
                 self._counting = True
                 self._out.append(SetTimer(PERIOD, self.config.period_s))
 
@@ -185,6 +191,7 @@ class AtopEngine(LinkEngine[Content]):
 
     def _send_dummy(self) -> None:
         """Fill the slots for which others wait, if nothing of our own does."""
+        self._send_waiting()
         slots = self._slots_owed()
         if slots and self.link.room > 0:
             self.dummies += 1

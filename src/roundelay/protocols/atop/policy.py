@@ -47,19 +47,26 @@ class BookKeeper:
         self._size = factor * members
         self._scale = scale
         self._threshold_permille = threshold_permille
-        self._recent: deque[int] = deque()
+        self._recent: deque[tuple[int, int]] = deque()
+        """Senders, and how many of their messages in a row, the latest last."""
+        self._total = 0
         self._counts = [0] * members
         self._last: Weights = (1,) * members
 
     def observe(self, sender: int, messages: int) -> None:
-        for _ in range(min(messages, self._size)):
-            self._recent.append(sender)
-            self._counts[sender] += 1
-            if len(self._recent) > self._size:
-                self._counts[self._recent.popleft()] -= 1
+        self._recent.append((sender, messages))
+        self._counts[sender] += messages
+        self._total += messages
+        while self._total > self._size:
+            oldest, count = self._recent.popleft()
+            forgotten = min(count, self._total - self._size)
+            self._counts[oldest] -= forgotten
+            self._total -= forgotten
+            if forgotten < count:
+                self._recent.appendleft((oldest, count - forgotten))
 
     def propose(self) -> Weights | None:
-        if len(self._recent) < self._size:
+        if self._total < self._size:
             return None
         weights = tuple(self._scale * count + 1 for count in self._counts)
         weights = tuple(max(w, -(-max(weights) // WEIGHT_RATIO_MAX)) for w in weights)
