@@ -17,6 +17,7 @@ stamps. A safe packet which nobody knows to have reached all of the view goes to
 view, with all that is ordered behind it. Nothing is ever withdrawn.
 """
 
+import struct
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 
@@ -28,10 +29,11 @@ from roundelay.core.value import value
 from roundelay.links.engine import HoldBack, LinkEngine, Ordered
 from roundelay.links.link import LinkConfig
 from roundelay.links.messages import Data, LinkCodec
-from roundelay.wire.packet import read_packet, write_packet
-from roundelay.wire.primitives import Reader, Reason, WireError, Writer
+from roundelay.wire.packet import decode_packet, encode_packet
+from roundelay.wire.primitives import Reason, WireError
 
 _new = tuple.__new__
+_HEAD = struct.Struct(">QB")
 
 HOLD = "hold"
 
@@ -70,18 +72,25 @@ class Content:
         return f"@{self.clock} {self.packet if self.packet is not None else 'null'}"
 
 
-def _write(w: Writer, content: Content) -> None:
-    w.u64(content.clock)
-    w.flag(content.packet is not None)
-    if content.packet is not None:
-        write_packet(w, content.packet)
+def _write(content: Content, before: bytes) -> bytes:
+    packet = content.packet
+    head = before + _HEAD.pack(content.clock, packet is not None)
+    return head if packet is None else encode_packet(packet, head)
 
 
-def _read(r: Reader) -> Content:
-    clock = r.u64(CLOCK_MAX)
-    if not clock:
-        raise WireError(Reason.MALFORMED, "a clock begins at 1")
-    return Content(clock, read_packet(r) if r.flag() else None)
+def _read(data: bytes, start: int) -> Content:
+    try:
+        clock, full = _HEAD.unpack_from(data, start)
+    except struct.error:
+        raise WireError(Reason.MALFORMED, "the message ends within a number") from None
+    if not 0 < clock <= CLOCK_MAX or full > 1:
+        raise WireError(Reason.MALFORMED, f"a clock of {clock}, a flag of {full}")
+    at = start + _HEAD.size
+    if full:
+        return Content(clock, decode_packet(data, at))
+    if at != len(data):
+        raise WireError(Reason.MALFORMED, f"{len(data) - at} bytes too many")
+    return Content(clock)
 
 
 class ClockOrder:

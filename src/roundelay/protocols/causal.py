@@ -14,6 +14,7 @@ packet which nobody knows to have reached all of the view goes to the transition
 depends on it. Nothing is ever withdrawn: the causes of its own packets are with their sender.
 """
 
+import struct
 from collections import deque
 from collections.abc import Mapping, Sequence
 from operator import gt, le, lt
@@ -25,10 +26,11 @@ from roundelay.core.value import value
 from roundelay.links.engine import LinkEngine, Ordered
 from roundelay.links.link import LinkConfig
 from roundelay.links.messages import Data, LinkCodec
-from roundelay.wire.packet import MEMBERS_MAX, read_packet, write_packet
-from roundelay.wire.primitives import I64_MAX, Reader, Writer
+from roundelay.wire.packet import MEMBERS_MAX, decode_packet, encode_packet
+from roundelay.wire.primitives import I64_MAX, Reason, WireError
 
 _SAFE = Service.SAFE
+_COUNT = struct.Struct(">H")
 _new = tuple.__new__
 
 Config = LinkConfig
@@ -49,15 +51,23 @@ class Content:
         return f"after {' '.join(map(str, self.causes))} {self.packet}"
 
 
-def _write(w: Writer, content: Content) -> None:
-    w.u16(len(content.causes))
-    for number in content.causes:
-        w.u64(number)
-    write_packet(w, content.packet)
+def _write(content: Content, before: bytes) -> bytes:
+    causes = content.causes
+    vector = struct.pack(f">H{len(causes)}Q", len(causes), *causes)
+    return encode_packet(content.packet, before + vector)
 
 
-def _read(r: Reader) -> Content:
-    return Content(r.many(lambda: r.u64(I64_MAX), MEMBERS_MAX), read_packet(r))
+def _read(data: bytes, start: int) -> Content:
+    try:
+        (count,) = _COUNT.unpack_from(data, start)
+        if count > MEMBERS_MAX:
+            raise WireError(Reason.MALFORMED, f"causes of {count} members")
+        causes = struct.unpack_from(f">{count}Q", data, start + _COUNT.size)
+    except struct.error:
+        raise WireError(Reason.MALFORMED, "the message ends within a number") from None
+    if causes and max(causes) > I64_MAX:
+        raise WireError(Reason.MALFORMED, "a number past 63 bits")
+    return Content(causes, decode_packet(data, start + _COUNT.size + 8 * count))
 
 
 class CausalOrder:

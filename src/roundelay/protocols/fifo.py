@@ -30,7 +30,7 @@ from roundelay.core.ids import NodeId, Packet, Service, View
 from roundelay.links.link import Link, LinkConfig
 from roundelay.links.messages import Data, LinkCodec
 from roundelay.links.messages import Message as LinkMessage
-from roundelay.wire.packet import read_packet, write_packet
+from roundelay.wire.packet import decode_packet, encode_packet
 from roundelay.wire.primitives import Reason, WireError
 
 Message: TypeAlias = LinkMessage[Packet]
@@ -44,7 +44,7 @@ Config = LinkConfig
 class FifoEngine:
     """One member of a group without an order among its senders."""
 
-    codec = LinkCodec(write_packet, read_packet)
+    codec = LinkCodec(encode_packet, decode_packet)
     selective = True
 
     def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
