@@ -36,6 +36,10 @@ COVER_SLOTS_MAX = 1 << 16
 """Most slots that `owed` walks. Beyond it the walk goes on at the next call, with what waits
 then."""
 
+BLOCK_SLOTS = 64
+"""Slots whose owners are computed together. Too few, and the order stops for it again and again;
+too many, and a distribution that is soon left has them computed for nothing."""
+
 Owners = Callable[[int, int, Weights], Owner]
 """Slot owners of a view and a distribution: `slots.owners`, replaceable in tests."""
 
@@ -83,18 +87,16 @@ class Atom(Generic[B]):
         """Every distribution heard of, by its number."""
         self.newest = 0
         """The largest number of them."""
-        self.distribution = 0
+        self.distribution: int
         """The one whose contents are ordered now ..."""
-        self.slot = 0
+        self.slot: int
         """... and its next slot."""
         self.skipped = 0
         """Slots skipped so far."""
         self.closing = False
         self._view = view
         self._make_owners = make_owners
-        self._owner = make_owners(view, 0, self.known[0])
-        self._next = self._owner(0)
-        """The owner of the next slot."""
+        self._start_distribution(0)
         self._sending = (0, 0)
         """The distribution of the next own content, and its number there."""
         self._arrived = [(0, 0)] * members
@@ -219,9 +221,16 @@ class Atom(Generic[B]):
                 self.skipped += 1
             else:
                 break  # The owner may still fill its slot.
-            self.slot += 1
-            self._next = self._owner(self.slot)
+            self._next_slot()
         return ordered
+
+    def _next_slot(self) -> None:
+        self.slot += 1
+        at = self.slot - self._owners_from
+        if at == len(self._owners):  # All of them are behind.
+            self._owners_from, at = self.slot, 0
+            self._owners = [*map(self._owner, range(self.slot, self.slot + BLOCK_SLOTS))]
+        self._next = self._owners[at]
 
     def _fill(self, sender: int, queue: deque[_Pending[B]]) -> B | None:
         """Use a slot for a sender's first content; returns its body, if it has one."""
@@ -259,14 +268,20 @@ class Atom(Generic[B]):
         firsts = [queue[0][0] for queue in self._pending if queue]
         self._heads = len(firsts)
         if firsts:
-            self.distribution = min(firsts)
-            self.slot = 0
-            self._owner = self._make_owners(
-                self._view, self.distribution, self.known[self.distribution]
-            )
-            self._next = self._owner(0)
+            self._start_distribution(min(firsts))
             self._bodies = self._later_bodies.pop(self.distribution, 0)
         self._ready = firsts.count(self.distribution)
+
+    def _start_distribution(self, distribution: int) -> None:
+        self.distribution = distribution
+        self.slot = 0
+        self._owner = self._make_owners(self._view, distribution, self.known[distribution])
+        self._owners: list[int] = [*map(self._owner, range(BLOCK_SLOTS))]
+        """Owners of slots from this one on, each computed once, ..."""
+        self._owners_from: int = 0
+        """... the slot with which they begin ..."""
+        self._next = self._owners[0]
+        """... and the owner of the next slot."""
 
     # Dummies
 
@@ -295,10 +310,14 @@ class Atom(Generic[B]):
                     left[sender] = slots
         mine, left[self.me] = left[self.me], 0
         others, owned = sum(left), 0
-        for slot in range(self.slot, self.slot + COVER_SLOTS_MAX):
-            if not others:
-                break
-            owner = self._owner(slot)
+        owners, at = self._owners, self.slot - self._owners_from
+        end = at + COVER_SLOTS_MAX
+        while others and at < end:
+            if at == len(owners):
+                slot = self._owners_from + at
+                owners += map(self._owner, range(slot, slot + BLOCK_SLOTS))
+            owner = owners[at]
+            at += 1
             if owner == self.me:
                 owned += 1
             elif left[owner]:

@@ -62,10 +62,10 @@ class Config(LinkConfig):
     """Between two looks of the book-keeper at the shares. Shorter: distributions change more often,
     and every change makes new messages wait for the slowest; longer: it adapts later."""
     factor: int = 32
-    """Messages that the book-keeper looks back on, for each member. Too few: a slow sender does not
+    """Packets that the book-keeper looks back on, for each member. Too few: a slow sender does not
     show up, and weights follow chance; too many: it adapts late."""
     scale: int = 16
-    """Weight of each of those messages; every member has 1 besides. Smaller: a silent member keeps
+    """Weight of each of those packets; every member has 1 besides. Smaller: a silent member keeps
     more slots, which cost dummies; larger: its first message waits longer for a slot."""
     threshold_permille: int = 100
     """Sum of the changes of all shares, in thousandths, above which weights are changed."""
@@ -138,7 +138,7 @@ class AtopEngine(LinkEngine[Content]):
         self.atom: Atom[_Body] = Atom(view.id.seq, members, self.me)
         self.policy = self._policy(view)
         self._counts = type(self.policy) is BookKeeper
-        """Whether the policy at this member wants to know of every message."""
+        """Whether the policy at this member wants to know of every packet."""
         self.dummies = 0
         """Dummies sent in this view."""
         self._holding = False
@@ -166,8 +166,8 @@ class AtopEngine(LinkEngine[Content]):
         return Content(tag, packet)
 
     def _handed_up(self, sender: int, content: Content) -> None:
-        if self._counts and content.packet is not None and content.packet.span.count:
-            self.policy.observe(sender, content.packet.span.count)
+        if self._counts and content.packet is not None:
+            self.policy.observe(sender)
             if not self._counting and not self.link.frozen:
                 self._counting = True
                 self._out.append(SetTimer(PERIOD, self.config.period_s))
