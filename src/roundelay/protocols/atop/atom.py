@@ -96,6 +96,12 @@ class Atom(Generic[B]):
         self.closing = False
         self._view = view
         self._make_owners = make_owners
+        self._owners: list[int]
+        """Owners of slots, each computed once, ..."""
+        self._owners_from: int
+        """... the slot with which they begin ..."""
+        self._next: int
+        """... and the owner of the next slot."""
         self._start_distribution(0)
         self._sending = (0, 0)
         """The distribution of the next own content, and its number there."""
@@ -276,12 +282,9 @@ class Atom(Generic[B]):
         self.distribution = distribution
         self.slot = 0
         self._owner = self._make_owners(self._view, distribution, self.known[distribution])
-        self._owners: list[int] = [*map(self._owner, range(BLOCK_SLOTS))]
-        """Owners of slots from this one on, each computed once, ..."""
-        self._owners_from: int = 0
-        """... the slot with which they begin ..."""
+        self._owners = [*map(self._owner, range(BLOCK_SLOTS))]
+        self._owners_from = 0
         self._next = self._owners[0]
-        """... and the owner of the next slot."""
 
     # Dummies
 

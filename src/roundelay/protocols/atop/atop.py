@@ -43,6 +43,10 @@ PERIOD = "period"
 DUMMIES = ("cover", "demand", "switch", "none")
 POLICIES = ("bookkeeper", "given")
 
+LOOK_BACK_WINDOWS = 3
+"""Windows of one sender that the book-keeper of a real group looks back on at least. Fewer: one
+burst decides the weights. More: it adapts late."""
+
 SLOT_BITS = 40
 """Of an order key's number, for the slot; the bits above count distributions."""
 
@@ -208,10 +212,17 @@ class AtopEngine(LinkEngine[Content]):
 
 
 def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float]:
-    """Every sender has a window of its own. Timers that are no alarms stay as they are."""
+    """Every sender has a window of its own. Timers that are no alarms stay as they are.
+
+    The book-keeper looks back on several windows, or one sender's burst would pass for its share.
+    It tells fewer from none less sharply: where a silent member had few slots and begins to send a
+    window of packets, all members walk as many slots as stand between its own."""
     default = Config()
+    window = max(2, capacity.window_packets // max(1, capacity.nodes - 1))
     return {
-        "window_packets": max(2, capacity.window_packets // max(1, capacity.nodes - 1)),
+        "window_packets": window,
+        "factor": max(default.factor, LOOK_BACK_WINDOWS * window // capacity.nodes),
+        "scale": 1,
         "hold_s": default.hold_s,
         "period_s": default.period_s,
     }
