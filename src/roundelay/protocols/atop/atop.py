@@ -31,7 +31,7 @@ from roundelay.core.value import value
 from roundelay.links.engine import HoldBack, LinkEngine, Ordered
 from roundelay.links.link import LinkConfig
 from roundelay.links.messages import Data
-from roundelay.protocols.atop.atom import Atom, Stamp
+from roundelay.protocols.atop.atom import COVER_SLOTS_MAX, Atom, Stamp
 from roundelay.protocols.atop.messages import CODEC, Content
 from roundelay.protocols.atop.policy import BookKeeper, Given, GivenWeights, Policy, Silent
 from roundelay.protocols.atop.slots import valid
@@ -215,14 +215,16 @@ def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float
     """Every sender has a window of its own. Timers that are no alarms stay as they are.
 
     The book-keeper looks back on several windows, or one sender's burst would pass for its share.
-    It tells fewer from none less sharply: where a silent member had few slots and begins to send a
-    window of packets, all members walk as many slots as stand between its own."""
+    When a member that was silent begins to send, all walk the slots between its own: weights are
+    such that for a window of its packets they are no more than a member walks at a time."""
     default = Config()
     window = max(2, capacity.window_packets // max(1, capacity.nodes - 1))
+    factor = max(default.factor, LOOK_BACK_WINDOWS * window // capacity.nodes)
+    walked = window * factor * capacity.nodes
     return {
         "window_packets": window,
-        "factor": max(default.factor, LOOK_BACK_WINDOWS * window // capacity.nodes),
-        "scale": 1,
+        "factor": factor,
+        "scale": min(default.scale, max(1, COVER_SLOTS_MAX // walked)),
         "hold_s": default.hold_s,
         "period_s": default.period_s,
     }

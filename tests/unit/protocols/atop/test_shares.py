@@ -6,7 +6,7 @@ from roundelay.core.contract import Origin
 from roundelay.core.description import Capacity
 from roundelay.core.ids import Packet, Service, Span, View, ViewId
 from roundelay.links.messages import Data
-from roundelay.protocols.atop.atom import Tag
+from roundelay.protocols.atop.atom import COVER_SLOTS_MAX, Tag
 from roundelay.protocols.atop.atop import DESCRIPTION, AtopEngine, Config
 from roundelay.protocols.atop.messages import Content
 
@@ -34,4 +34,6 @@ def test_a_real_group_looks_back_on_several_windows():
             tuned = DESCRIPTION.tune(Capacity(nodes, 1400, 100, packets), {})
             look_back = tuned["factor"] * nodes
             assert look_back >= 2.5 * tuned["window_packets"]
-            assert type(tuned["factor"]) is int
+            walked = tuned["window_packets"] * look_back * tuned["scale"]
+            assert tuned["scale"] == 1 or walked <= COVER_SLOTS_MAX
+            assert {type(tuned[name]) for name in ("factor", "scale", "window_packets")} == {int}
