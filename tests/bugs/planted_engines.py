@@ -117,13 +117,13 @@ def fifo_own_stable_line() -> list[Patch]:
 
 @bug("A transfer of the token counts as often as it is heard.")
 def dtp_transfer_counts_again() -> list[Patch]:
-    def hear(self: Token, ack: Ack, held: int) -> Grip:
+    def note_transfer(self: Token, ack: Ack, held: int) -> Grip:
         if self.grip is not HOLD:
             self.hop, self.next = max(ack.hop, self.hop), ack.next
             self.grip = HOLD if ack.next == self.me else EMPT
         return self.grip
 
-    return [(Token, "hear", hear)]
+    return [(Token, "note_transfer", note_transfer)]
 
 
 @bug("A member says that it holds a number whose packet it never got.")
