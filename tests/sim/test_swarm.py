@@ -38,7 +38,7 @@ SEEDS = {
 """By protocol, and whether the group is static."""
 
 COVERING: dict[tuple[str, bool], tuple[int, ...]] = {
-    ("totem", False): (6, 65, 72, 107),
+    ("totem", False): (6, 65, 72, 107, 128),
     ("fifo", False): (7, 14, 58, 82),
     ("dtp", False): (2, 9, 10, 46, 49, 79),
     ("cm", False): (0, 27, 39, 47, 51, 87, 104),
