@@ -81,10 +81,10 @@ class LinkConfig:
     window_packets: int = 64
     """Of one sender, not yet acknowledged by all. Too small: the wire idles while the sender
     waits; too large: receivers overrun, and a view change has as much to exchange."""
-    ack_packets: int = 16
+    ack_packets: int = 24
     """Received of one sender before a silent member acknowledges at once; half a window and one, if
     that is less. Too small: as `ack_s`; too large: a stream moves a window in every `ack_s`."""
-    fill_packets: int = 16
+    fill_packets: int = 24
     """Own packets under way from which on one that is not full waits for more; half a window and
     one, if that is less. Too small: messages of a moderate load wait for acknowledgments; too
     large: a heavy load goes out in packets that are hardly filled. Less than `ack_packets`: packets
