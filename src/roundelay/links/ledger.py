@@ -9,7 +9,6 @@ nothing true lies more than AHEAD_MAX above the stable line, and nothing further
 """
 
 from collections.abc import Sequence
-from operator import sub
 from typing import Generic, NamedTuple, TypeVar
 
 from roundelay.core.contract import SUMMARY_BYTES_MAX
@@ -138,16 +137,6 @@ class Ledger(Generic[P]):
                     self._popped[sender] = line
                     contents += map(self.held[sender].pop, range(popped + 1, line + 1))
         return contents
-
-    def plausible(self, received: Sequence[int]) -> bool:
-        """Whether somebody can have so much of everybody's: of this node's no more than it sent,
-        and of others no more than a sender can be ahead of what all, this node among them, have."""
-        here, me = self.received, self.me
-        return (
-            len(received) == self.size
-            and received[me] <= here[me]
-            and max(map(sub, received, here)) <= AHEAD_MAX
-        )
 
     def missing(self, sender: int, most: int) -> tuple[int, ...]:
         """The lowest numbers of a sender that are known to exist and not held."""

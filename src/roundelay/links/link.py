@@ -29,6 +29,7 @@ effects in `out`.
 
 import math
 from collections.abc import Mapping
+from operator import sub
 from typing import Generic, TypeVar
 
 from roundelay.core.contract import Item, Origin
@@ -80,10 +81,10 @@ class LinkConfig:
     window_packets: int = 64
     """Of one sender, not yet acknowledged by all. Too small: the wire idles while the sender
     waits; too large: receivers overrun, and a view change has as much to exchange."""
-    ack_packets: int = 16
+    ack_packets: int = 24
     """Received of one sender before a silent member acknowledges at once; half a window and one, if
     that is less. Too small: as `ack_s`; too large: a stream moves a window in every `ack_s`."""
-    fill_packets: int = 16
+    fill_packets: int = 24
     """Own packets under way from which on one that is not full waits for more; half a window and
     one, if that is less. Too small: messages of a moderate load wait for acknowledgments; too
     large: a heavy load goes out in packets that are hardly filled. Less than `ack_packets`: packets
@@ -116,6 +117,11 @@ class Link(Generic[P]):
         self.config = config
         self.frozen = False
         self.ledger: Ledger[P] = Ledger(self.me, size)
+        self.pop_arrived = self.ledger.pop_arrived
+        """Contents that can be used now: each sender's in order, own ones too. Bound here, as is
+        the next: every input passes them."""
+        self.pop_stable = self.ledger.pop_stable
+        """Contents that everybody has by now; each is told once, by sender in order."""
         self.out: list[Effect[Message[P]]] = []
         self._codec = codec
         self._place = {member: i for i, member in enumerate(view.members)}
@@ -213,30 +219,27 @@ class Link(Generic[P]):
             case _:
                 raise AssertionError(f"unknown timer {timer}")
 
-    def pop_arrived(self) -> list[Arrival[P]]:
-        """Contents that can be used now: each sender's in order, own ones too."""
-        return self.ledger.pop_arrived()
-
-    def pop_stable(self) -> list[P]:
-        """Contents that everybody has by now; each is told once, by sender in order."""
-        return self.ledger.pop_stable()
-
     # The exchange
 
     def _plausible(self, message: Message[P]) -> bool:
-        ledger = self.ledger
+        """Whether an honest member can say this. Of this node's contents nobody has more than it
+        sent, and of others' no more than a sender can be ahead of what all, this node among them,
+        have."""
+        here, size, me = self.ledger.received, self.ledger.size, self.me
+        if isinstance(message, Request):
+            return message.sender < size
         if type(message) is Data:
             sender, stable = message.sender, message.stable
-            return (
-                sender < ledger.size
-                and sender != self.me
-                and stable <= ledger.received[sender]
-                and message.number <= stable + AHEAD_MAX
-                and ledger.plausible(message.received)
-            )
-        if type(message) is Heartbeat:
-            return ledger.plausible(message.received)
-        return type(message) is Request and message.sender < ledger.size
+            if sender >= size or sender == me or stable > here[sender]:
+                return False
+            if message.number > stable + AHEAD_MAX:
+                return False
+        received = message.received
+        return (
+            len(received) == size
+            and received[me] <= here[me]
+            and max(map(sub, received, here)) <= AHEAD_MAX
+        )
 
     def _on_data(self, m: Data[P]) -> None:
         ledger, sender = self.ledger, m.sender

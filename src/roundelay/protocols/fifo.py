@@ -122,7 +122,8 @@ class FifoEngine:
                     assert packet is not None, "as many as wait can be pulled"
                     self._send(packet)
                     self._flush()
-        return self._pop_out()
+        out, self._out = self._out, []  # As `_pop_out`, which every frame would call.
+        return out
 
     def _pop_out(self) -> list[Effect[Message]]:
         out, self._out = self._out, []
