@@ -170,7 +170,7 @@ def test_as_many_as_anybody_writes_need_no_word():
 def test_a_plan_that_is_not_there_is_a_sentence(tmp_path):
     with pytest.raises(PlanError, match=r"cannot read the plan .*No such file.*papers/dtp"):
         read(str(tmp_path / "nothing.toml"))
-    with pytest.raises(PlanError, match="there is no plan papers/pbft; there are: papers/dtp"):
+    with pytest.raises(PlanError, match="there is no plan papers/pbft; there are: papers/atop"):
         read("papers/pbft")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(PlanError, match="it is no text"):

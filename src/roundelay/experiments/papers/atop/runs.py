@@ -68,12 +68,16 @@ ADAPTING_S = 20.0
 """Messages sent in this time do not count. A window of the book-keeper takes five seconds."""
 PATIENCE_NS = 100 * S
 """How long a run goes on for messages that count and are not delivered."""
+WINDOW_PACKETS = 4096
+"""Largest window of links. Whoever waits for a window sends later than it would."""
+SECONDS_MAX = 80.0
+"""Longest time in which messages count: in a longer run the fastest sender might fill a window."""
 LINKS = {
     "heartbeat_s": "1",
     "ack_s": "1",
     "ack_packets": "4096",
     "silence_s": "1000",
-    "window_packets": "4096",
+    "window_packets": str(WINDOW_PACKETS),
 }
 """Settings of links, on which nothing depends where nothing is lost and nobody fails."""
 
@@ -100,8 +104,10 @@ class Cell:
     """In which the messages are sent that count."""
 
     def __post_init__(self) -> None:
-        if self.period_s <= 0 or self.hold_ms <= 0 or self.seconds <= 0:
-            raise ValueError("period, hold and seconds are more than 0")
+        if self.period_s <= 0 or self.hold_ms <= 0:
+            raise ValueError("period and hold are more than 0")
+        if not 0 < self.seconds <= SECONDS_MAX:
+            raise ValueError(f"seconds are more than 0 and at most {SECONDS_MAX:g}")
         if not 0 <= self.threshold_share <= 2:
             raise ValueError("threshold is a share between 0 and 2, twice the whole")
         if self.protocol != "atop" and not self.adapts:
