@@ -211,7 +211,7 @@ def dummies(r: Results) -> list[Claim]:
             "largest",
             "(< 1)",
             lambda ratio: ratio < 1,
-            note=f"All-Ack sends {_everywhere(r, 'dummies_per_message', NULLS)} a message, and is"
+            note=f"All-Ack sends {_everywhere(r, 'dummies_per_message', NULLS)} a message, which is"
             f" delivered after {_everywhere(r, 'latency_ms', NULLS)} ms",
         ),
     ]
