@@ -1,9 +1,9 @@
 """The claims of [ATOP98], judged.
 
 The paper draws two figures and prints no latency. Its text says what was close to what, and what
-grew. What it does not say at all, and yet is needed to understand the rest, stands in brackets
-where the paper's value would: that is what a small model of the rules gave before the engine was
-written.
+grew. What stands in brackets is how we read such a word. Where there is nothing but brackets the
+paper is silent, and the rest cannot be understood without it: the value is around what a small
+model of the rules gave, which is older than the engine.
 
 The rules of the paper have no dummies; its remarks call for them, and do not say when to send one.
 So every claim about ATOP is judged for the rules as they are written, and with dummies.
