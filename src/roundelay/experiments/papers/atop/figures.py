@@ -38,7 +38,7 @@ def figures_of(results: Sequence[Result]) -> tuple[Figure, ...]:
         return tuple(
             Series(
                 NAMES[kind],
-                "no dummies" if kind in SILENT else "dummies",
+                "no dummies" if kind in SILENT else "with dummies",
                 tuple(point(period_s, r.of(measure, kind, period_s)) for period_s in r.periods_s),
             )
             for kind in kinds
