@@ -1,6 +1,7 @@
 """Figures of a run, taken from the rows of its trace as they are written; none is kept."""
 
 from roundelay.core.effects import Kind
+from roundelay.links.engine import LINK_LAYER
 from roundelay.trace.schema import Row
 
 
@@ -42,6 +43,8 @@ class Meter:
     def append(self, row: Row) -> None:
         """Take the next row of the run."""
         kind = row.kind
+        if row.layer == LINK_LAYER:
+            return  # Of a message that other rows tell of too.
         if kind == Kind.DELIVER:
             self._deliver(row)
         elif kind == Kind.TOKEN:
