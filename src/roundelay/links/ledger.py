@@ -112,6 +112,13 @@ class Ledger(Generic[P]):
                 self.top[sender] = number
                 self.lacking.add(sender)
 
+    def note_sent(self, sent: Sequence[int]) -> None:
+        """By sender, contents up to these numbers exist, as one that depends on them says."""
+        for sender, number in enumerate(sent):
+            if number > self.top[sender]:
+                self.top[sender] = number
+                self.lacking.add(sender)
+
     def raise_stable(self, sender: int, stable: int) -> None:
         """Somebody knows that everybody has this sender's contents up to `stable`."""
         assert stable <= self.received[sender], f"all have {stable} of {sender}, and we do not"

@@ -28,7 +28,7 @@ effects in `out`.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import sub
 from typing import Generic, TypeVar
 
@@ -219,12 +219,15 @@ class Link(Generic[P]):
             case _:
                 raise AssertionError(f"unknown timer {timer}")
 
+    def note_sent(self, sent: Sequence[int]) -> None:
+        """By sender, contents up to these numbers exist: ask for what is missing of them."""
+        self.ledger.note_sent(sent)
+        self._arm_missing()
+
     # The exchange
 
     def _plausible(self, message: Message[P]) -> bool:
-        """Whether an honest member can say this. Of this node's contents nobody has more than it
-        sent, and of others' no more than a sender can be ahead of what all, this node among them,
-        have."""
+        """Whether an honest member can say this."""
         here, size, me = self.ledger.received, self.ledger.size, self.me
         if isinstance(message, Request):
             return message.sender < size
@@ -234,10 +237,16 @@ class Link(Generic[P]):
                 return False
             if message.number > stable + AHEAD_MAX:
                 return False
-        received = message.received
+        return self.can_hold(message.received)
+
+    def can_hold(self, received: Sequence[int]) -> bool:
+        """Whether a member can have so much of every sender's: of this node's contents no more than
+        it sent, and of others' no more than a sender can be ahead of what all, this node among
+        them, have."""
+        here = self.ledger.received
         return (
-            len(received) == size
-            and received[me] <= here[me]
+            len(received) == self.ledger.size
+            and received[self.me] <= here[self.me]
             and max(map(sub, received, here)) <= AHEAD_MAX
         )
 

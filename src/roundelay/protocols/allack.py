@@ -215,5 +215,5 @@ DESCRIPTION = Description(
     alarm="silence_s",
     shared_options=("heartbeat_s", "nulls"),
     tune=_tune,
-    simulation="",
+    simulation="roundelay.sim.engines.allack",
 )

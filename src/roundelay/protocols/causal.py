@@ -140,6 +140,16 @@ class CausalEngine(LinkEngine[Content]):
         self.causal = CausalOrder(len(view.members), self.me)
         return self.causal
 
+    def _genuine(self, sender: int, content: Content) -> bool:
+        """Its causes are packets that members can have sent, too."""
+        return super()._genuine(sender, content) and self.link.can_hold(content.causes)
+
+    def _handed_up(self, sender: int, content: Content) -> None:
+        """A cause that nobody else tells of is forged. It is asked for in vain, and so the view
+        ends."""
+        if any(map(gt, content.causes, self.link.ledger.top)):
+            self.link.note_sent(content.causes)
+
     def _wrap(self, packet: Packet) -> Content:
         return Content(self.causal.causes(), packet)
 
@@ -163,5 +173,5 @@ DESCRIPTION = Description(
     alarm="silence_s",
     shared_options=("heartbeat_s",),
     tune=_tune,
-    simulation="",
+    simulation="roundelay.sim.engines.causal",
 )

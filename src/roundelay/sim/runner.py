@@ -59,6 +59,9 @@ class Setup:
 class ScenarioRunner:
     """Runs the commands of one scenario and returns, block by block, what they print."""
 
+    frame_rows = True
+    """Whether the trace has rows of single frames and timers."""
+
     def __init__(
         self,
         *,
@@ -163,6 +166,7 @@ class ScenarioRunner:
             choices=self.choices,
             costs=setup.costs,
             turn_ns=setup.turn_ns,
+            net_rows=self.frame_rows,
             observer=self._observe,
         )
 

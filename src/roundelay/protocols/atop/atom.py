@@ -32,6 +32,13 @@ COUNT_MAX = 4096
 """Most slots that one dummy may fill. Too small, and a member sends several dummies where one would
 do; too large, and one forged dummy makes the others walk for long."""
 
+DISTRIBUTION_MAX = 2**23 - 1
+"""Largest number of a distribution: its number and a slot's together make an order key of 63 bits.
+A view that has used them all keeps the last one."""
+
+NUMBER_MAX = 2**40 - 1
+"""Largest number of a slot, and of a content among its sender's, for the same reason."""
+
 COVER_SLOTS_MAX = 1 << 16
 """Most slots that `owed` walks. Beyond it the walk goes on at the next call, with what waits
 then."""
@@ -134,7 +141,7 @@ class Atom(Generic[B]):
 
     def learn(self, distribution: int, weights: Weights) -> bool:
         """Hear of a distribution; False if it cannot be one, or contradicts what was heard."""
-        if distribution < 1 or not valid(weights, self.members):
+        if not 0 < distribution <= DISTRIBUTION_MAX or not valid(weights, self.members):
             return False
         if self.known.setdefault(distribution, weights) != weights:
             return False

@@ -244,5 +244,5 @@ DESCRIPTION = Description(
     alarm="silence_s",
     shared_options=("heartbeat_s", "policy", "dummies"),
     tune=_tune,
-    simulation="",
+    simulation="roundelay.sim.engines.atop",
 )

@@ -1,7 +1,7 @@
 """What ATOP says on the wire: a packet, or none, with its tag. The link around it does the rest.
 
 u32  distribution
-u32  number
+u64  number
 u16  count
 u8   1 weights follow, 2 a packet follows, 3 both, 0 neither
 u16  how many weights, and u32 each
@@ -13,11 +13,11 @@ import struct
 from roundelay.core.ids import Packet
 from roundelay.core.value import value
 from roundelay.links.messages import LinkCodec
-from roundelay.protocols.atop.atom import COUNT_MAX, Tag
+from roundelay.protocols.atop.atom import COUNT_MAX, DISTRIBUTION_MAX, NUMBER_MAX, Tag
 from roundelay.wire.packet import MEMBERS_MAX, decode_packet, encode_packet
 from roundelay.wire.primitives import Reason, WireError
 
-_HEAD = struct.Struct(">IIHB")
+_HEAD = struct.Struct(">IQHB")
 _COUNT = struct.Struct(">H")
 _WEIGHTS, _PACKET = 1, 2
 
@@ -61,6 +61,8 @@ def decode_content(data: bytes, start: int) -> Content:
         raise WireError(Reason.MALFORMED, "the message ends within a number") from None
     if flags > 3 or not 0 < count <= COUNT_MAX or (flags & _PACKET and count != 1):
         raise WireError(Reason.MALFORMED, f"{count} slots, flags {flags}")
+    if distribution > DISTRIBUTION_MAX or number > NUMBER_MAX:
+        raise WireError(Reason.MALFORMED, f"number {number} of distribution {distribution}")
     if (weights is not None) != (distribution > 0 and number == 0):
         raise WireError(Reason.MALFORMED, "weights come with the first of a distribution alone")
     if weights is not None and min(weights) < 1:

@@ -1,6 +1,7 @@
 """Goals of engines on links, fifo among them: missing packets, heartbeats, windows, silence."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from roundelay.core.ids import NodeId, ViewId
 from roundelay.sim.coverage.evidence import Evidence, Life, Sent, life, reason
@@ -23,6 +24,16 @@ def _sender(run: Evidence, sent: Sent) -> NodeId:
     """Who sent the content of a Data first."""
     sender: int = sent.message.sender
     return run.members(sent.view)[sender]
+
+
+def first_sent(run: Evidence) -> Iterator[Sent]:
+    """The Data frames with which contents were sent first, in their order."""
+    seen: set[tuple[ViewId | None, int, int]] = set()
+    for sent in run.sent("DATA"):
+        place = (sent.view, sent.message.sender, sent.message.number)
+        if place not in seen:
+            seen.add(place)
+            yield sent
 
 
 def last_one_lost(run: Evidence) -> bool:

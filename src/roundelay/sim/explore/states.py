@@ -2,7 +2,8 @@
 
 A core of any class is taken apart attribute by attribute. Sets are sorted and names become numbers.
 Nothing depends on the address of an object or on the hash seed, so a digest is the same in every
-process. Codecs and configurations, which never change, are left out.
+process. Codecs and configurations, which never change, are left out. A function is its name and
+what it encloses.
 """
 
 import dataclasses
@@ -10,7 +11,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable
 from enum import Enum
 from hashlib import blake2b
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 NOTHING = 0x6E6F6E65
@@ -96,6 +97,14 @@ def _canonical(value: Any, seen: dict[int, int]) -> Hashable:
         return (3, *sorted(hash(_canonical(item, seen)) for item in value))
     if kind is bytearray:
         return (6, word(bytes(value)))
+    if kind is FunctionType:
+        enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
+        place_in_code = (
+            word(value.__module__),
+            word(value.__qualname__),
+            value.__code__.co_firstlineno,
+        )
+        return (9, *place_in_code, *[_canonical(item, seen) for item in enclosed])
     if kind is MethodType:
         return (8, word(value.__name__), _canonical(value.__self__, seen))
     place = seen.get(id(value))

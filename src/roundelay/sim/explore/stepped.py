@@ -69,6 +69,8 @@ class Snapshot:
 class SteppedRunner(ScenarioRunner):
     """A scenario runner whose world can be stepped, compared, saved and restored."""
 
+    frame_rows = False  # No verdict needs them.
+
     def __init__(
         self, text: str, stack: StackFactory | None = None, noted: frozenset[str] = frozenset()
     ) -> None:
@@ -87,7 +89,6 @@ class SteppedRunner(ScenarioRunner):
         super().__init__(stack=stack)
         for block in parse(text):
             self.play(block)
-        self._leave_out_frame_rows()
         claims = {entry.property for entry in profile_of(self._manifest()).entries}
         self._claims = "L4" in claims
 
@@ -152,13 +153,6 @@ class SteppedRunner(ScenarioRunner):
         node, storage = what
         self._digests.pop(node, None)
         self.world.restart(node, storage)
-        self._leave_out_frame_rows()
-
-    def _leave_out_frame_rows(self) -> None:
-        """Leave out rows of single frames and timers, which no verdict needs."""
-        for host in self.world.hosts.values():
-            if host.incarnation >= 0:
-                host.recorder.net = False
 
     # Looking
 
