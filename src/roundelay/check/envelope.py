@@ -159,10 +159,11 @@ def no_corruption(model: Model) -> Finding:
     responsibility."""
     sent: dict[tuple[int | None, ...], Row] = {}
     count = 0
-    for row in model.rows:
+    rows = [row for row in model.rows if row.layer == "net" or row.layer not in model.skipped]
+    for row in rows:
         if row.kind == Kind.ORIGINATE and row.digest is not None:
             sent.setdefault(_packet(row), row)
-    for row in model.rows:
+    for row in rows:
         origin = sent.get(_packet(row)) if row.digest is not None else None
         if origin is None or row.kind not in (Kind.ORIGINATE, Kind.RECEIVE) or row is origin:
             continue

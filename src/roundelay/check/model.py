@@ -108,6 +108,8 @@ class Model:
     manifest: Manifest | None
     rows: list[Row]
     """As given, ranges not expanded, in trace order."""
+    skipped: frozenset[str] = frozenset()
+    """Layers whose rows about messages have no event here."""
     processes: tuple[int, ...] = ()
     static: bool = True
     total: bool = True
@@ -289,6 +291,7 @@ def read_model(
     at = 0
     if skipped is None:
         skipped = _other_layers(ordered, layer)
+    model.skipped = skipped
     for row in expand(ordered):
         if row.proc == WORLD:
             _read_world(model, row)

@@ -103,13 +103,10 @@ def _orders(plan: CheckPlan, slice_rows: int) -> Iterator[tuple[str, str, int, i
         tokens = judged_on(Slice.TOKENS)
         frames = not plan.total or not FRAMES.isdisjoint(names)
         dropped = [*(() if frames else NET), *((Kind.TOKEN,) if tokens.isdisjoint(names) else ())]
-        skip = (
-            []
-            if any(map(needs_lower_layer, names)) or slice_ is Slice.PACKETS
-            else list(plan.skipped)
-        )
+        skip = set() if any(map(needs_lower_layer, names)) else set(plan.skipped)
+        skip -= {"net"} if slice_ is Slice.PACKETS else set()  # E6 is about the network too.
         pieces = _piece_count(plan, slice_, slice_rows)
-        yield plan.run, slice_.value, pieces, plan.places, [kind.value for kind in dropped], skip
+        yield plan.run, slice_.value, pieces, plan.places, [kind.value for kind in dropped], [*skip]
 
 
 def _piece_count(plan: CheckPlan, slice_: Slice, slice_rows: int) -> int:
