@@ -163,6 +163,7 @@ def test_a_soak_is_sound_without_suspicions_and_growth(suspicions, peak_mb, soun
     [
         ["ring", "--nodes", "1"],
         ["ring", "--engine", "fifo"],
+        ["ring", "--engine", "totem", "causal"],
         ["ring", "--size", "4"],
         ["ring", "--datagram", "100"],
         ["ring", "--timeout", "0"],

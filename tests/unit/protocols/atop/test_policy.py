@@ -64,7 +64,7 @@ def test_with_threshold_0_every_change_is_proposed():
 def test_every_proposal_is_valid(members, factor, scale, senders):
     books = keeper(members, factor, scale, 0)
     for sender in senders:
-        books.observe(sender % members, 1)
+        books.observe(sender % members)
         weights = books.propose()
         assert weights is None or valid(weights, members)
 
