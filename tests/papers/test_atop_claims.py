@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from statistics import fmean
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,7 @@ from roundelay.experiments.plan import read
 from roundelay.experiments.registry import load_paper
 from roundelay.experiments.results import Result
 from roundelay.group.engines import engine_factory
+from roundelay.protocols.atop.atop import AtopEngine
 
 atop = load_paper("atop")
 
@@ -102,7 +104,7 @@ def test_members_send_at_the_rates_of_the_paper():
     assert counts == pytest.approx(cell.rates, rel=0.05)
 
 
-def test_gaps_between_messages_differ_by_a_tenth():
+def test_gaps_between_messages_differ_by_a_tenth(monkeypatch):
     measurement = runs._Measurement(short(CAUSAL), 0)
     times: list[int] = []
     submit = measurement.world.submit
@@ -113,7 +115,7 @@ def test_gaps_between_messages_differ_by_a_tenth():
             times.append(measurement.world.loop.now)
         submit(node, payload)
 
-    measurement.world.submit = note
+    monkeypatch.setattr(measurement.world, "submit", note)
     measurement.measure()
     gaps_ms = [(b - a) / 1e6 for a, b in pairwise(times)]
     assert 45 <= min(gaps_ms) < 46
@@ -125,6 +127,7 @@ def test_each_seed_has_slots_of_its_own():
     for view in (1, 2):
         core = runs._stack(Boot("sim", "a"), factory=engine_factory("atop"), view=view)
         core.start()
+        assert isinstance(core.engine, AtopEngine)
         atom = core.engine.atom
         lists.append([atom._owner(slot) for slot in range(40)])
     assert lists[0] != lists[1]
@@ -136,7 +139,7 @@ def test_no_sender_ever_waits_for_a_window():
     assert max(FAST_PER_S) * seconds <= WINDOW_PACKETS
     measurement = runs._Measurement(short(WRITTEN_BEFORE, 5.0, 1.0), 0)
     measurement.measure()
-    cores = [host.core for host in measurement.world.hosts.values()]
+    cores: list[Any] = [host.core for host in measurement.world.hosts.values()]
     assert [core.status.waiting_packets for core in cores] == [0] * 6
     assert max(core.engine.own_waiting for core in cores) > 1000
 
