@@ -13,6 +13,9 @@ from roundelay.runtime.chaos import Relay
 from roundelay.runtime.settings import SETTINGS
 from roundelay.sim.commands import COMMANDS
 from roundelay.sim.coverage import goal_name, links, sentence, traffic, views
+from roundelay.sim.engines import allack, causal
+from roundelay.sim.engines.atop import goals as atop
+from roundelay.sim.engines.atop import mishaps as atop_mishaps
 from roundelay.sim.engines.dtp import goals as dtp
 from roundelay.sim.engines.dtp import mishaps as dtp_mishaps
 from roundelay.sim.engines.totem import goals as totem
@@ -53,11 +56,17 @@ CATALOGUE = {
     "Every engine, in views": views.IN_VIEWS,
     "`totem`": totem.ALWAYS,
     "`totem`, in views": totem.IN_VIEWS,
-    "`fifo`": links.ALWAYS,
-    "`fifo`, in views": links.IN_VIEWS,
+    "`fifo`, `causal`, `allack`, `atop`": links.ALWAYS,
+    "`fifo`, `causal`, `allack`, `atop`, in views": links.IN_VIEWS,
     "`dtp`, `cm`, `pinwheel`": dtp.ALWAYS,
     "`pinwheel`": dtp.PINWHEEL,
     "`dtp`, `cm`, `pinwheel`, in views": dtp.IN_VIEWS,
+    "`atop`": atop.ALWAYS,
+    "`atop`, in views": atop.IN_VIEWS,
+    "`allack`": allack.ALWAYS,
+    "`allack`, in views": allack.IN_VIEWS,
+    "`causal`": causal.ALWAYS,
+    "`causal`, in views": causal.IN_VIEWS,
 }
 
 
@@ -76,6 +85,8 @@ def test_every_mishap_of_the_swarm_is_documented():
     tables = {
         "mishap": MISHAPS,
         "mishap of `dtp`, `cm`, `pinwheel` only": dtp_mishaps.MISHAPS,
+        "mishap of `atop` only": atop_mishaps.MISHAPS,
+        "mishap of `causal` only": causal.MISHAPS,
     }
     for title, mishaps in tables.items():
         rows = "".join(f"| `{kind}` | {draw.__doc__} |\n" for kind, draw in mishaps.items())

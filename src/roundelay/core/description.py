@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+from roundelay.core.ids import NodeId
 from roundelay.core.value import value
 
 
@@ -94,6 +95,15 @@ def _nothing_to_tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping
     return {}
 
 
+Check = Callable[[Any, Sequence[NodeId]], None]
+"""Looks at a configuration where the nodes of the group are known. ValueError, with a sentence for
+people that says what to write, if it makes no sense for them."""
+
+
+def _nothing_to_check(config: Any, nodes: Sequence[NodeId]) -> None:
+    """Every configuration suits every group."""
+
+
 @value
 class Description:
     """One engine."""
@@ -120,6 +130,8 @@ class Description:
     """Options that all nodes of a group must have alike, besides the alarm: nodes that differ in
     one refuse each other. Others, such as windows, each node may choose for itself."""
     tune: Tune = _nothing_to_tune
+    check_options: Check = _nothing_to_check
+    """What the configuration alone cannot check: options that name nodes."""
     static_only: bool = False
     """Whether it notices no failure, and so cannot end a view: it runs on static groups only."""
     simulation: str = ""

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping
 
 from roundelay.core.ids import NodeId, Terms
-from roundelay.group.engines import engine_config
+from roundelay.group.engines import describe, engine_config
 from roundelay.runtime.settings import Settings
 from roundelay.runtime.tuning import shared_options
 
@@ -22,9 +22,10 @@ MORE = "and more, #"
 
 def terms_of(settings: Settings, datagram_bytes: int, tuned: Mapping[str, str]) -> Terms:
     """The terms of this node; `tuned` are its engine's options without those of `settings`.
-    ValueError if the engine does not know an option."""
+    ValueError if the engine does not know an option, or one makes no sense for these peers."""
     usual = engine_config(settings.engine, tuned)
     given = engine_config(settings.engine, {**tuned, **settings.options})
+    describe(settings.engine).check_options(given, sorted(settings.peers))
     told = {
         "engine": settings.engine,
         "datagram_bytes": str(datagram_bytes),

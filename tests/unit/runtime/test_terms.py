@@ -15,6 +15,15 @@ def told(datagram_bytes: int = 60_000, room: int = 100, **more: object) -> Terms
     return terms_of(made, datagram_bytes, tuned_options(made, datagram_bytes, room))
 
 
+def test_weights_for_a_stranger_are_told_in_one_sentence():
+    given = {"policy": "given", "weights": "a:20,zz:3"}
+    with pytest.raises(
+        ValueError, match=r"'zz', which is no node of the group; name some of a, b$"
+    ):
+        told(engine="atop", options=given)
+    assert "engine=atop" in told(engine="atop", options={**given, "weights": "a:20"}).settings
+
+
 def test_what_each_node_may_choose_is_not_told():
     usual = told()
     assert usual == Terms("engine=totem; datagram_bytes=60000; timeout_s=0.4", "a,b")

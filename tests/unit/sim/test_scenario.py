@@ -36,6 +36,13 @@ def test_a_file_without_output_is_filled_in():
     assert parse(filled)[1].expected == parse(GOOD)[1].expected
 
 
+def test_options_that_name_nodes_are_checked_where_these_are_named():
+    text = "engine atop static policy=given weights=zz:3\nnodes a b\n----\n"
+    with pytest.raises(ScenarioError, match="'zz', which is no node of the group"):
+        play(text)
+    assert play(text.replace("zz:3", "b:3")) == ["ok"]
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

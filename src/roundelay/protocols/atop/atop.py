@@ -230,6 +230,17 @@ def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float
     }
 
 
+def _check_options(config: Config, nodes: Sequence[NodeId]) -> None:
+    """Given weights are for nodes of the group."""
+    if config.policy == "given":
+        for name, _ in GivenWeights.parse(config.weights).by_name:
+            if name not in nodes:
+                raise ValueError(
+                    f"weights={config.weights} has a weight for {name!r}, which is no node of the "
+                    f"group; name some of {', '.join(nodes)}"
+                )
+
+
 DESCRIPTION = Description(
     name="atop",
     summary="One order by slots that members share as they send; no token, no sequencer.",
@@ -244,5 +255,6 @@ DESCRIPTION = Description(
     alarm="silence_s",
     shared_options=("heartbeat_s", "policy", "dummies"),
     tune=_tune,
+    check_options=_check_options,
     simulation="roundelay.sim.engines.atop",
 )

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from roundelay.group.engines import configure, describe, engine_factory
+from roundelay.group.engines import configure, describe, engine_config, engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.membership.config import MembershipConfig
 from roundelay.sim.arguments import exactly, read_costs, read_network, split
@@ -71,6 +71,8 @@ def create_nodes(runner: "ScenarioRunner", arguments: list[str]) -> None:
     if len(set(names)) != len(names) or not names:
         raise ValueError("name each node once, like: nodes a b c")
     members = tuple(sorted(names))
+    setup = runner.setup
+    describe(setup.engine).check_options(engine_config(setup.engine, setup.options), members)
     runner.create_world(members)
     if "down" not in arguments:
         runner.world.start()

@@ -99,12 +99,8 @@ def _canonical(value: Any, seen: dict[int, int]) -> Hashable:
         return (6, word(bytes(value)))
     if kind is FunctionType:
         enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
-        place_in_code = (
-            word(value.__module__),
-            word(value.__qualname__),
-            value.__code__.co_firstlineno,
-        )
-        return (9, *place_in_code, *[_canonical(item, seen) for item in enclosed])
+        where = (word(value.__module__), word(value.__qualname__), value.__code__.co_firstlineno)
+        return (9, *where, *[_canonical(item, seen) for item in enclosed])
     if kind is MethodType:
         return (8, word(value.__name__), _canonical(value.__self__, seen))
     place = seen.get(id(value))

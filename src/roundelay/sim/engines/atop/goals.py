@@ -9,7 +9,7 @@ from roundelay.core.ids import ViewId
 from roundelay.protocols.atop.atom import Tag
 from roundelay.protocols.atop.atop import SLOT_BITS
 from roundelay.protocols.atop.slots import owners
-from roundelay.sim.coverage.evidence import Evidence, Life, life
+from roundelay.sim.coverage.evidence import Evidence, Life, life, view
 from roundelay.sim.coverage.links import first_sent
 
 Distribution = tuple[ViewId, int]
@@ -42,30 +42,30 @@ def _slots(run: Evidence) -> Iterator[tuple[tuple[Distribution, int], Used]]:
     sent: dict[tuple[Distribution, int], int] = defaultdict(int)
     newest: dict[tuple[ViewId, int], int] = defaultdict(int)
     weights: dict[Distribution, tuple[int, ...]] = {}
-    for view, sender, tag in _tags(run):
-        sent[(view, tag.distribution), sender] += tag.count
-        newest[view, sender] = tag.distribution
+    for of, sender, tag in _tags(run):
+        sent[(of, tag.distribution), sender] += tag.count
+        newest[of, sender] = tag.distribution
         if tag.weights is not None:
-            weights[view, tag.distribution] = tag.weights
-    for (view, number), last in _last_slots(run).items():
-        size = len(run.members(view))
-        owner = owners(view.seq, number, weights.get((view, number), (1,) * size))
+            weights[of, tag.distribution] = tag.weights
+    for (of, number), last in _last_slots(run).items():
+        size = len(run.members(of))
+        owner = owners(of.seq, number, weights.get((of, number), (1,) * size))
         owned = [0] * size
         for slot in range(last + 1):
             owned[owner(slot)] += 1
         for member in range(size):
-            key = (view, number), member
-            yield key, Used(owned[member], sent[key], newest[view, member] > number)
+            key = (of, number), member
+            yield key, Used(owned[member], sent[key], newest[of, member] > number)
 
 
 def _last_slots(run: Evidence) -> dict[Distribution, int]:
     """By distribution: the last slot in which anything was delivered, in views of several."""
     last: dict[Distribution, int] = {}
     for delivery in run.deliveries:
-        view, place = delivery.ordered, delivery.place
-        if view is not None and place is not None and len(run.members(view)) > 1:
+        of, place = delivery.ordered, delivery.place
+        if of is not None and place is not None and len(run.members(of)) > 1:
             distribution, slot = place >> SLOT_BITS, place & ((1 << SLOT_BITS) - 1)
-            last[view, distribution] = max(last.get((view, distribution), 0), slot)
+            last[of, distribution] = max(last.get((of, distribution), 0), slot)
     return last
 
 
@@ -89,41 +89,26 @@ def distribution_changed(run: Evidence) -> bool:
 def distribution_passed_over(run: Evidence) -> bool:
     """A member goes on to a newer distribution, and never sends with the one between."""
     last: dict[tuple[ViewId, int], int] = defaultdict(int)
-    for view, sender, tag in _tags(run):
-        if tag.distribution > last[view, sender] + 1:
+    for of, sender, tag in _tags(run):
+        if tag.distribution > last[of, sender] + 1:
             return True
-        last[view, sender] = tag.distribution
+        last[of, sender] = tag.distribution
     return False
 
 
 def learned_late(run: Evidence) -> bool:
     """A member sends with an old distribution when another has sent with a newer one."""
     newest: dict[ViewId, int] = defaultdict(int)
-    for view, _, tag in _tags(run):
-        if tag.distribution < newest[view]:
+    for of, _, tag in _tags(run):
+        if tag.distribution < newest[of]:
             return True
-        newest[view] = tag.distribution
+        newest[of] = tag.distribution
     return False
 
 
 def packed_dummy(run: Evidence) -> bool:
     """A dummy fills several slots of its sender."""
     return any(tag.count > 1 for _, _, tag in _tags(run))
-
-
-def dummy_partly_used(run: Evidence) -> bool:
-    """The next distribution begins when some slots of a dummy are used and others are not."""
-    begun = {*_last_slots(run)}
-    packed = [(view, sender, tag) for view, sender, tag in _tags(run) if tag.count > 1]
-    owned = {key: used.owned for key, used in _slots(run)}
-    for view, sender, tag in packed:
-        distribution = tag.distribution
-        used = owned.get(((view, distribution), sender), 0)
-        if tag.number < used < tag.number + tag.count and any(
-            of == view and number > distribution for of, number in begun
-        ):
-            return True
-    return False
 
 
 def switched_by_a_dummy(run: Evidence) -> bool:
@@ -141,15 +126,42 @@ def ends_in_a_change(run: Evidence) -> bool:
     """A view ends when some members use a newer distribution than others."""
     newest: dict[tuple[int, int], dict[int, int]] = defaultdict(partial(defaultdict, int))
     sizes: dict[tuple[int, int], int] = {}
-    for view, sender, tag in _tags(run):
-        place = (view.seq, run.number(view.rep))
+    for of, sender, tag in _tags(run):
+        place = (of.seq, run.number(of.rep))
         newest[place][sender] = tag.distribution
-        sizes[place] = len(run.members(view))
+        sizes[place] = len(run.members(of))
     for before, _ in run.steps:
         assert before.c_seq is not None
         assert before.c_rep is not None
         place = (before.c_seq, before.c_rep)
         if len({newest[place][member] for member in range(sizes.get(place, 0))}) > 1:
+            return True
+    return False
+
+
+def dummy_partly_used(run: Evidence) -> bool:
+    """A view ends when a member has used some slots of a dummy and needs no others."""
+    weights = {(of, tag.distribution): tag.weights for of, _, tag in _tags(run) if tag.weights}
+    last: dict[tuple[Life, Distribution], int] = defaultdict(int)
+    for delivery in run.deliveries:
+        if delivery.ordered is not None and delivery.place is not None:
+            distribution = (delivery.ordered, delivery.place >> SLOT_BITS)
+            last[delivery.life, distribution] = delivery.place & ((1 << SLOT_BITS) - 1)
+    left = {(life(before), view(before)) for before, _ in run.steps}
+    for row in run.kinds["arrive"]:
+        sent = run.frame(row)
+        if row.tag != "DATA" or sent.message.content.tag.count == 1:
+            continue
+        assert sent.view is not None
+        tag = sent.message.content.tag
+        distribution = (sent.view, tag.distribution)
+        if (life(row), (sent.view.seq, run.number(sent.view.rep))) not in left:
+            continue
+        shares = weights.get(distribution, (1,) * len(run.members(sent.view)))
+        owner = owners(sent.view.seq, tag.distribution, shares)
+        slots = range(last[life(row), distribution] + 1)
+        used = sum(owner(slot) == sent.message.sender for slot in slots)
+        if tag.number < used < tag.number + tag.count:
             return True
     return False
 
@@ -181,7 +193,6 @@ ALWAYS = (
     distribution_passed_over,
     learned_late,
     packed_dummy,
-    dummy_partly_used,
     switched_by_a_dummy,
 )
-IN_VIEWS = (skipped_at_the_end, ends_in_a_change, half_told)
+IN_VIEWS = (skipped_at_the_end, ends_in_a_change, dummy_partly_used, half_told)

@@ -77,10 +77,27 @@ def _cut_in_a_change(draft: ScenarioDraft, at: int, later: int) -> None:
     draft.at(at + 2 * MS, "lose none")
 
 
+def _covered_in_vain(draft: ScenarioDraft, at: int, later: int) -> None:
+    """A member fills its slots for packets that reached it alone, and crashes with their sender."""
+    random = draft.random
+    author, witness, *others = random.sample(draft.nodes, len(draft.nodes))
+    if others:
+        lost = f"lose DATA sender={draft.nodes.index(author)} from={author},{witness}"
+        draft.at(at, f"{lost} to={','.join(sorted(others))}")
+        draft.at(at, f"submit {random.choice(others)} between")
+    _burst(draft, at, author)
+    crash = at + random.choice((4, 4, 14)) * MS + draft.rotation_ns
+    for node in (author, witness):
+        draft.at(crash, f"crash {node}")
+        draft.restart(later + 400 * MS, node)
+    draft.at(crash + 300 * MS, "lose none")
+
+
 MISHAPS: dict[str, Mishap] = {
     "half-told": _half_told,
     "one-speaks": _one_speaks,
     "taking-turns": _taking_turns,
     "late-learner": _late_learner,
     "cut-in-a-change": _cut_in_a_change,
+    "covered-in-vain": _covered_in_vain,
 }
