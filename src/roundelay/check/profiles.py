@@ -71,15 +71,7 @@ _VIEWS = Properties("M1 M2 M3 M4 M5 M6 M7 M8 M10 D3 D4e D5 D6 D7 L2 L3")
 VIEW_SYNCHRONY = "vs"
 """The layer that ATOP assumes: it has nothing to say without views, and is no engine."""
 
-_ATOP = Promises(
-    Properties("O1 O1r O2 O3f O3i O4 O5 O9 L5", derived="O5p L1", assumed="E5"),
-    in_views=Properties("D4t", derived="O8"),
-)
-
 PLANNED: dict[str, Promises] = {
-    "atop": _ATOP,
-    "allack": _ATOP,
-    "causal": Promises(Properties("O1r O2r L1", derived="D8 O1 O2")),
     "fc": Promises(
         Properties("D8 O3f O3i O4 O5 O6 O10 N1 N2 N3 L6", derived="D6 O5p O11"),
         rules=(
@@ -151,12 +143,12 @@ def place(name: str) -> tuple[int, int, str]:
 
 
 def _promises(protocol: str) -> Promises:
-    if protocol in PLANNED:
-        return PLANNED[protocol]
-    if protocol not in engine_names():
+    if protocol in engine_names():
+        return describe(protocol).promises
+    if protocol not in PLANNED:
         names = ", ".join(protocol_names())
         raise ValueError(f"there is no protocol {protocol!r}; choose one of {names}")
-    return describe(protocol).promises
+    return PLANNED[protocol]
 
 
 def _standings(properties: Properties) -> dict[str, Standing]:

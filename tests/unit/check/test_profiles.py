@@ -5,7 +5,9 @@ import itertools
 import pytest
 
 from roundelay.check import PROPERTIES, Standing, profile
-from roundelay.check.profiles import MODES, RULES, protocol_names
+from roundelay.check.profiles import MODES, PLANNED, RULES, protocol_names
+from roundelay.core.description import OneOrder
+from roundelay.group.engines import describe, engine_names
 
 
 def names(*args: object, **kwargs: object) -> set[str]:
@@ -88,12 +90,21 @@ def test_forward_evidence_is_of_the_paper_and_uniformity_of_the_repair():
     assert "O5w" in names("fc", "paper", mode="views")
 
 
+@pytest.mark.parametrize("engine", engine_names())
+def test_an_engine_is_held_to_all_that_its_description_promises(engine):
+    promises = describe(engine).promises
+    assert engine not in PLANNED
+    assert promises.static.names <= names(engine)
+    if promises.one_order is OneOrder.ALWAYS:
+        assert promises.static.names | promises.in_views.names <= names(engine, mode="views")
+
+
 def test_what_is_not_promised_is_not_checked():
     for mode in MODES:
         assert not names("causal", mode=mode) & {"O5", "O5p", "O5w", "O6", "O4"}
         assert {"O1r", "O2r"} <= names("causal", mode=mode)
         assert not names("fifo", mode=mode) & {"O2", "O2r", "O5", "O5p", "O5w", "O6"}
-        assert not names("atop", mode=mode) & {"O2r", "O6", "O10", "S1", "K1"}
+        assert not names("atop", mode=mode) & {"O2r", "O6", "O10", "K1"}
         assert not names("fc", mode=mode) & {"K1", "K2", "K3", "O2"}
         assert not names("st", mode=mode) & {"O6", "O3f", "O4", "K1"}
         assert not names("totem", mode=mode) & {"K4", "S6"}
