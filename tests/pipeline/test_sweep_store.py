@@ -260,7 +260,10 @@ def test_a_wave_is_written_down_before_the_next_is_taken(plan, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["papers/pbft"], "there is no plan papers/pbft; there are: papers/dtp, papers/totem"),
+        (
+            ["papers/pbft"],
+            "there is no plan papers/pbft; there are: papers/atop, papers/dtp, papers/totem",
+        ),
         (["PLAN", "--master", "spork://here"], "'spork://here' is no Spark master; write local[*]"),
         (["PLAN", "-o", "/dev/null/x"], "cannot write to /dev/null/x"),
         (["PLAN", "--quick"], "does not say what is quick"),

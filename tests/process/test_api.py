@@ -17,7 +17,7 @@ import pytest
 from tests.patience import LIMIT_S, holds, play
 
 import roundelay
-from roundelay.group.engines import engines_in_views
+from roundelay.group.engines import describe, engines_in_views
 from roundelay.runtime import control
 from roundelay.runtime.ports import Ports
 from roundelay.transport.address import free_addresses
@@ -54,9 +54,12 @@ async def messages(group: roundelay.Group, count: int) -> list[roundelay.Message
     return found
 
 
-def test_everybody_gets_everything_in_one_order():
+@pytest.mark.parametrize(
+    "engine", [name for name in engines_in_views() if describe(name).orders_all]
+)
+def test_everybody_gets_everything_in_one_order(engine):
     async def story() -> None:
-        async with cluster("abc") as groups:
+        async with cluster("abc", engine=engine) as groups:
             for number in range(50):
                 for group in groups:
                     await group.send(b"%d" % number, safe=number % 7 == 0)
@@ -77,6 +80,21 @@ def test_large_and_empty_messages_arrive_whole(settings):
             for payload in sent:
                 a.send_nowait(payload)
             assert [m.payload for m in await messages(b, 3)] == sent
+
+    play(story)
+
+
+def test_an_answer_comes_after_its_question():
+    async def story() -> None:
+        async with cluster("abc", engine="causal") as (a, b, c):
+            for number in range(20):
+                a.send_nowait(b"question %d" % number)
+                await messages(b, 1)
+                await b.send(b"answer %d" % number)
+                await messages(b, 1)
+            said = [m.payload for m in await messages(c, 40)]
+            for number in range(20):
+                assert said.index(b"question %d" % number) < said.index(b"answer %d" % number)
 
     play(story)
 

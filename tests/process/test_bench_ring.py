@@ -38,6 +38,8 @@ def test_figures_of_ours_and_of_a_peer_in_one_document(capsys):
         Cell(nodes=3, reading="messages", service="safe", timeout_s=PATIENT_S),
         Cell(nodes=2, senders="one", datagram=1400, size=2000, trace=True, timeout_s=PATIENT_S),
         Cell("dtp", nodes=3, timeout_s=PATIENT_S),
+        Cell("atop", nodes=3, service="safe", timeout_s=PATIENT_S),
+        Cell("allack", nodes=3, senders="one", timeout_s=PATIENT_S),
     ],
     ids=str,
 )

@@ -154,6 +154,44 @@ def test_a_group_from_the_command_line(nodes, capsys):
     assert "no node answers at" in capsys.readouterr().err
 
 
+def test_an_engine_and_its_options_from_the_command_line(nodes, capsys):
+    """ATOP with a rule of dummies that it does not have by default: b is silent, and fills its
+    slots when they come."""
+    peers = peer_flags("a", "b")
+    settings = ["--group=g", "--engine=atop", "--option=dummies=demand", *peers]
+    running = [nodes.start(*settings, f"--node={name}", "--quiet") for name in "ab"]
+    sockets = [nodes.directory / "roundelay" / f"g-{name}.sock" for name in "ab"]
+
+    def together() -> bool:
+        try:
+            with Client(sockets[0]) as client:
+                return bool(client.ask(do="status")["view"]["members"] == ["a", "b"])
+        except ClientError:
+            return False  # It has not started yet.
+
+    until(together, "a view of both")
+    words = [f"word{n}" for n in range(20)]
+    assert main(["send", *words, "--control", str(sockets[0])]) == 0
+    assert len(capsys.readouterr().out.split()) == len(words)
+    for process in running:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(LIMIT_S) == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("policy=x", "write one of bookkeeper, given"),
+        ("dummies=all", "write one of cover, demand, switch, none"),
+        ("hold_s=0", "hold_s=0.002"),
+        ("weights=a:20", "policy=given"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_refused_in_a_sentence(nodes, option, sentence):
+    flags = ["--group=g", "--node=a", "--engine=atop", f"--option={option}", *peer_flags("a", "b")]
+    assert sentence in nodes.refused(*flags)
+
+
 def test_a_socket_that_a_killed_node_left_is_used_again(nodes):
     flags = ["--group=g", "--node=a", *peer_flags("a"), "--control=a.sock"]
     path = nodes.directory / "a.sock"

@@ -7,9 +7,10 @@ from roundelay.cli import main
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
-def test_the_demo_judges_real_nodes_and_writes_a_report(tmp_path, capsys):
+@pytest.mark.parametrize("engine", ["totem", "atop"])
+def test_the_demo_judges_real_nodes_and_writes_a_report(tmp_path, capsys, engine):
     pytest.importorskip("pyspark")
-    assert main(["demo", "-o", str(tmp_path)]) == 0
+    assert main(["demo", "--engine", engine, "-o", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     for what in ("kill -9 of b", "SIGSTOP", "the network parts", "b starts again"):
         assert what in told

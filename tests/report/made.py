@@ -4,6 +4,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from roundelay.experiments.papers.atop import runs as atop_runs
 from roundelay.experiments.papers.dtp import runs as dtp_runs
 from roundelay.experiments.plan import PlannedRun, read
 from roundelay.pipeline.sweep.store import open_store
@@ -43,6 +44,9 @@ def _measures(planned: PlannedRun) -> dict[str, float]:
     if hasattr(cell, "workload"):
         factor = 1 + 0.01 * planned.seed
         return {name: value * factor for name, value in TOTEM[cell.workload].items()}
+    if hasattr(cell, "period_s"):
+        base = cell.cost + cell.period_s + planned.seed / 100
+        return {name: base + number for number, name in enumerate(_atop_measures())}
     base = 1.0 + PROTOCOLS.index(cell.protocol) + cell.nodes / 10 + planned.seed / 100
     return {name: base + number for number, name in enumerate(_dtp_measures())}
 
@@ -51,6 +55,11 @@ def _measures(planned: PlannedRun) -> dict[str, float]:
 def _dtp_measures() -> list[str]:
     """What a run gives, by name."""
     return list(dtp_runs.run(dtp_runs.Cell("dtp", 3, 100.0, 20), 0))
+
+
+@cache
+def _atop_measures() -> list[str]:
+    return list(atop_runs.run(atop_runs.Cell("causal", 1.0, seconds=1.0), 0))
 
 
 def made_trace(directory: Path, scenario: str) -> tuple[list[TraceRow], Manifest]:

@@ -38,17 +38,18 @@ def test_a_paper_is_judged_as_its_claims_are(name, tmp_path):
     page = (tmp_path / "report.html").read_text()
     sweep = read_sweep(tmp_path / "sweep")
     assert sweep is not None
-    findings = load_paper(name.removeprefix("papers/")).findings_of(sweep.results)
+    paper = name.removeprefix("papers/")
+    findings = load_paper(paper).findings_of(sweep.results)
     assert written.claims.total() == len(findings.claims)
     assert page.count('class="chip ') == len(findings.claims)
-    with (tmp_path / "report-files" / f"{name.split('/')[1]}-claims.csv").open() as file:
+    with (tmp_path / "report-files" / f"{paper}-claims.csv").open() as file:
         rows = list(csv.DictReader(file))
     ours = [str(claim.ours) if claim.ours is not None else "" for claim in findings.claims]
     assert [row["ours"] for row in rows] == ours
     for figure in findings.figures:
         for kind in ("csv", "png"):
-            assert f"report-files/dtp-{figure.name}.{kind}" in written.files
-            assert (tmp_path / "report-files" / f"dtp-{figure.name}.{kind}").stat().st_size
+            assert f"report-files/{paper}-{figure.name}.{kind}" in written.files
+            assert (tmp_path / "report-files" / f"{paper}-{figure.name}.{kind}").stat().st_size
     curves = [plot for plot in plots_of(page) if plot["kind"] == "curves"]
     assert len(curves) == len(findings.figures)
     for plot, figure in zip(curves, findings.figures, strict=True):

@@ -30,7 +30,8 @@ Content: TypeAlias = Packet | Order
 Message: TypeAlias = LinkMessage[Content]
 
 
-def _write(w: Writer, content: Content) -> None:
+def _encode(content: Content, before: bytes) -> bytes:
+    w = Writer()
     w.flag(isinstance(content, Order))
     if isinstance(content, Order):
         w.u16(len(content.senders))
@@ -38,15 +39,21 @@ def _write(w: Writer, content: Content) -> None:
             w.u16(sender)
     else:
         write_packet(w, content)
+    return before + w.done()
 
 
-def _read(r: Reader) -> Content:
+def _decode(data: bytes, start: int) -> Content:
+    r = Reader(data, start)
+    content: Content
     if r.flag():
-        return Order(r.many(lambda: r.u16(U16_MAX), ORDER_PACKETS_MAX))
-    return read_packet(r)
+        content = Order(r.many(lambda: r.u16(U16_MAX), ORDER_PACKETS_MAX))
+    else:
+        content = read_packet(r)
+    r.done()
+    return content
 
 
-CODEC: LinkCodec[Content] = LinkCodec(_write, _read)
+CODEC: LinkCodec[Content] = LinkCodec(_encode, _decode)
 
 
 def packets_in(message: Message) -> int:

@@ -368,7 +368,8 @@ def information_preservation(model: Model) -> Finding:
 @declare("D11", "What is delivered is what was sent, byte for byte")
 def content_integrity(model: Model) -> Finding:
     sent: dict[tuple[Message, int], Row] = {}
-    rows = [row for row in model.rows if row.digest is not None and row.layer != "net"]
+    other = model.skipped | {"net"}
+    rows = [row for row in model.rows if row.digest is not None and row.layer not in other]
     for row in rows:
         if row.kind == Kind.ORIGINATE:
             sent.setdefault(_range(row), row)

@@ -9,7 +9,7 @@ from roundelay.check.model import Event, Message, Model, read_model
 from roundelay.check.order import circle, shared
 from roundelay.check.property import PROPERTIES, Finding, declare
 from roundelay.core.effects import Kind
-from roundelay.trace.schema import Row
+from roundelay.trace.schema import LOWER_LAYER, Row
 
 DECISION = "DEC"
 """The tag of the frames in which FC's replicas tell their decisions."""
@@ -141,9 +141,9 @@ VIEW_SYNCHRONY = ("M1", "M2", "M3", "M4", "D1", "D2", "D4s", "O1r")
 
 @declare("E5", "The layer below keeps views and messages in step")
 def view_synchronous(model: Model) -> Finding:
-    if not any(row.layer == "vs" for row in model.rows):
+    if not any(row.layer == LOWER_LAYER for row in model.rows):
         return Finding(0)
-    below = read_model(model.rows, model.manifest, layer="vs")
+    below = read_model(model.rows, model.manifest, layer=LOWER_LAYER)
     count = 0
     for name in VIEW_SYNCHRONY:
         finding = PROPERTIES[name].check(below)
@@ -159,10 +159,11 @@ def no_corruption(model: Model) -> Finding:
     responsibility."""
     sent: dict[tuple[int | None, ...], Row] = {}
     count = 0
-    for row in model.rows:
+    rows = [row for row in model.rows if row.layer == "net" or row.layer not in model.skipped]
+    for row in rows:
         if row.kind == Kind.ORIGINATE and row.digest is not None:
             sent.setdefault(_packet(row), row)
-    for row in model.rows:
+    for row in rows:
         origin = sent.get(_packet(row)) if row.digest is not None else None
         if origin is None or row.kind not in (Kind.ORIGINATE, Kind.RECEIVE) or row is origin:
             continue

@@ -15,7 +15,7 @@ from roundelay.check.events import about
 from roundelay.check.model import Config, Ending, Event, Message, Model, read_model
 from roundelay.check.property import Finding, declare
 from roundelay.core.effects import Kind
-from roundelay.trace.schema import Row
+from roundelay.trace.schema import LOWER_LAYER, Row
 
 NOT_QUIET = "the trace does not end quietly"
 NOT_HEALED = "the faults were not lifted before the end"
@@ -167,9 +167,9 @@ def stability_progress(model: Model) -> Finding:
 @declare("L5", "What the layer below hands up in a view is delivered before the next view")
 def upper_layer_progress(model: Model) -> Finding:
     """By two layers' rows about the same messages; a node that crashes is excused."""
-    if not any(row.layer == "vs" and row.kind == Kind.DELIVER for row in model.rows):
+    if not any(row.layer == LOWER_LAYER and row.kind == Kind.DELIVER for row in model.rows):
         return Finding(0)
-    below = read_model(model.rows, model.manifest, layer="vs")
+    below = read_model(model.rows, model.manifest, layer=LOWER_LAYER)
     done: set[tuple[int, Message | None, Config | None]] = set()
     for event in model.by_kind.get(Kind.DELIVER, ()):
         done.add((event.proc, event.message, event.reg))

@@ -108,6 +108,8 @@ class Model:
     manifest: Manifest | None
     rows: list[Row]
     """As given, ranges not expanded, in trace order."""
+    skipped: frozenset[str] = frozenset()
+    """Layers whose rows about messages have no event here."""
     processes: tuple[int, ...] = ()
     static: bool = True
     total: bool = True
@@ -262,10 +264,16 @@ class Model:
         return "no view" if config is None else self.words.view(*config)
 
 
-def read_model(rows: Iterable[Row], manifest: Manifest | None = None, layer: str = "") -> Model:
+def read_model(
+    rows: Iterable[Row],
+    manifest: Manifest | None = None,
+    layer: str = "",
+    skipped: frozenset[str] | None = None,
+) -> Model:
     """Index a trace. Nothing is judged here: a malformed trace gives a model all the same.
 
     Where a trace tells of two layers, the model is of the upper one, or of the one called `layer`.
+    Whoever has only a part of a trace says which layers are `skipped`: the part may not show it.
     """
     ordered = _in_order(list(rows))
     model = Model(manifest, ordered, total=all(row.gseq is not None for row in ordered))
@@ -281,7 +289,9 @@ def read_model(rows: Iterable[Row], manifest: Manifest | None = None, layer: str
         model.installs[proc] = []
         model.by_proc[proc] = []
     at = 0
-    skipped = _other_layers(ordered, layer)
+    if skipped is None:
+        skipped = _other_layers(ordered, layer)
+    model.skipped = skipped
     for row in expand(ordered):
         if row.proc == WORLD:
             _read_world(model, row)

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from roundelay.core.effects import Kind
 from roundelay.core.value import value
-from roundelay.trace.schema import WORLD, Row
+from roundelay.trace.schema import LOWER_LAYER, WORLD, Row
 
 
 class ArrowKind(StrEnum):
@@ -98,7 +98,7 @@ def _messages(rows: Sequence[Row], shown: Sequence[int]) -> Iterator[Flight]:
     for i, row in enumerate(rows):
         if row.kind == Kind.DROP and row.proc == WORLD and i in visible:
             yield Flight(ArrowKind.LOST, None, i, None, row.peer, i)
-        if row.kind not in (Kind.RECEIVE, Kind.DELIVER):
+        if row.kind not in (Kind.RECEIVE, Kind.DELIVER) or row.layer == LOWER_LAYER:
             continue
         for source in origins.of(row):
             again = (source, row.proc) in obtained
@@ -120,7 +120,9 @@ class _Origins:
     def __init__(self, rows: Sequence[Row]) -> None:
         self._spans: dict[tuple[int | None, int | None], list[tuple[int, int, int]]] = {}
         for i, row in enumerate(rows):
-            if row.kind == Kind.ORIGINATE and row.m_seq is not None:
+            if row.kind != Kind.ORIGINATE or row.layer == LOWER_LAYER:
+                continue
+            if row.m_seq is not None:
                 span = row.m_seq, row.m_seq + max(row.count, 1), i
                 self._spans.setdefault((row.m_src, row.m_inc), []).append(span)
         for spans in self._spans.values():

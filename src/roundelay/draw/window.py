@@ -9,7 +9,7 @@ from roundelay.core.ids import NodeId
 from roundelay.core.value import value
 from roundelay.draw.clock import Clock
 from roundelay.draw.wording import Wording
-from roundelay.trace.schema import WORLD, Row
+from roundelay.trace.schema import LOWER_LAYER, WORLD, Row
 
 EVENTS_MAX = 400
 """How many events a diagram shows by default. With more it is slow and hard to read."""
@@ -57,7 +57,9 @@ def select(
     marked = {_identity(row) for row in witness}
     witness_rows = [i for i, row in enumerate(rows) if _identity(row) in marked]
     procs = _procs(rows, wording, window.nodes)
-    shown = list(range(len(rows)))
+    # The layer below tells of the same messages again, unless it is the point of the picture.
+    below = {i for i, row in enumerate(rows) if row.layer == LOWER_LAYER} - set(witness_rows)
+    shown = [i for i in range(len(rows)) if i not in below]
     reasons: list[str] = []
 
     def narrow(kept: list[int], reason: str) -> list[int]:
@@ -94,7 +96,7 @@ def select(
 
     note = ""
     if reasons:
-        note = f"Shows {len(shown)} of {len(rows)} events ({'; '.join(reasons)})."
+        note = f"Shows {len(shown)} of {len(rows) - len(below)} events ({'; '.join(reasons)})."
     if unseen := len(set(witness_rows) - set(shown)):
         note += f" {unseen} of the {len(witness_rows)} events of the witness are not among them."
     cuts = _cuts(eligible, shown)

@@ -8,7 +8,7 @@ run from its birth, waiting for a token or for a number included.
 from collections import Counter
 
 from roundelay.core.effects import Kind
-from roundelay.trace.schema import Row
+from roundelay.trace.schema import LOWER_LAYER, Row
 
 
 class _Life:
@@ -52,6 +52,8 @@ class Lifetimes:
     def append(self, row: Row) -> None:
         """Take the next row of the run."""
         kind = row.kind
+        if row.layer == LOWER_LAYER:
+            return
         if kind == Kind.DELIVER:
             life = self.alive.get((row.m_src, row.m_seq))
             if life is not None:

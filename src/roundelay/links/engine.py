@@ -9,7 +9,6 @@ order delivers what it holds.
 Nothing is ever withdrawn: a node holds its own contents, and whoever moves on with it gets them.
 """
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -23,6 +22,10 @@ from roundelay.wire.primitives import Reason, WireError
 
 C = TypeVar("C", bound="Content")
 In = TypeVar("In", bound="Content", contravariant=True)
+
+_SAFE = Service.SAFE
+_NOT_SENT = Refuse("a packet that no member can have sent")
+_NOT_SAID = Refuse("what no other member, in this life, can have said")
 
 LINK_LAYER = "vs"
 """The layer of the trace in which the link's own sends and deliveries are recorded."""
@@ -54,12 +57,9 @@ class Order(Protocol[In]):
         """Whether any member can ever send this content in this view."""
         ...
 
-    def plausible(self, sender: int, content: In) -> bool:
-        """Whether that member can have sent this content behind all that arrived of it."""
-        ...
-
-    def arrive(self, sender: int, number: int, content: In) -> None:
-        """Take in the next content of a sender, own ones too."""
+    def arrive(self, sender: int, number: int, content: In) -> bool:
+        """Take in the next content of a sender, own ones too. False, and nothing has changed, if
+        that member cannot have sent it behind all that arrived of it."""
         ...
 
     def ready(self, stable: Sequence[int]) -> list[Ordered]:
@@ -77,18 +77,19 @@ class HoldBack:
     has it."""
 
     def __init__(self) -> None:
-        self.waiting: deque[Ordered] = deque()
+        self.waiting: list[Ordered] = []
 
     def ready(self, stable: Sequence[int]) -> list[Ordered]:
         """Packets up to the first safe one that some member may lack."""
-        ready: list[Ordered] = []
         waiting = self.waiting
-        while waiting:
-            first = waiting[0]
-            if first.packet.service is Service.SAFE and first.number > stable[first.sender]:
-                break
-            ready.append(waiting.popleft())
-        return ready
+        if not waiting:
+            return waiting
+        for i, (sender, number, packet, _) in enumerate(waiting):
+            if packet.service is _SAFE and number > stable[sender]:
+                self.waiting = waiting[i:]
+                return waiting[:i]
+        self.waiting = []
+        return waiting
 
 
 class LinkEngine(Generic[C]):
@@ -131,17 +132,19 @@ class LinkEngine(Generic[C]):
         self.own_waiting = 0
         """Own packets that were sent and are not delivered here. What waits for its place in the
         order is acknowledged, so the window of the link does not bound it: this does."""
+        self._traced = self._outlet.traced
         self._forged = False
         """Something arrived that no member can have sent."""
         self.order = self._new_order(view)
-        return self._advance()
+        return self._advance(pull=True)
 
     def submit(self) -> list[Effect[Message[C]]]:
-        return self._advance()
+        if self.link.allowance(self._outlet.waiting, self.own_waiting) > 0:
+            return self._advance(pull=True)
+        return []  # Since the last input nothing has changed but what waits.
 
     def receive(self, origin: Origin, message: Message[C]) -> list[Effect[Message[C]]]:
-        self._receive(origin, message)
-        return self._advance()
+        return self._advance() if self._receive(origin, message) else self._pop_out()
 
     def receive_many(
         self, origin: Origin, messages: Sequence[Message[C]]
@@ -157,23 +160,27 @@ class LinkEngine(Generic[C]):
             self._on_timer(timer)
         return self._advance()
 
-    def _receive(self, origin: Origin, message: Message[C]) -> None:
+    def _receive(self, origin: Origin, message: Message[C]) -> bool:
+        """Give a frame to the link; False if it is refused."""
         packet: Packet | None = None
         if type(message) is Data:
             packet = message.content.packet
             if not self._genuine(message.sender, message.content):
-                self._out.append(Refuse("a packet that no member can have sent"))
-                return
+                self._out.append(_NOT_SENT)
+                return False
         if not self.link.receive(origin, message):
-            self._out.append(Refuse("what no other member, in this life, can have said"))
-        elif packet is not None and self._outlet.traced:
+            self._out.append(_NOT_SAID)
+            return False
+        if packet is not None and self._traced:
             self._out.append(Record(Kind.RECEIVE, packet, self.view.id))
+        return True
 
     def _genuine(self, sender: int, content: C) -> bool:
         """Whether that member can have sent it: a packet under its own name, for everybody."""
         packet = content.packet
         if packet is not None and (
-            self.view.members[sender : sender + 1] != (packet.span.node,)
+            sender >= len(self.view.members)
+            or self.view.members[sender] != packet.span.node
             or packet.destinations is not None
         ):
             return False
@@ -181,65 +188,80 @@ class LinkEngine(Generic[C]):
 
     # Sending and delivering
 
-    def _advance(self) -> list[Effect[Message[C]]]:
-        """Deliver and send, until nothing more can be done now."""
+    def _advance(self, *, pull: bool = False) -> list[Effect[Message[C]]]:
+        """Deliver and send, until nothing more can be done now. Without `pull`, nothing is sent
+        unless there is more room than before: what waits was looked at then."""
         if not self.link.frozen:
-            self._pump()
-            while self._send_packets():
-                self._pump()
+            if self._pump() or pull:
+                while self._send_packets(
+                    self.link.allowance(self._outlet.waiting, self.own_waiting)
+                ):
+                    self._pump()
             self._tend()
+        return self._pop_out()
+
+    def _pop_out(self) -> list[Effect[Message[C]]]:
         out, self._out = self._out, []
         return out
 
-    def _send_packets(self) -> bool:
-        """Send what waits and fits the windows; whether there was any."""
+    def _send_waiting(self) -> None:
+        """Send what waits, also a packet that might still be filled: others wait for a word."""
         room = min(self.link.room, self._link_config.window_packets - self.own_waiting)
+        if self._send_packets(room):
+            self._pump()
+
+    def _send_packets(self, most: int) -> bool:
+        """Send so many of the packets that wait; whether there was any."""
         sent = 0
-        while sent < room and (packet := self._outlet.pull()) is not None:
+        while sent < most and (packet := self._outlet.pull()) is not None:
             sent += 1
             self.own_waiting += 1
             self._out.append(Record(Kind.ORIGINATE, packet, self.view.id))
-            self._record_link(Kind.ORIGINATE, packet)
+            if self._traced:
+                self._out.append(Record(Kind.ORIGINATE, packet, self.view.id, layer=LINK_LAYER))
             self.link.send(self._wrap(packet))
-        return bool(sent)
+        return sent > 0
 
-    def _pump(self) -> None:
-        """Do what the link asks for, and deliver what may be delivered."""
+    def _pump(self) -> bool:
+        """Do what the link asks for, and deliver what may be delivered; whether there may be more
+        room for own packets now."""
         link, out = self.link, self._out
         arrived = link.pop_arrived()
         if arrived:
             self._hand_up(arrived)
-        out += link.out
-        link.out.clear()
-        for ordered in self.order.ready(link.ledger.stable):
-            out.append(self._deliver(ordered))
-        for _, _, content in link.pop_stable():
-            packet = content.packet
-            if packet is not None and self._outlet.traced:
-                out.append(Record(Kind.STABLE, packet.span, self.view.id, level=1))
+        if link.out:
+            out += link.out
+            link.out.clear()
+        risen, own_waiting = link.ledger.risen, self.own_waiting
+        if arrived or risen:  # Else no packet can have become ready.
+            for ordered in self.order.ready(link.ledger.stable):
+                out.append(self._deliver(ordered))
+        if risen:
+            for content in link.pop_stable():
+                packet = content.packet
+                if self._traced and packet is not None:
+                    out.append(Record(Kind.STABLE, packet.span, self.view.id, level=1))
+        return risen or self.own_waiting < own_waiting
 
     def _hand_up(self, arrived: list[Arrival[C]]) -> None:
+        arrive, handed_up = self.order.arrive, self._handed_up
         for sender, number, content in arrived:
-            if not self.order.plausible(sender, content):
+            if not arrive(sender, number, content):
                 # A forged frame took the place of a real one. The next view starts afresh.
                 if not self._forged:
                     self._forged = True
                     reason = f"what {self.view.members[sender]} sends does not fit together"
                     self._out.append(Suspect((), reason))
                 continue
-            if content.packet is not None:
-                self._record_link(Kind.DELIVER, content.packet)
-            self.order.arrive(sender, number, content)
-            self._handed_up(sender, content)
+            packet = content.packet
+            if self._traced and packet is not None:
+                self._out.append(Record(Kind.DELIVER, packet, self.view.id, layer=LINK_LAYER))
+            handed_up(sender, content)
 
     def _deliver(self, ordered: Ordered) -> Deliver:
         if ordered.sender == self.me:
             self.own_waiting -= 1
         return Deliver(ordered.packet, self.view.id, ordered.key)
-
-    def _record_link(self, kind: Kind, packet: Packet) -> None:
-        if self._outlet.traced:
-            self._out.append(Record(kind, packet, self.view.id, layer=LINK_LAYER))
 
     # The end of a view
 

@@ -9,13 +9,15 @@ nothing true lies more than AHEAD_MAX above the stable line, and nothing further
 """
 
 from collections.abc import Sequence
-from operator import sub
 from typing import Generic, NamedTuple, TypeVar
 
 from roundelay.core.contract import SUMMARY_BYTES_MAX
 from roundelay.wire.primitives import I64_MAX, Reader, Writer
 
 P = TypeVar("P")
+
+_new = tuple.__new__
+"""Makes a NamedTuple without a call of Python code: one is made for every content."""
 
 AHEAD_MAX = 4096
 """How far above the stable line of its sender a content may be: the memory this needs, at most, is
@@ -53,10 +55,13 @@ class Ledger(Generic[P]):
         self.top = [0] * size
         """By sender: the highest number heard of."""
         self.known = [[0] * size for _ in range(size)]
-        """By member and sender: what that member surely has."""
-        self.known[me] = self.received
+        """By sender and member: how much of that sender's that member surely has."""
+        self.lacking: set[int] = set()
+        """Senders of which this node knows a number that it does not have without gaps."""
         self.held: list[dict[int, P]] = [{} for _ in range(size)]
         """By sender: contents above what was popped, those above a gap among them."""
+        self.risen = False
+        """Whether a stable line rose since `pop_stable`."""
         self._popped = [0] * size
         self._arrived: list[Arrival[P]] = []
 
@@ -73,63 +78,72 @@ class Ledger(Generic[P]):
         if number <= received or number in held or number > self.stable[sender] + AHEAD_MAX:
             return False
         held[number] = content
-        self.top[sender] = max(self.top[sender], number)
-        if number == received + 1:
-            while received + 1 in held:
-                received += 1
-                self._arrived.append(Arrival(sender, received, held[received]))
-            self._learn(self.me, sender, received)
+        if number > self.top[sender]:
+            self.top[sender] = number
+        if number != received + 1:
+            self.lacking.add(sender)
+            return True
+        arrived = self._arrived
+        arrived.append(_new(Arrival, (sender, number, content)))
+        while number + 1 in held:
+            number += 1
+            arrived.append(_new(Arrival, (sender, number, held[number])))
+        self.received[sender] = number
+        if self.lacking and number == self.top[sender]:
+            self.lacking.discard(sender)
+        known = self.known[sender]
+        known[self.me] = number
+        if received <= self.stable[sender]:
+            self._raise(sender, min(known))
         return True
 
     def note_received(self, member: int, received: Sequence[int]) -> None:
         """A member tells what it has; of itself it has all that it ever sent."""
-        known = self.known[member]
-        for sender, number in enumerate(received):
-            if number > known[sender]:
-                self._learn(member, sender, number)
-                self.top[sender] = max(self.top[sender], number)
+        for sender, (number, known, line) in enumerate(
+            zip(received, self.known, self.stable, strict=True)
+        ):
+            before = known[member]
+            if number <= before:
+                continue
+            known[member] = number
+            if before <= line:  # It may be the one that all others were ahead of.
+                self._raise(sender, min(known))
+            if number > self.top[sender]:
+                self.top[sender] = number
+                self.lacking.add(sender)
 
     def note_sent(self, sent: Sequence[int]) -> None:
         """By sender, contents up to these numbers exist, as one that depends on them says."""
         for sender, number in enumerate(sent):
             if number > self.top[sender]:
                 self.top[sender] = number
+                self.lacking.add(sender)
 
     def raise_stable(self, sender: int, stable: int) -> None:
         """Somebody knows that everybody has this sender's contents up to `stable`."""
         assert stable <= self.received[sender], f"all have {stable} of {sender}, and we do not"
-        self.stable[sender] = max(self.stable[sender], stable)
+        self._raise(sender, stable)
 
-    def _learn(self, member: int, sender: int, number: int) -> None:
-        known = self.known[member]
-        laggard = known[sender] <= self.stable[sender]
-        known[sender] = number
-        if laggard:
-            least = min(row[sender] for row in self.known)
-            self.stable[sender] = max(self.stable[sender], least)
+    def _raise(self, sender: int, line: int) -> None:
+        if line > self.stable[sender]:
+            self.stable[sender] = line
+            self.risen = True
 
     def pop_arrived(self) -> list[Arrival[P]]:
         """What can be used since the last call: each sender's in order and without gaps."""
         arrived, self._arrived = self._arrived, []
         return arrived
 
-    def pop_stable(self) -> list[Arrival[P]]:
-        """What everybody has since the last call; it is forgotten here."""
-        popped: list[Arrival[P]] = []
-        for sender, line in enumerate(self.stable):
-            while self._popped[sender] < line:
-                number = self._popped[sender] = self._popped[sender] + 1
-                popped.append(Arrival(sender, number, self.held[sender].pop(number)))
-        return popped
-
-    def plausible(self, received: Sequence[int]) -> bool:
-        """Whether somebody can have so much of everybody's: of this node's no more than it sent,
-        and of others no more than a sender can be ahead of what all, this node among them, have."""
-        here = self.received
-        return received[self.me] <= here[self.me] and max(map(sub, received, here)) <= AHEAD_MAX
-
-    def lacks(self, sender: int) -> bool:
-        return self.top[sender] > self.received[sender]
+    def pop_stable(self) -> list[P]:
+        """What everybody has since the last call, by sender and in order; it is forgotten here."""
+        contents: list[P] = []
+        if self.risen:
+            self.risen = False
+            for sender, (line, popped) in enumerate(zip(self.stable, self._popped, strict=True)):
+                if popped < line:
+                    self._popped[sender] = line
+                    contents += map(self.held[sender].pop, range(popped + 1, line + 1))
+        return contents
 
     def missing(self, sender: int, most: int) -> tuple[int, ...]:
         """The lowest numbers of a sender that are known to exist and not held."""
@@ -144,9 +158,9 @@ class Ledger(Generic[P]):
 
     def holders(self, sender: int) -> list[int]:
         """Other members that surely have the first content of a sender that is missing here."""
-        first = self.received[sender] + 1
+        first, known = self.received[sender] + 1, self.known[sender]
         members = range(self.size)
-        return [m for m in members if m != self.me and self.known[m][sender] >= first]
+        return [m for m in members if m != self.me and known[m] >= first]
 
     def summary(self) -> bytes:
         """By sender, what was received and how far behind it the stable line is."""

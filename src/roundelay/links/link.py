@@ -19,13 +19,18 @@ The end of a view: members that move on together tell each other what they have 
 behind a gap that none of them can fill is lost, and so is its sender: nobody lacks its own. Hence
 what was taken from a link, in each sender's order, is the same at all of them.
 
+A sender that has much under way sends full packets alone: the last of those that wait may still be
+filled, and goes once fewer are under way. Receivers acknowledge that many at once, so no timer is
+waited for. On a link with little traffic nothing waits.
+
 The owner of a link calls `pop_arrived` and `pop_stable` after every input, and passes on the
 effects in `out`.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Generic, TypeVar, assert_never
+from operator import sub
+from typing import Generic, TypeVar
 
 from roundelay.core.contract import Item, Origin
 from roundelay.core.effects import Effect, Send, SetTimer, Suspect
@@ -76,9 +81,14 @@ class LinkConfig:
     window_packets: int = 64
     """Of one sender, not yet acknowledged by all. Too small: the wire idles while the sender
     waits; too large: receivers overrun, and a view change has as much to exchange."""
-    ack_packets: int = 16
-    """Received before a silent member acknowledges at once. Too small: as `ack_s`; more than a
-    window: a stream moves a window in every `ack_s`."""
+    ack_packets: int = 24
+    """Received of one sender before a silent member acknowledges at once; half a window and one, if
+    that is less. Too small: as `ack_s`; too large: a stream moves a window in every `ack_s`."""
+    fill_packets: int = 24
+    """Own packets under way from which on one that is not full waits for more; half a window and
+    one, if that is less. Too small: messages of a moderate load wait for acknowledgments; too
+    large: a heavy load goes out in packets that are hardly filled. Less than `ack_packets`: packets
+    that are not full wait up to `ack_s`."""
     request_packets: int = 32
     """Asked for at a time, of one sender. Too small: slow repair; too large: bursts of packets
     that arrive twice."""
@@ -103,9 +113,15 @@ class Link(Generic[P]):
         size = len(view.members)
         assert size <= SUMMARY_MEMBERS_MAX, f"{size} members; a summary holds {SUMMARY_MEMBERS_MAX}"
         self.view = view
+        self.me = view.members.index(node)
         self.config = config
         self.frozen = False
-        self.ledger: Ledger[P] = Ledger(view.members.index(node), size)
+        self.ledger: Ledger[P] = Ledger(self.me, size)
+        self.pop_arrived = self.ledger.pop_arrived
+        """Contents that can be used now: each sender's in order, own ones too. Bound here, as is
+        the next: every input passes them."""
+        self.pop_stable = self.ledger.pop_stable
+        """Contents that everybody has by now; each is told once, by sender in order."""
         self.out: list[Effect[Message[P]]] = []
         self._codec = codec
         self._place = {member: i for i, member in enumerate(view.members)}
@@ -113,8 +129,10 @@ class Link(Generic[P]):
         """The life of each member that is in this view: the first heard of."""
         self._missed = [0] * size
         """By member: checks in a row since it was last heard."""
-        self._unacked = 0
-        """Received since this node last told what it has."""
+        self._told = (0,) * size
+        """By sender: what this node has, as it told all last ..."""
+        self._tell_soon = False
+        """... and whether it has more, and the timer is armed after which it tells again."""
         self._missing_armed = False
         """The timer for what is missing is armed."""
         self._asked = [0] * size
@@ -125,13 +143,15 @@ class Link(Generic[P]):
         self._asked_max = math.ceil(config.stall_s / config.missing_s)
         """Requests in vain before the view is given up."""
         self._stalls_max = math.ceil(config.stall_s * SILENCE_CHECKS / config.silence_s)
+        half = config.window_packets // 2 + 1
+        self._ack_packets = min(config.ack_packets, half)
+        self._fill_packets = min(config.fill_packets, half)
+        # Effects that many frames repeat.
+        self._arm_ack = SetTimer(HEARTBEAT, min(config.ack_s, config.heartbeat_s))
+        self._arm_heartbeat = SetTimer(HEARTBEAT, config.heartbeat_s)
         if size > 1:
             self._set(HEARTBEAT, config.heartbeat_s)
             self._set(SILENCE, config.silence_s / SILENCE_CHECKS)
-
-    @property
-    def me(self) -> int:
-        return self.ledger.me
 
     @property
     def room(self) -> int:
@@ -140,6 +160,21 @@ class Link(Generic[P]):
             return 0
         outstanding = self.ledger.received[self.me] - self.ledger.stable[self.me]
         return self.config.window_packets - outstanding
+
+    def allowance(self, waiting: int, undelivered: int = 0) -> int:
+        """How many of the packets that wait are to be sent now, the first ones. The last of them
+        may be one that is still being filled: if much is under way, it is left to be filled.
+        `undelivered` are own packets that their sender has not delivered itself."""
+        if not waiting or self.frozen:
+            return 0
+        ledger, me = self.ledger, self.me
+        under_way = ledger.received[me] - ledger.stable[me]
+        if undelivered > under_way:
+            under_way = undelivered
+        if under_way + waiting > self._fill_packets:
+            waiting -= 1
+        room = self.config.window_packets - under_way
+        return waiting if waiting < room else room
 
     # Inputs
 
@@ -152,24 +187,25 @@ class Link(Generic[P]):
 
     def receive(self, origin: Origin, message: Message[P]) -> bool:
         """Take in a frame; False if no other member of the view, in this life, can have sent it."""
-        member = self._place.get(origin.node, self.me)
+        node = origin.node
+        member = self._place.get(node, self.me)
         if member == self.me or not self._plausible(message):
             return False
-        if self._lives.setdefault(origin.node, origin.incarnation) != origin.incarnation:
+        if self._lives.setdefault(node, origin.incarnation) != origin.incarnation:
             return False  # It restarted in a static group: it is not who it was.
         self._missed[member] = 0
-        match message:
-            case Data():
-                self._on_data(member, message)
-            case Heartbeat():
-                self.ledger.note_received(member, message.received)
-                self._arm_missing()
-            case Request():
-                self._on_request(origin.node, message)
-            case _:
-                assert_never(message)
+        ledger = self.ledger
+        if type(message) is Data:  # By type, not by `match`: this is every packet's way.
+            self._on_data(message)
+            ledger.note_received(member, message.received)
+        elif type(message) is Heartbeat:
+            ledger.note_received(member, message.received)
+        elif type(message) is Request:
+            self._on_request(node, message)
+        if ledger.lacking:
+            self._arm_missing()
         if self.frozen:
-            self.ledger.pop_stable()  # The owner no longer does.
+            ledger.pop_stable()  # The owner no longer does.
         return True
 
     def expire(self, timer: str) -> None:
@@ -188,65 +224,51 @@ class Link(Generic[P]):
         self.ledger.note_sent(sent)
         self._arm_missing()
 
-    def pop_arrived(self) -> list[Arrival[P]]:
-        """Contents that can be used now: each sender's in order, own ones too."""
-        return self.ledger.pop_arrived()
-
-    def pop_stable(self) -> list[Arrival[P]]:
-        """Contents that everybody has by now; each is told once, by sender in order."""
-        return self.ledger.pop_stable()
-
     # The exchange
 
     def _plausible(self, message: Message[P]) -> bool:
-        ledger = self.ledger
-        match message:
-            case Request():
-                return message.sender < ledger.size
-            case Heartbeat():
-                return self._honest(message.received)
-            case Data():
-                return (
-                    message.sender < ledger.size
-                    and message.sender != self.me
-                    and message.stable <= ledger.received[message.sender]
-                    and message.number <= message.stable + AHEAD_MAX
-                    and self._honest(message.received)
-                )
-            case _:
-                assert_never(message)
+        """Whether an honest member can say this."""
+        here, size, me = self.ledger.received, self.ledger.size, self.me
+        if isinstance(message, Request):
+            return message.sender < size
+        if type(message) is Data:
+            sender, stable = message.sender, message.stable
+            if sender >= size or sender == me or stable > here[sender]:
+                return False
+            if message.number > stable + AHEAD_MAX:
+                return False
+        return self.can_hold(message.received)
 
-    def _honest(self, received: tuple[int, ...]) -> bool:
-        return len(received) == self.ledger.size and self.ledger.plausible(received)
+    def can_hold(self, received: Sequence[int]) -> bool:
+        """Whether a member can have so much of every sender's: of this node's contents no more than
+        it sent, and of others' no more than a sender can be ahead of what all, this node among
+        them, have."""
+        here = self.ledger.received
+        return (
+            len(received) == self.ledger.size
+            and received[self.me] <= here[self.me]
+            and max(map(sub, received, here)) <= AHEAD_MAX
+        )
 
-    def _on_data(self, member: int, m: Data[P]) -> None:
-        ledger = self.ledger
-        before = ledger.received[m.sender]
-        ledger.raise_stable(m.sender, m.stable)
-        ledger.store(m.sender, m.number, m.content)
-        ledger.note_received(member, m.received)
-        advanced = ledger.received[m.sender] - before
-        if advanced:
-            self._asked[m.sender] = 0
-            self._acknowledge(advanced)
-        self._arm_missing()
-
-    def _acknowledge(self, received: int) -> None:
-        """Tell soon what came, and at once if it is much."""
-        if self.frozen:
+    def _on_data(self, m: Data[P]) -> None:
+        ledger, sender = self.ledger, m.sender
+        before = ledger.received[sender]
+        if m.stable > ledger.stable[sender]:
+            ledger.raise_stable(sender, m.stable)
+        ledger.store(sender, m.number, m.content)
+        received = ledger.received[sender]
+        if received == before or self.frozen:
             return
-        first = not self._unacked
-        self._unacked += received
-        if self._unacked >= self.config.ack_packets:
-            self._broadcast(Heartbeat(self._received()))
-        elif first:
-            self._set(HEARTBEAT, min(self.config.ack_s, self.config.heartbeat_s))
+        self._asked[sender] = 0
+        if received - self._told[sender] >= self._ack_packets:
+            self._broadcast(Heartbeat(tuple(ledger.received)))
+        elif not self._tell_soon:
+            self._tell_soon = True
+            self.out.append(self._arm_ack)
 
     def _arm_missing(self) -> None:
         """Arm the timer after which missing contents are asked for, unless it is armed."""
-        if self._missing_armed or self.frozen:
-            return
-        if any(map(self.ledger.lacks, range(self.ledger.size))):
+        if self.ledger.lacking and not self._missing_armed and not self.frozen:
             self._missing_armed = True
             self._set(MISSING, self.config.missing_s)
 
@@ -304,14 +326,16 @@ class Link(Generic[P]):
         self._stalls = self._stalls + 1 if waiting else 0
         if not waiting or self._stalls % self._stalls_max:
             return ()
-        known = self.ledger.known
-        return tuple(n for i, n in enumerate(self.view.members) if known[i][self.me] <= stable)
+        known = self.ledger.known[self.me]
+        return tuple(
+            n for n, number in zip(self.view.members, known, strict=True) if number <= stable
+        )
 
     def _broadcast(self, message: Data[P] | Heartbeat) -> None:
         if self.ledger.size > 1:
-            self._unacked = 0
-            self.out.append(Send(message, self.view.id))
-            self._set(HEARTBEAT, self.config.heartbeat_s)
+            self._told = message.received
+            self._tell_soon = False
+            self.out += (Send(message, self.view.id), self._arm_heartbeat)
 
     def _received(self) -> tuple[int, ...]:
         return tuple(self.ledger.received)

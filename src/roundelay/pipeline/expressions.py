@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 
 from roundelay.core.effects import Kind
+from roundelay.trace.schema import LOWER_LAYER
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -37,6 +38,11 @@ def expanded(rows: "DataFrame") -> "DataFrame":
     more = rows.where(several & F.col("m_seq").isNotNull()).select("*", offset.alias("offset"))
     single = rows.where(~several | F.col("m_seq").isNull())
     return more.withColumns(changed).drop("offset").unionByName(single)
+
+
+def without_lower_layer(rows: "DataFrame") -> "DataFrame":
+    """The rows but those of the layer below the ordering, which tell of the same messages again."""
+    return rows.where(F.col("m_src").isNull() | (F.col("layer") != LOWER_LAYER))
 
 
 def of_kind(kind: Kind) -> "Column":

@@ -46,6 +46,9 @@ class Proof(StrEnum):
     """From facts and from other properties that hold; for runs too large for one piece."""
     JOIN = "a join"
     """From a join of rows with rows; for runs too large for one piece."""
+    PARTS = "its parts"
+    """From verdicts on what it consists of; for runs too large for one piece. This can convict
+    too."""
     COUNTS = "counts of rows"
     """From how many rows each node wrote; this can convict too."""
 
@@ -95,9 +98,15 @@ METHODS: Mapping[str, Method] = {
     **_each("S5 K4", Method(Slice.WHOLE, Proof.JOIN, "judge/joins")),
     **_each("S7 N1 N4 E1", Method(Slice.WHOLE)),
     "E2": Method(Slice.WHOLE, frames=True),
-    **_each("L5 E5", Method(Slice.WHOLE, two_layers=True)),
+    "L5": Method(Slice.MESSAGES, two_layers=True),
+    "E5": Method(Slice.WHOLE, Proof.PARTS, "judge/layer_below", two_layers=True),
 }
 """By the name of the property; `tests/pipeline/test_properties.py` sees that none is missing."""
+
+
+BELOW = "below/"
+"""What the name of a property begins with if it is judged in the layer below the ordering. Both
+layers have the same slices."""
 
 
 def judged_on(slice_: Slice) -> frozenset[str]:
@@ -110,3 +119,8 @@ def judged_on(slice_: Slice) -> frozenset[str]:
 COUNTED_ONCE = frozenset(name for name, method in METHODS.items() if method.counted_once)
 FRAMES = frozenset(name for name, method in METHODS.items() if method.frames)
 TWO_LAYERS = frozenset(name for name, method in METHODS.items() if method.two_layers)
+
+
+def needs_lower_layer(name: str) -> bool:
+    """Whether a property looks at the messages of the layer below."""
+    return name in TWO_LAYERS or name.startswith(BELOW)

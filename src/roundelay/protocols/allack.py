@@ -17,6 +17,7 @@ stamps. A safe packet which nobody knows to have reached all of the view goes to
 view, with all that is ordered behind it. Nothing is ever withdrawn.
 """
 
+import struct
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 
@@ -28,8 +29,11 @@ from roundelay.core.value import value
 from roundelay.links.engine import HoldBack, LinkEngine, Ordered
 from roundelay.links.link import LinkConfig
 from roundelay.links.messages import Data, LinkCodec
-from roundelay.wire.packet import read_packet, write_packet
-from roundelay.wire.primitives import Reader, Reason, WireError, Writer
+from roundelay.wire.packet import decode_packet, encode_packet
+from roundelay.wire.primitives import Reason, WireError
+
+_new = tuple.__new__
+_HEAD = struct.Struct(">QB")
 
 HOLD = "hold"
 
@@ -68,18 +72,25 @@ class Content:
         return f"@{self.clock} {self.packet if self.packet is not None else 'null'}"
 
 
-def _write(w: Writer, content: Content) -> None:
-    w.u64(content.clock)
-    w.flag(content.packet is not None)
-    if content.packet is not None:
-        write_packet(w, content.packet)
+def _write(content: Content, before: bytes) -> bytes:
+    packet = content.packet
+    head = before + _HEAD.pack(content.clock, packet is not None)
+    return head if packet is None else encode_packet(packet, head)
 
 
-def _read(r: Reader) -> Content:
-    clock = r.u64(CLOCK_MAX)
-    if not clock:
-        raise WireError(Reason.MALFORMED, "a clock begins at 1")
-    return Content(clock, read_packet(r) if r.flag() else None)
+def _read(data: bytes, start: int) -> Content:
+    try:
+        clock, full = _HEAD.unpack_from(data, start)
+    except struct.error:
+        raise WireError(Reason.MALFORMED, "the message ends within a number") from None
+    if not 0 < clock <= CLOCK_MAX or full > 1:
+        raise WireError(Reason.MALFORMED, f"a clock of {clock}, a flag of {full}")
+    at = start + _HEAD.size
+    if full:
+        return Content(clock, decode_packet(data, at))
+    if at != len(data):
+        raise WireError(Reason.MALFORMED, f"{len(data) - at} bytes too many")
+    return Content(clock)
 
 
 class ClockOrder:
@@ -92,6 +103,11 @@ class ClockOrder:
         """The largest stamp sent or heard."""
         self.heard = [0] * members
         """By member: the stamp of its last content."""
+        self._others = [0] * members
+        """The same, with a stamp that is never the least in place of this member's own."""
+        self._others[me] = CLOCK_MAX
+        self._least = 0 if members > 1 else CLOCK_MAX
+        """The least of those: all other members have sent something with this stamp or later."""
         self.newest = 0
         """The largest stamp of a packet."""
         self.closed = False
@@ -111,28 +127,33 @@ class ClockOrder:
     def sound(self, content: Content) -> bool:
         return content.clock <= self.clock + CLOCK_STEP_MAX
 
-    def plausible(self, sender: int, content: Content) -> bool:
-        return content.clock > self.heard[sender]
-
-    def arrive(self, sender: int, number: int, content: Content) -> None:
-        self.clock = max(self.clock, content.clock)
-        self.heard[sender] = content.clock
+    def arrive(self, sender: int, number: int, content: Content) -> bool:
+        clock, before = content.clock, self.heard[sender]
+        if clock <= before:
+            return False
+        if clock > self.clock:
+            self.clock = clock
+        self.heard[sender] = clock
+        if sender != self.me:
+            self._others[sender] = clock
+            if before == self._least:  # It may be the one that all others were ahead of.
+                self._least = min(self._others)
         if content.packet is not None:
-            self.newest = max(self.newest, content.clock)
-            heappush(self._waiting, (content.clock, sender, number, content.packet))
+            if clock > self.newest:
+                self.newest = clock
+            heappush(self._waiting, (clock, sender, number, content.packet))
+        return True
 
     def close(self) -> None:
         self.closed = True
 
     def ready(self, stable: Sequence[int]) -> list[Ordered]:
         waiting, held = self._waiting, self._held
-        if waiting:
-            others = [clock for member, clock in enumerate(self.heard) if member != self.me]
-            heard = min(others, default=self.clock)
-            while waiting and (self.closed or waiting[0][0] <= heard):
-                clock, sender, number, packet = heappop(waiting)
-                key = (clock * self.members + sender, 0)
-                held.waiting.append(Ordered(sender, number, packet, key))
+        least = CLOCK_MAX if self.closed else self._least
+        while waiting and waiting[0][0] <= least:
+            clock, sender, number, packet = heappop(waiting)
+            key = (clock * self.members + sender, 0)
+            held.waiting.append(_new(Ordered, (sender, number, packet, key)))
         return held.ready(stable)
 
 
@@ -166,6 +187,7 @@ class AllAckEngine(LinkEngine[Content]):
         if timer != HOLD:
             super()._on_timer(timer)
         self._holding = False
+        self._send_waiting()
         if self.clocks.behind and self.link.room > 0:
             self.nulls += 1
             self.link.send(Content(self.clocks.next_stamp()))

@@ -14,9 +14,10 @@ packet which nobody knows to have reached all of the view goes to the transition
 depends on it. Nothing is ever withdrawn: the causes of its own packets are with their sender.
 """
 
+import struct
 from collections import deque
 from collections.abc import Mapping, Sequence
-from operator import gt
+from operator import gt, le, lt
 
 from roundelay.core.contract import Outlet
 from roundelay.core.description import Capacity, Description, Promises, Properties
@@ -25,8 +26,12 @@ from roundelay.core.value import value
 from roundelay.links.engine import LinkEngine, Ordered
 from roundelay.links.link import LinkConfig
 from roundelay.links.messages import Data, LinkCodec
-from roundelay.wire.packet import MEMBERS_MAX, read_packet, write_packet
-from roundelay.wire.primitives import I64_MAX, Reader, Writer
+from roundelay.wire.packet import MEMBERS_MAX, decode_packet, encode_packet
+from roundelay.wire.primitives import I64_MAX, Reason, WireError
+
+_SAFE = Service.SAFE
+_COUNT = struct.Struct(">H")
+_new = tuple.__new__
 
 Config = LinkConfig
 """Nothing of its own to tune."""
@@ -46,15 +51,23 @@ class Content:
         return f"after {' '.join(map(str, self.causes))} {self.packet}"
 
 
-def _write(w: Writer, content: Content) -> None:
-    w.u16(len(content.causes))
-    for number in content.causes:
-        w.u64(number)
-    write_packet(w, content.packet)
+def _write(content: Content, before: bytes) -> bytes:
+    causes = content.causes
+    vector = struct.pack(f">H{len(causes)}Q", len(causes), *causes)
+    return encode_packet(content.packet, before + vector)
 
 
-def _read(r: Reader) -> Content:
-    return Content(r.many(lambda: r.u64(I64_MAX), MEMBERS_MAX), read_packet(r))
+def _read(data: bytes, start: int) -> Content:
+    try:
+        (count,) = _COUNT.unpack_from(data, start)
+        if count > MEMBERS_MAX:
+            raise WireError(Reason.MALFORMED, f"causes of {count} members")
+        causes = struct.unpack_from(f">{count}Q", data, start + _COUNT.size)
+    except struct.error:
+        raise WireError(Reason.MALFORMED, "the message ends within a number") from None
+    if causes and max(causes) > I64_MAX:
+        raise WireError(Reason.MALFORMED, "a number past 63 bits")
+    return Content(causes, decode_packet(data, start + _COUNT.size + 8 * count))
 
 
 class CausalOrder:
@@ -68,6 +81,8 @@ class CausalOrder:
         self._arrived: list[Causes] = [(0,) * members] * members
         """By member: the causes of its last packet, which never grow smaller."""
         self._waiting: list[deque[tuple[int, Content]]] = [deque() for _ in range(members)]
+        """By member: packets that are not delivered, with their numbers on the link."""
+        self._waiting_count = 0
 
     def causes(self) -> Causes:
         """Those of an own packet that is sent now."""
@@ -76,12 +91,13 @@ class CausalOrder:
     def sound(self, content: Content) -> bool:
         return len(content.causes) == self.members
 
-    def plausible(self, sender: int, content: Content) -> bool:
-        return all(map(int.__ge__, content.causes, self._arrived[sender]))
-
-    def arrive(self, sender: int, number: int, content: Content) -> None:
+    def arrive(self, sender: int, number: int, content: Content) -> bool:
+        if any(map(lt, content.causes, self._arrived[sender])):
+            return False
         self._arrived[sender] = content.causes
         self._waiting[sender].append((number, content))
+        self._waiting_count += 1
+        return True
 
     def close(self) -> None:
         """A packet whose cause is not here is never ready."""
@@ -89,24 +105,26 @@ class CausalOrder:
     def ready(self, stable: Sequence[int]) -> list[Ordered]:
         ready: list[Ordered] = []
         progress = True
-        while progress:
+        while progress and self._waiting_count:
             progress = False
             for sender, waiting in enumerate(self._waiting):
                 while waiting and self._may_go(sender, *waiting[0], stable):
                     number, content = waiting.popleft()
                     self.delivered[sender] = number
-                    ready.append(Ordered(sender, number, content.packet, None))
+                    ready.append(_new(Ordered, (sender, number, content.packet, None)))
+                    self._waiting_count -= 1
                     progress = True
         return ready
 
     def _may_go(self, sender: int, number: int, content: Content, stable: Sequence[int]) -> bool:
         delivered = self.delivered
-        for member, cause in enumerate(content.causes):
-            if cause > delivered[member] and member != sender:
-                return False
-        if content.packet.service is not Service.SAFE:
+        if any(map(gt, content.causes, delivered)):  # The loop alone would do, and is slower.
+            for member, cause in enumerate(content.causes):
+                if cause > delivered[member] and member != sender:
+                    return False
+        if content.packet.service is not _SAFE:
             return True
-        return number <= stable[sender] and all(map(int.__le__, content.causes, stable))
+        return number <= stable[sender] and all(map(le, content.causes, stable))
 
 
 class CausalEngine(LinkEngine[Content]):
@@ -124,7 +142,7 @@ class CausalEngine(LinkEngine[Content]):
 
     def _genuine(self, sender: int, content: Content) -> bool:
         """Its causes are packets that members can have sent, too."""
-        return super()._genuine(sender, content) and self.link.ledger.plausible(content.causes)
+        return super()._genuine(sender, content) and self.link.can_hold(content.causes)
 
     def _handed_up(self, sender: int, content: Content) -> None:
         """A cause that nobody else tells of is forged. It is asked for in vain, and so the view

@@ -30,10 +30,12 @@ from roundelay.core.ids import NodeId, Packet, Service, View
 from roundelay.links.link import Link, LinkConfig
 from roundelay.links.messages import Data, LinkCodec
 from roundelay.links.messages import Message as LinkMessage
-from roundelay.wire.packet import read_packet, write_packet
+from roundelay.wire.packet import decode_packet, encode_packet
 from roundelay.wire.primitives import Reason, WireError
 
 Message: TypeAlias = LinkMessage[Packet]
+
+_SAFE = Service.SAFE
 
 Config = LinkConfig
 """Nothing of its own to tune."""
@@ -42,7 +44,7 @@ Config = LinkConfig
 class FifoEngine:
     """One member of a group without an order among its senders."""
 
-    codec = LinkCodec(write_packet, read_packet)
+    codec = LinkCodec(encode_packet, decode_packet)
     selective = True
 
     def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
@@ -54,26 +56,42 @@ class FifoEngine:
     def start(self, view: View) -> list[Effect[Message]]:
         self.view = view
         self.link = Link(view, self.node, self.codec, self.config)
+        self._traced = self._outlet.traced
         self.delivered = [0] * len(view.members)
         """By sender: packets delivered, or passed over where they are not for this node."""
         self._waiting: list[deque[Packet]] = [deque() for _ in view.members]
-        """By sender: packets here without gaps and not delivered."""
+        """By sender: packets here without gaps and not delivered ..."""
+        self._waiting_count = 0
+        """... and how many there are of all senders."""
         self._afar: deque[tuple[int, Packet]] = deque()
         """Own packets that are not for this node and whose receipt is due, with their numbers."""
-        return self._advance()
+        return self._advance(pull=True)
 
     def submit(self) -> list[Effect[Message]]:
-        return self._advance()
+        if self.link.allowance(self._outlet.waiting) > 0:
+            return self._advance(pull=True)
+        return []  # Since the last input nothing has changed but what waits.
 
     def receive(self, origin: Origin, message: Message) -> list[Effect[Message]]:
-        data = message if isinstance(message, Data) else None
-        if data is not None and not self._genuine(data.sender, data.content):
-            return [Refuse("a packet that no member can have sent")]
-        if not self.link.receive(origin, message):
-            return [Refuse("what no other member, in this life, can have said")]
-        if data is not None:
-            self._out.append(Record(Kind.RECEIVE, data.content.span, self.view.id))
+        return self._advance() if self._receive(origin, message) else self._pop_out()
+
+    def receive_many(self, origin: Origin, messages: Sequence[Message]) -> list[Effect[Message]]:
+        for message in messages:
+            self._receive(origin, message)
         return self._advance()
+
+    def _receive(self, origin: Origin, message: Message) -> bool:
+        """Give a frame to the link; False if it is refused."""
+        data = message if type(message) is Data else None
+        if data is not None and not self._genuine(data.sender, data.content):
+            self._out.append(Refuse("a packet that no member can have sent"))
+            return False
+        if not self.link.receive(origin, message):
+            self._out.append(Refuse("what no other member, in this life, can have said"))
+            return False
+        if data is not None and self._traced:
+            self._out.append(Record(Kind.RECEIVE, data.content.span, self.view.id))
+        return True
 
     def expire(self, timer: str) -> list[Effect[Message]]:
         self.link.expire(timer)
@@ -81,20 +99,33 @@ class FifoEngine:
 
     def _genuine(self, sender: int, packet: Packet) -> bool:
         """Whether that member can have sent it: under its own name, and to somebody."""
-        return self.view.members[sender : sender + 1] == (packet.span.node,) and (
-            packet.destinations is None or self._for_somebody(packet.destinations)
+        return (
+            sender < len(self.view.members)
+            and self.view.members[sender] == packet.span.node
+            and (packet.destinations is None or self._for_somebody(packet.destinations))
         )
 
     def _for_somebody(self, destinations: tuple[NodeId, ...]) -> bool:
         return not set(destinations).isdisjoint(self.view.members)
 
-    def _advance(self) -> list[Effect[Message]]:
-        """Deliver, record what is stable, and send: until nothing more can be done now."""
-        if not self.link.frozen:
+    def _advance(self, *, pull: bool = False) -> list[Effect[Message]]:
+        """Deliver, record what is stable, and send: until nothing more can be done now. Without
+        `pull`, nothing is sent unless there is more room than before: what waits was looked at
+        then."""
+        link = self.link
+        if not link.frozen:
+            pull = pull or link.ledger.risen
             self._flush()
-            while self.link.room and (packet := self._outlet.pull()) is not None:
-                self._send(packet)
-                self._flush()
+            while pull and (most := link.allowance(self._outlet.waiting)) > 0:
+                for _ in range(most):
+                    packet = self._outlet.pull()
+                    assert packet is not None, "as many as wait can be pulled"
+                    self._send(packet)
+                    self._flush()
+        out, self._out = self._out, []  # As `_pop_out`, which every frame would call.
+        return out
+
+    def _pop_out(self) -> list[Effect[Message]]:
         out, self._out = self._out, []
         return out
 
@@ -117,38 +148,49 @@ class FifoEngine:
         ledger, me = self.link.ledger, self.link.me
         if packet.service is Service.SAFE or packet.destinations is None:
             return ledger.stable[me] >= number
-        members = enumerate(self.view.members)
-        return all(ledger.known[m][me] >= number for m, n in members if n in packet.destinations)
+        members, known = enumerate(self.view.members), ledger.known[me]
+        return all(known[m] >= number for m, n in members if n in packet.destinations)
 
     def _flush(self) -> None:
         """Pass on what the link wants done, then deliver what may be, and record what is stable."""
-        self._out += self.link.out
-        self.link.out.clear()
-        self._pop_arrived()
-        for sender, waiting in enumerate(self._waiting):
-            if waiting:
-                self._out += self._ready(sender, self.link.ledger.stable[sender])
+        link, out = self.link, self._out
+        if link.out:
+            out += link.out
+            link.out.clear()
+        for sender, number, packet in link.pop_arrived():
+            if self._waiting_count or packet.service is _SAFE:
+                self._waiting[sender].append(packet)
+                self._waiting_count += 1
+            else:  # The usual case: nothing is before it, and it waits for nobody.
+                self.delivered[sender] = number
+                if packet.destinations is None or self.node in packet.destinations:
+                    out.append(Deliver(packet, self.view.id))
+        if self._waiting_count:
+            for sender, waiting in enumerate(self._waiting):
+                if waiting:
+                    out += self._ready(sender, link.ledger.stable[sender])
         while self._afar and self._arrived(*self._afar[0]):
-            self._out += self._receipt(self._afar.popleft()[1])
-        for _, _, packet in self.link.pop_stable():
-            self._out.append(Record(Kind.STABLE, packet.span, self.view.id, level=1))
-
-    def _pop_arrived(self) -> None:
-        for sender, _, packet in self.link.pop_arrived():
-            self._waiting[sender].append(packet)
+            out += self._receipt(self._afar.popleft()[1])
+        if link.ledger.risen:
+            for packet in link.pop_stable():
+                if self._traced:
+                    out.append(Record(Kind.STABLE, packet.span, self.view.id, level=1))
 
     def _ready(self, sender: int, stable: int) -> list[Deliver]:
         """A sender's packets up to the first safe one above `stable`."""
         ready: list[Deliver] = []
         waiting = self._waiting[sender]
+        delivered = self.delivered[sender]
         while waiting:
             packet = waiting[0]
-            if packet.service is Service.SAFE and self.delivered[sender] >= stable:
+            if packet.service is _SAFE and delivered >= stable:
                 break
             waiting.popleft()
-            self.delivered[sender] += 1
+            self._waiting_count -= 1
+            delivered += 1
             if packet.destinations is None or self.node in packet.destinations:
                 ready.append(Deliver(packet, self.view.id))
+        self.delivered[sender] = delivered
         return ready
 
     # The end of a view
@@ -173,7 +215,8 @@ class FifoEngine:
         obligations: tuple[NodeId, ...],
     ) -> Conclusion:
         """Obligations change nothing here: a sender that is still there left no gap."""
-        self._pop_arrived()
+        for sender, _, packet in self.link.pop_arrived():
+            self._waiting[sender].append(packet)
         senders = range(len(self.view.members))
         stable = self.link.agreed_stable(summaries)
         regular = [deliver for s in senders for deliver in self._ready(s, stable[s])]

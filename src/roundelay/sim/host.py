@@ -411,7 +411,7 @@ class Host:
         if self.fuse is not None:
             effects = self._before_crash(effects)
             burnt = not self.fuse
-        self._run(effects)
+        self._perform_each(effects)
         if burnt:
             self.crash()
 
@@ -426,7 +426,7 @@ class Host:
             self.fuse -= not (type(effect) is Record and effect.kind is Kind.GATHER)
         return kept
 
-    def _run(self, effects: list[Effect[Any]]) -> None:
+    def _perform_each(self, effects: list[Effect[Any]]) -> None:
         world, recorder = self._world, self.recorder
         observe = world.observer
         for effect in effects:
@@ -449,9 +449,9 @@ class Host:
             elif type(effect) is CancelTimer:
                 self._deadlines.pop(effect.timer, None)
             else:
-                self._run_rare(effect)
+                self._perform_rare(effect)
 
-    def _run_rare(self, effect: Effect[Any]) -> None:
+    def _perform_rare(self, effect: Effect[Any]) -> None:
         match effect:
             case Install():
                 self.recorder.install(effect.view, able=effect.able)
@@ -471,7 +471,7 @@ class Host:
                 self.recorder.suspect(effect.members, effect.reason)
                 self._world.observe(self.name, "suspects", effect)
             case Record() | SetTimer() | Send() | Deliver() | CancelTimer():
-                raise AssertionError("run by type")
+                raise AssertionError("performed by type")
             case _:
                 assert_never(effect)
 

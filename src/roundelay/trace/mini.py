@@ -34,7 +34,7 @@ from zlib import crc32
 from roundelay.core.effects import Kind
 from roundelay.core.ids import Service
 from roundelay.trace.manifest import Manifest, TraceError
-from roundelay.trace.schema import REGULAR, TRANSITIONAL, WORLD, Row, expand
+from roundelay.trace.schema import LOWER_LAYER, REGULAR, TRANSITIONAL, WORLD, Row, expand
 
 REPRESENTATIVE = 0
 """The representative of every view: the mini-language names views by their number alone."""
@@ -355,14 +355,15 @@ def render(rows: Iterable[Row], manifest: Manifest) -> str:
     """The rows as one line of the mini-language, for people: a witness, a small scenario.
 
     Rows that `parse` made come back as the same text. Of other rows it writes what the language
-    has: frames, faults and timers are left out, node names are reduced to letters and digits,
-    messages are called a, b, c in order of appearance, and views are numbered anew if two share a
-    number.
+    has: frames, faults, timers and the layer below are left out, node names are reduced to letters
+    and digits, messages are called a, b, c in order of appearance, and views are numbered anew if
+    two share a number.
     """
     shown = [
         row
         for row in expand(rows)
-        if row.kind in _STATES or (row.kind in _ABOUT_MESSAGES and row.m_seq is not None)
+        if row.kind in _STATES
+        or (row.kind in _ABOUT_MESSAGES and row.m_seq is not None and row.layer != LOWER_LAYER)
     ]
     names = _Names(shown, manifest)
     tokens: list[str] = []

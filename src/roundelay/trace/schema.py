@@ -51,6 +51,11 @@ LAYERS = ("net", "vs", "to", "app")
 """Where an event happened: on the network, in a view-synchronous layer, in the ordering, in the
 application."""
 
+LOWER_LAYER = "vs"
+"""The layer of what goes into the link below an ordering engine and of what the link hands up. Its
+rows tell of the same messages as those of the layers above: whoever counts messages leaves them
+out. They are written where frames have rows."""
+
 REGULAR, TRANSITIONAL = 0, 1
 """Values of `c_kind`."""
 

@@ -28,9 +28,11 @@ def test_an_engine_that_repairs_nothing_loses_messages():
     assert run(Cell("template", messages=200, loss_share=0.1), 1)["delivered_share"] < 1
 
 
+@pytest.mark.parametrize("protocol", ["totem", "atop"])
 @pytest.mark.parametrize("mode", ["static", "views"])
-def test_a_trace_is_whole_and_changes_nothing(mode):
-    cell = Cell("totem", messages=30, mode=mode)
+def test_a_trace_is_whole_and_changes_nothing(protocol, mode):
+    """The trace of atop tells of each message in two layers."""
+    cell = Cell(protocol, messages=30, mode=mode)
     rows: list[Row] = []
     assert run(cell, 1, rows.append) == run(cell, 1)
     counted = Counter(f"{row.proc}.{row.inc}" for row in rows)

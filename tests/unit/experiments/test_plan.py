@@ -84,7 +84,7 @@ def test_papers_are_measured_with_three_seeds_at_least():
 
 
 WRONG = {
-    'protocol = "corosync"': "line 4: no protocol is called 'corosync'; write one of: cm, dtp",
+    'protocol = "corosync"': "line 4: no protocol is called 'corosync'; write one of: allack, atop",
     'protocol = "totem"\nrate = "10ms"': "line 5: '10ms' is not a frequency; write one like 1000/s",
     'protocol = "totem"\nrate = 10': 'line 5: rate needs a unit; write rate = "10/s" or',
     'protocol = "totem"\nlatency_us = "1ms"': "line 5: latency_us is a number, not '1ms'",
@@ -115,7 +115,7 @@ def test_a_wrong_parameter_is_named_with_its_line(wrong):
         ("seeds = 3\nnodes = 3", "plan line 2: 'nodes' means nothing here; write one of: exper"),
         ("seeds = 0\n[[grid]]", "plan line 1: seeds = 0 runs nothing; write how many"),
         ("\nseeds = []\n[[grid]]", "plan line 2: seeds = [] runs nothing"),
-        ('experiment = "atom"', "plan line 1: no experiment is called 'atom'; there are: dtp, lo"),
+        ('experiment = "atom"', "plan line 1: no experiment is called 'atom'; there are: atop"),
         ('claims = "atom"\n[[grid]]', "plan line 1: no claims are known of 'atom'; write one of"),
         ("traces = 1\n[[grid]]", "plan line 1: traces is true or false"),
         ('experiment = "dtp"\ntraces = true', "plan line 2: dtp keeps no traces; leave this line"),
@@ -170,7 +170,7 @@ def test_as_many_as_anybody_writes_need_no_word():
 def test_a_plan_that_is_not_there_is_a_sentence(tmp_path):
     with pytest.raises(PlanError, match=r"cannot read the plan .*No such file.*papers/dtp"):
         read(str(tmp_path / "nothing.toml"))
-    with pytest.raises(PlanError, match="there is no plan papers/pbft; there are: papers/dtp"):
+    with pytest.raises(PlanError, match="there is no plan papers/pbft; there are: papers/atop"):
         read("papers/pbft")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(PlanError, match="it is no text"):

@@ -9,12 +9,17 @@ from roundelay.links.messages import LinkCodec, Message
 from roundelay.wire.primitives import Reader, Writer
 
 
-def write_text(w: Writer, text: str) -> None:
+def write_text(text: str, before: bytes) -> bytes:
+    w = Writer()
     w.text(text)
+    return before + w.done()
 
 
-def read_text(r: Reader) -> str:
-    return r.text()
+def read_text(data: bytes, start: int) -> str:
+    r = Reader(data, start)
+    text = r.text()
+    r.done()
+    return text
 
 
 CODEC = LinkCodec(write_text, read_text)
@@ -96,7 +101,7 @@ class Party:
         link.out.clear()
         for sender, _, content in link.pop_arrived():
             self.taken[member][sender].append(content)
-        self.settled[member] += [content for _, _, content in link.pop_stable()]
+        self.settled[member] += link.pop_stable()
         self.check()
 
     def check(self) -> None:

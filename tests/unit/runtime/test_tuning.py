@@ -55,3 +55,19 @@ def test_an_idle_token_rests_for_long_and_is_not_missed(timeout_s):
     options = engine_options(told("totem", timeout_s=timeout_s), 1400, 1000)
     hold, again = float(options["token_hold_s"]), float(options["token_retransmit_s"])
     assert 0.5 * again < hold < 0.8 * again
+
+
+@pytest.mark.parametrize("timeout_s", [0.1, 0.4, 3.0])
+@pytest.mark.parametrize(
+    ("engine", "timers"), [("atop", ["hold_s", "period_s"]), ("allack", ["hold_s"])]
+)
+def test_timers_that_are_no_alarms_stay_as_they_are(engine, timers, timeout_s):
+    """How long others wait for a silent member, and how often the book-keeper looks."""
+    options = engine_options(told(engine, timeout_s=timeout_s), 1400, 1000)
+    default = describe(engine).config()
+    assert {name: float(options[name]) for name in timers} == {
+        name: getattr(default, name) for name in timers
+    }
+    chosen = dict.fromkeys(timers, 0.05)
+    options = engine_options(told(engine, timeout_s=timeout_s, options=chosen), 1400, 1000)
+    assert {options[name] for name in timers} == {"0.05"}

@@ -6,9 +6,10 @@ import pytest
 
 from roundelay.core.effects import Deliver, Kind, Record
 from roundelay.core.ids import Packet, Service, Span, View, ViewId
+from roundelay.links.engine import LINK_LAYER
 from roundelay.trace.intake import fault
 from roundelay.trace.recorder import Recorder
-from roundelay.trace.schema import WORLD, Row
+from roundelay.trace.schema import LOWER_LAYER, WORLD, Row
 
 NUMBERS = {"a": 0, "b": 1, "c": 2}
 OLD, RING = ViewId(4, "a"), ViewId(8, "b")
@@ -20,8 +21,8 @@ class Stopped:
     now = 5
 
 
-def recorder(rows: list[Row], incarnation: int = 0) -> Recorder:
-    return Recorder(rows.append, NUMBERS, "a", incarnation, Stopped())
+def recorder(rows: list[Row], incarnation: int = 0, *, net: bool = True) -> Recorder:
+    return Recorder(rows.append, NUMBERS, "a", incarnation, Stopped(), net=net)
 
 
 def packet(node: str = "b", incarnation: int = 0, to: tuple[str, ...] | None = None) -> Packet:
@@ -120,3 +121,17 @@ def test_a_nodes_own_incarnation_always_fits() -> None:
     recorder(rows, (1 << 64) + 5).crash()
     assert fault(rows[0], 3) is None
     assert rows[0].inc == 5
+
+
+@pytest.mark.parametrize("net", [True, False])
+def test_the_layer_below_has_rows_where_frames_have(net: bool) -> None:
+    """Without a key, since the link below an engine knows of none."""
+    rows: list[Row] = []
+    record = recorder(rows, net=net)
+    for kind in (Kind.ORIGINATE, Kind.DELIVER):
+        record.record(Record(kind, packet(), OLD, layer=LINK_LAYER))
+    record.deliver(Deliver(packet(), OLD, (7, 0)))
+    told = [(row.kind, row.layer, row.k2) for row in rows]
+    below = [("originate", LOWER_LAYER, None), ("deliver", LOWER_LAYER, None)]
+    assert told == [*(below if net else []), ("deliver", "app", 7)]
+    assert [row.lseq for row in rows] == list(range(len(rows)))

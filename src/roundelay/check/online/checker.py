@@ -17,16 +17,13 @@ from roundelay.check.online.wellformed import Logs, Receipts, Sendings
 from roundelay.check.online.window import EVERYONE, FORGOTTEN, OrderKey, PacketRecord, Window
 from roundelay.check.verdict import Validity, Verdict
 from roundelay.core.effects import Kind
-from roundelay.trace.schema import WORLD, Row
+from roundelay.trace.schema import LOWER_LAYER, WORLD, Row
 
 COVERED = (
     *("T1", "T2", "T3", "T4", "M1", "M2", "M4", "M10", "D1", "D2", "D3", "D9", "D11"),
     *("O1", "O3f", "O3i", "O4", "O5", "O6", "S1", "S1d", "S4", "S6", "K1", "K3"),
 )
 """The properties that can be checked while a run goes on, in the order of reports."""
-
-LOWER_LAYER = "vs"
-"""Rows about messages of a layer below the ordering; they tell of the same messages again."""
 
 
 class Check(Protocol):

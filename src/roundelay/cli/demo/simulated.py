@@ -12,6 +12,7 @@ from roundelay.draw import Window, svg
 from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
 from roundelay.trace.manifest import Manifest, TraceError
+from roundelay.trace.schema import LOWER_LAYER
 from roundelay.trace.writer import Writer
 
 DRAWN = "O5"
@@ -74,7 +75,7 @@ def _run_and_check(name: str, output: Path) -> tuple[ScenarioRunner, Report, Man
     except TraceError as e:
         raise UserError(f"{e}; choose another place with -o DIR") from None
     report = check(runner.rows, writer.manifest)
-    delivered = sum(row.kind == "deliver" for row in runner.rows)
+    delivered = sum(row.kind == "deliver" and row.layer != LOWER_LAYER for row in runner.rows)
     views = len({(row.c_seq, row.c_rep) for row in runner.rows if row.kind == "install"})
     told = f", {views} views" if views else ""
     print(

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from roundelay.core.effects import Kind
-from roundelay.pipeline.expressions import block_number, expanded
+from roundelay.pipeline.expressions import block_number, expanded, without_lower_layer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,7 +33,9 @@ LEVELS = (1, 2)
 
 def _of(events: "DataFrame", runs: Sequence[str], *kinds: Kind) -> "DataFrame":
     """One row per message, of some runs and kinds."""
-    some = events.where(F.col("run").isin(list(runs)) & F.col("m_seq").isNotNull())
+    some = without_lower_layer(events).where(
+        F.col("run").isin(list(runs)) & F.col("m_seq").isNotNull()
+    )
     return expanded(some.where(F.col("kind").isin([kind.value for kind in kinds])))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from roundelay.pipeline.properties import Slice, judged_on
+from roundelay.pipeline.properties import BELOW, Slice, judged_on
 from roundelay.trace.manifest import Manifest
 
 SLICE_ROWS = 40_000
@@ -78,7 +78,7 @@ class CheckPlan:
         made: dict[Slice, list[str]] = {}
 
         def judge_on(slice_: Slice, chosen: AbstractSet[str]) -> None:
-            found = [name for name in self.names if name in left and name in chosen]
+            found = [n for n in self.names if n in left and n.removeprefix(BELOW) in chosen]
             if found:
                 made[slice_] = found
                 left.difference_update(found)
@@ -93,7 +93,7 @@ class CheckPlan:
             if self._splits_tokens:
                 judge_on(Slice.TOKENS, judged_on(Slice.TOKENS))
         if not self.too_large:
-            judge_on(Slice.WHOLE, left)
+            judge_on(Slice.WHOLE, {name.removeprefix(BELOW) for name in left})
         elif self.suspects:
             judge_on(Slice.SUSPECTS, judged_on(Slice.SUSPECTS))
         return made

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 from roundelay.check import PROPERTIES, Profile, Report, Validity, Verdict
 from roundelay.check.checker import conclude
+from roundelay.pipeline.judge import layer_below
 from roundelay.pipeline.judge.plan import CheckPlan, skipped_layers
 from roundelay.pipeline.judge.traits import Traits
 from roundelay.pipeline.proofs.causality import Implied
 from roundelay.pipeline.proofs.stitch import RINGS, RunProofs
 from roundelay.pipeline.properties import METHODS, Proof, Slice, judged_on
 from roundelay.trace.manifest import Manifest
+from roundelay.trace.schema import LOWER_LAYER
 
 Judged = dict[tuple[str, str], Verdict]
 """By run and property: the verdicts of slices, put together, and of joins."""
@@ -52,7 +54,7 @@ class RunCheck:
     @property
     def proved(self) -> dict[str, int]:
         """What the facts prove: by property, how often its premise occurred."""
-        if not self._one_layer:
+        if not self._by_facts:
             return {}
         return {
             name: instances
@@ -61,13 +63,13 @@ class RunCheck:
         }
 
     @property
-    def _one_layer(self) -> bool:
-        """Whether the run is judged by all its rows; else the facts, which are about all of them,
-        prove nothing."""
+    def _by_facts(self) -> bool:
+        """Whether the facts are about the rows that the run is judged by, which are those of all
+        layers but the one below the ordering; else the facts prove nothing."""
         if self.traits is None:
             return False
         skipped = skipped_layers(self.traits.layers, self.profile.layer)
-        return skipped.isdisjoint(self.traits.layers)
+        return skipped.intersection(self.traits.layers) == {LOWER_LAYER} & {*self.traits.layers}
 
     @property
     def _large(self) -> bool:
@@ -78,12 +80,12 @@ class RunCheck:
 
     def asks(self, name: str) -> bool:
         """Whether a property is asked for that is too much for one piece here."""
-        return self.held_to(name) and self._large and self._one_layer
+        return self.held_to(name) and self._large and self._by_facts
 
     @property
     def _implied(self) -> list[Implied]:
         """What may be concluded without judging it. A run that fits into one piece is judged."""
-        return self.proofs.implied if self._large and self._one_layer else []
+        return self.proofs.implied if self._large and self._by_facts else []
 
     def plan(self) -> CheckPlan | None:
         """What is still open, if anything."""
@@ -93,6 +95,8 @@ class RunCheck:
         names += [name for name in dict.fromkeys(needs) if name not in names and name in PROPERTIES]
         unjudged = judged_on(Slice.NONE)
         names = [name for name in names if name not in self.proved and name not in unjudged]
+        if self._in_parts and "E5" in names:
+            names = [*(name for name in names if name != "E5"), *layer_below.PARTS]
         if self.traits is None or not names:
             return None
         return CheckPlan(
@@ -112,6 +116,11 @@ class RunCheck:
             self.whole_rows,
             tuple(self.proofs.suspects),
         )
+
+    @property
+    def _in_parts(self) -> bool:
+        """Whether E5 is put together from verdicts on its parts."""
+        return self._large and self.traits is not None and LOWER_LAYER in self.traits.layers
 
     @property
     def _processes(self) -> tuple[int, ...]:
@@ -138,6 +147,9 @@ class RunCheck:
             if name in proved:
                 return holds(name, proved[name])
             found = judged.get((self.run, name))
+            if name == "E5" and self._in_parts:
+                parts = {p: v for (run, p), v in judged.items() if run == self.run}
+                found = layer_below.put_together(parts, self.proofs.below)
             if found is not None and (_convicts(found) or not self._only_suspects(name)):
                 return found
             if self.traits is None:

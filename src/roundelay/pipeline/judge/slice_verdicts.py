@@ -13,9 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from roundelay.check import PROPERTIES, Model, Validity, Verdict, read_model
 from roundelay.core.effects import Kind
 from roundelay.pipeline.arrow import to_rows
-from roundelay.pipeline.properties import COUNTED_ONCE
+from roundelay.pipeline.properties import BELOW, COUNTED_ONCE
 from roundelay.trace.manifest import Manifest
-from roundelay.trace.schema import COLUMNS, Row
+from roundelay.trace.schema import COLUMNS, LOWER_LAYER, Row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,21 +42,36 @@ def judge_rows(rows: list[Row], context: Mapping[str, Any]) -> list[Verdict]:
     """The verdicts on the rows of a slice."""
     manifest = context["manifest"] and Manifest.from_json(context["manifest"])
     present = rows + _roll_call(context)
-    model = read_model(present, manifest, layer=context["layer"])
+    layers = frozenset(context["skipped"])
+    model = read_model(present, manifest, layer=context["layer"], skipped=layers)
     model.withheld = context["withheld"]
+    below: Model | None = None
     claimed = any(row.kind == Kind.STABLE for row in rows)
     found = []
     for name in context["names"]:
         judged = model
         if name == "L4" and context["claims"] and not claimed:
-            judged = read_model([*present, _claim(context)], manifest, layer=context["layer"])
+            claims = [*present, _claim(context)]
+            judged = read_model(claims, manifest, layer=context["layer"], skipped=layers)
             judged.withheld = model.withheld
+        elif name.startswith(BELOW):
+            below = below or _model_below(present, manifest, withheld=model.withheld)
+            judged = below
         judged.guessed = False
         try:
-            found.append(_unless_guessed(PROPERTIES[name].verdict_on(judged), judged))
+            verdict = PROPERTIES[name.removeprefix(BELOW)].verdict_on(judged)
+            found.append(_unless_guessed(replace(verdict, property=name), judged))
         except Exception as e:  # A check that fails has shown nothing, whatever the failure.
             found.append(_failed(name, e))
     return found
+
+
+def _model_below(rows: list[Row], manifest: Manifest | None, *, withheld: bool) -> Model:
+    """The model of the layer below the ordering, of which there may be no row."""
+    own = [row for row in rows if row.m_src is None or row.layer == LOWER_LAYER]
+    model = read_model(own, manifest, layer=LOWER_LAYER, skipped=frozenset())
+    model.withheld = withheld
+    return model
 
 
 def _unless_guessed(verdict: Verdict, model: Model) -> Verdict:

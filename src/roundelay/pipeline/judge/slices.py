@@ -23,7 +23,7 @@ from roundelay.core.effects import Kind
 from roundelay.pipeline.expressions import block_number, expanded
 from roundelay.pipeline.judge.plan import SLICE_ROWS, CheckPlan
 from roundelay.pipeline.judge.slice_verdicts import VERDICT_DDL, judge_slice
-from roundelay.pipeline.properties import FRAMES, TWO_LAYERS, Slice, judged_on
+from roundelay.pipeline.properties import FRAMES, Slice, judged_on, needs_lower_layer
 from roundelay.trace.schema import COLUMNS, MESSAGE_KINDS
 
 if TYPE_CHECKING:
@@ -103,13 +103,10 @@ def _orders(plan: CheckPlan, slice_rows: int) -> Iterator[tuple[str, str, int, i
         tokens = judged_on(Slice.TOKENS)
         frames = not plan.total or not FRAMES.isdisjoint(names)
         dropped = [*(() if frames else NET), *((Kind.TOKEN,) if tokens.isdisjoint(names) else ())]
-        skip = (
-            []
-            if not TWO_LAYERS.isdisjoint(names) or slice_ is Slice.PACKETS
-            else list(plan.skipped)
-        )
+        skip = set() if any(map(needs_lower_layer, names)) else set(plan.skipped)
+        skip -= {"net"} if slice_ is Slice.PACKETS else set()  # E6 is about the network too.
         pieces = _piece_count(plan, slice_, slice_rows)
-        yield plan.run, slice_.value, pieces, plan.places, [kind.value for kind in dropped], skip
+        yield plan.run, slice_.value, pieces, plan.places, [kind.value for kind in dropped], [*skip]
 
 
 def _piece_count(plan: CheckPlan, slice_: Slice, slice_rows: int) -> int:
@@ -128,6 +125,7 @@ def _contexts(plan: CheckPlan, slice_rows: int) -> Iterator[tuple[str, str, str]
                 "manifest": manifest,
                 "names": names,
                 "layer": plan.layer,
+                "skipped": sorted(plan.skipped),
                 # T2 is about who wrote which rows, and must not see rows that nobody wrote.
                 "processes": () if slice_ is Slice.LIVES else plan.processes,
                 "total": plan.total,

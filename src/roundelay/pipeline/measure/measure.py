@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F  # noqa: N812
 
+from roundelay.pipeline.expressions import without_lower_layer
 from roundelay.pipeline.ingest.table import Table
 from roundelay.pipeline.measure.amounts import fairness, overhead
 from roundelay.pipeline.measure.occupancy import occupancy
@@ -73,7 +74,7 @@ def measure(
 ) -> list[Line]:
     """Measure every run of a table; writes both tables to `output`, as Parquet and as CSV."""
     tell = progress or (lambda done, total: None)
-    events = table.events(spark)
+    events = without_lower_layer(table.events(spark))
     lines = _lines(latencies(events), "ms")
     tell(1, STEPS)
     lines += _lines(interruptions(events), "ms")

@@ -12,14 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from roundelay.core.effects import Kind
+from roundelay.trace.schema import LOWER_LAYER
 
 COLUMNS = (
     *("run", "kind", "proc", "inc", "lseq", "gseq", "c_seq", "c_rep", "c_kind"),
-    *("m_src", "m_inc", "m_seq", "count", "k0", "k1", "k2", "k3", "dst", "members"),
+    *("m_src", "m_inc", "m_seq", "count", "k0", "k1", "k2", "k3", "dst", "members", "layer"),
 )
 """The columns of the table that are read."""
 
-_NUMBERS = COLUMNS[2:-2]
+_NUMBERS = COLUMNS[2:-3]
 _MAY_LACK = ("gseq", "k2", "c_seq", "m_src")
 """Columns that may be null: beside each is an array has_NAME, 1 where a row has a value."""
 
@@ -49,6 +50,8 @@ class BatchRows:
                 self.column[f"has_{name}"] = np.asarray(array.is_valid()).astype(np.int64)
             filled = pc.fill_null(array, 0) if array.null_count else array
             self.column[name] = np.asarray(filled).astype(np.int64, copy=False)
+        below = pc.fill_null(pc.equal(batch.column("layer"), LOWER_LAYER), False)
+        self.column["below"] = np.asarray(below) & self.column["has_m_src"].astype(bool)
         order = [self.column[name] for name in ("m_seq", "lseq", "inc", "proc", "run")]
         if not ascending(order[::-1]):
             self._select(np.lexsort(order))
@@ -90,9 +93,16 @@ class BatchRows:
 class FactWriter:
     """Gathers the facts of a batch, and makes one Arrow batch of them."""
 
-    def __init__(self, runs: Sequence[str]) -> None:
+    def __init__(self, runs: Sequence[str], prefix: str = "") -> None:
         self._runs = runs
+        self._prefix = prefix
         self._parts: list[Any] = []
+
+    def prefixed(self, prefix: str) -> "FactWriter":
+        """A writer of facts of other names, which become part of the same batch."""
+        other = FactWriter(self._runs, prefix)
+        other._parts = self._parts
+        return other
 
     def write(self, fact: str, rows: BatchRows, at: Ints, *values: Ints) -> None:
         """Write a fact about each stretch of rows that begins at one of the places `at`."""
@@ -111,7 +121,7 @@ class FactWriter:
         self._parts.append(
             pa.RecordBatch.from_arrays(
                 [
-                    pa.array([fact] * len(runs), pa.string()),
+                    pa.array([self._prefix + fact] * len(runs), pa.string()),
                     pa.array(runs, pa.string()),
                     pa.array(procs, pa.int32()),
                     pa.array(incs, pa.int64()),

@@ -17,6 +17,10 @@ concluded from them:
 
 `span_facts` has those about what was sent, and about numbers that are missing.
 
+All these are about the rows of the ordering. Rows of the layer below it tell of the same messages
+again; facts about these have names of their own, which begin with `BELOW`, and are fewer: no key is
+known there.
+
 Facts of one batch are few, whatever it holds. They are made with numpy, without a loop over rows.
 
 A fingerprint is the exclusive or of a hash of each row, so it can be put together from pieces in
@@ -67,6 +71,9 @@ FALLS_MAX = 20
 """Falls of each kind that are written about one batch, at most. A few are enough to convict a run:
 they are not counted."""
 
+BELOW = "below/"
+"""What the names of facts about the layer below begin with."""
+
 DDL = "fact string, run string, proc int, inc bigint, first bigint, v array<bigint>"
 
 
@@ -116,6 +123,17 @@ def facts_of(batch: Any) -> Any:
     facts = FactWriter(names)
     _writers(rows, facts)
     _views(batch, facts)
+    below = rows["below"]
+    _layer(rows.where(~below), facts)
+    if np.any(below):
+        _layer(rows.where(below), facts.prefixed(BELOW))
+    return facts.to_batch()
+
+
+def _layer(rows: BatchRows, facts: FactWriter) -> None:
+    """Facts about the messages of one layer."""
+    if not rows.count:
+        return
     span_facts.write_spans(rows, facts)
     delivered = rows.where(rows.of(Kind.DELIVER))
     if delivered.count:
@@ -125,7 +143,6 @@ def facts_of(batch: Any) -> Any:
         _sources(delivered, by, facts)
         _stays(delivered, facts)
         _blocks(delivered, facts)
-    return facts.to_batch()
 
 
 def _writers(rows: BatchRows, facts: FactWriter) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from roundelay.core.effects import Kind
-from roundelay.pipeline.expressions import block_number
+from roundelay.pipeline.expressions import block_number, without_lower_layer
 from roundelay.pipeline.ingest.table import Table
 from roundelay.pipeline.proofs.batch_facts import gather
 from roundelay.pipeline.proofs.stitch import Edges, RunProofs, conclude_keys, stitch
@@ -87,7 +87,8 @@ def _edge_rows(events: "DataFrame", runs: dict[str, RunProofs]) -> "DataFrame":
     nowhere = F.array().cast("array<bigint>")
     view = F.when(F.col("run").isin(static), nowhere).otherwise(_list("c_seq", "c_rep", "c_kind"))
     return (
-        events.where(F.col("kind") == Kind.DELIVER.value)
+        without_lower_layer(events)
+        .where(F.col("kind") == Kind.DELIVER.value)
         .withColumn("block", block_number())
         .join(F.broadcast(wanted), ["run", "k0", "k1", "block"])
         .select("*", offset)

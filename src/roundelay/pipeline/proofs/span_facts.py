@@ -11,6 +11,7 @@ which messages were meant:
     transitional  every row of deliveries in a transitional view, of which there are few
     hole          numbers that keys leap over within a regular view, as bits, by block of keys
     empty         numbers of keys that belong to no message, as bits, by block of keys
+    leap          keys that leap over more numbers than `NUMBERS_MAX`, so that holes are not told
     life          crashes (0) and recoveries (1)
     unusual       what spans cannot tell: messages with destinations of their own, confirmations, or
                   more spans than `SPANS_MAX`
@@ -28,8 +29,8 @@ SPANS_MAX = 8192
 that has more is marked as unusual, and its run is not concluded upon by spans."""
 
 NUMBERS_MAX = 2_000_000
-"""Numbers that the keys of a batch may leap over, all leaps together. A batch that leaps over more
-is marked as unusual: the bits of the numbers would not fit into memory."""
+"""Numbers that the keys of a batch may leap over, all leaps together. The bits of more
+numbers would not fit into memory: where there are more, only that is told."""
 
 VIEW = ("c_seq", "c_rep", "c_kind", "has_c_seq")
 """The columns that tell in which view a row was written; the last is 0 if the row names none."""
@@ -58,10 +59,10 @@ def write_delivery_spans(rows: BatchRows, by: Ints, facts: FactWriter) -> None:
         _holes(numbered, facts)
 
 
-def _unusual(rows: BatchRows, facts: FactWriter, at: Ints) -> None:
+def _unusual(rows: BatchRows, facts: FactWriter, at: Ints, fact: str = "unusual") -> None:
     """v: nothing of interest. Once for every segment that has one of these rows."""
     at = at[np.unique(rows.number[at], return_index=True)[1]]
-    facts.write("unusual", rows, at, rows["lseq"][at])
+    facts.write(fact, rows, at, rows["lseq"][at])
 
 
 def _numbers(rows: BatchRows, first: Ints, last: Ints) -> list[Ints]:
@@ -130,9 +131,12 @@ def _holes(rows: BatchRows, facts: FactWriter) -> None:
         same &= column[1:] == column[:-1]
     leap = np.where(same, np.diff(rows["k2"]) - 1, 0)
     at = np.flatnonzero(leap > 0)
-    if leap[at].sum() > NUMBERS_MAX:
-        return _unusual(rows, facts, at)
-    return _bits("hole", rows, facts, at, rows["k2"][at] + 1, leap[at])
+    far = np.isin(rows.number[at], rows.number[at[leap[at] > NUMBERS_MAX]])
+    if leap[at[~far]].sum() > NUMBERS_MAX:
+        far[:] = True
+    _unusual(rows, facts, at[far], "leap")
+    near = at[~far]
+    _bits("hole", rows, facts, near, rows["k2"][near] + 1, leap[near])
 
 
 def _bits(

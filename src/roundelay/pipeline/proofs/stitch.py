@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
 from roundelay.pipeline.expressions import BLOCK_KEYS
+from roundelay.pipeline.proofs.batch_facts import BELOW
 from roundelay.pipeline.proofs.causality import Implied, conclude_causality
 from roundelay.pipeline.proofs.streams import one_ring_each, read_streams
 from roundelay.pipeline.proofs.transitional import Lists, beginnings, delivery_lists, unkeyed_owners
@@ -101,6 +102,8 @@ class RunProofs:
     """Instances of O8 that are views; None if they cannot be put in line with the keys."""
     implied: list[Implied] = field(default_factory=list)
     """What holds if something else does."""
+    below: list[Implied] = field(default_factory=list)
+    """The same of the layer below the ordering."""
 
 
 def stitch(facts: Iterable[Fact]) -> RunProofs:
@@ -136,7 +139,25 @@ def stitch(facts: Iterable[Fact]) -> RunProofs:
         run.proved |= dict.fromkeys(ABOUT_DELIVERIES, 0)
     if not (climbs and unique):
         run.suspects = _suspects(by_fact)
+    run.below = _conclude_below(by_fact)
     return run
+
+
+def _conclude_below(by_fact: Facts) -> list[Implied]:
+    """What spans say of the layer below the ordering. It has the same views, and no keys."""
+    below: Facts = defaultdict(list)
+    for name, facts in by_fact.items():
+        if name.startswith(BELOW):
+            below[name.removeprefix(BELOW)] = facts
+    if not below:
+        return []
+    for name in ("writer", "install", "end", "life"):
+        below[name] = by_fact[name]
+    below["unusual"] = [*below["unusual"], *by_fact["unusual"]]
+    views = read_views(below)
+    if not views.clear or not _senders(RunProofs(), below["source"]):
+        return []
+    return conclude_causality(below, views, read_streams(below, views), None, None)
 
 
 def _conclude_views(run: RunProofs, facts: Facts, views: Views) -> None:

@@ -101,6 +101,8 @@ def contiguous(facts: Facts, views: Views) -> int | None:
     known to be empty."""
     if any(regular(view) and stay.unkeyed for (*_, view), stay in views.stays.items()):
         return None
+    if facts["leap"]:
+        return None
     holes, empty = _bits(facts, "hole"), _bits(facts, "empty")
     if any(bits & ~empty[block] for block, bits in holes.items()):
         return None

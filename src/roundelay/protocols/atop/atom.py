@@ -43,6 +43,10 @@ COVER_SLOTS_MAX = 1 << 16
 """Most slots that `owed` walks. Beyond it the walk goes on at the next call, with what waits
 then."""
 
+BLOCK_SLOTS = 64
+"""Slots whose owners are computed together. Too few, and the order stops for it again and again;
+too many, and a distribution that is soon left has them computed for nothing."""
+
 Owners = Callable[[int, int, Weights], Owner]
 """Slot owners of a view and a distribution: `slots.owners`, replaceable in tests."""
 
@@ -72,15 +76,12 @@ class Stamp(NamedTuple):
     slot: int
 
 
-class _Pending(Generic[B]):
-    """A content that waits for its slots. A dummy has no body."""
+_Pending = tuple[int, int, B | None]
+"""A content that waits for its slots: its distribution, how many it fills, and its body, which a
+dummy has not."""
 
-    __slots__ = ("body", "distribution", "left")
-
-    def __init__(self, distribution: int, left: int, body: B | None) -> None:
-        self.distribution = distribution
-        self.left = left
-        self.body = body
+_new = tuple.__new__
+"""Makes a NamedTuple without a call of Python code: one is made for every body."""
 
 
 class Atom(Generic[B]):
@@ -93,27 +94,37 @@ class Atom(Generic[B]):
         """Every distribution heard of, by its number."""
         self.newest = 0
         """The largest number of them."""
-        self.distribution = 0
+        self.distribution: int
         """The one whose contents are ordered now ..."""
-        self.slot = 0
+        self.slot: int
         """... and its next slot."""
         self.skipped = 0
         """Slots skipped so far."""
         self.closing = False
         self._view = view
         self._make_owners = make_owners
-        self._owner = make_owners(view, 0, self.known[0])
+        self._owners: list[int]
+        """Owners of slots, each computed once, ..."""
+        self._owners_from: int
+        """... the slot with which they begin ..."""
+        self._next: int
+        """... and the owner of the next slot."""
+        self._start_distribution(0)
         self._sending = (0, 0)
         """The distribution of the next own content, and its number there."""
         self._arrived = [(0, 0)] * members
         """By member: the distribution of its last content, and the number that follows it."""
         self._pending: list[deque[_Pending[B]]] = [deque() for _ in range(members)]
+        self._used = [0] * members
+        """By member: slots that its first content has filled, if it fills more than one."""
         self._heads = 0
         """Members of which something waits ..."""
         self._ready = 0
         """... and of those, how many have a first content of the present distribution."""
-        self._bodies: dict[int, int] = {}
-        """Contents with a body that wait, by distribution ..."""
+        self._bodies = 0
+        """Contents with a body that wait in the present distribution ..."""
+        self._later_bodies: dict[int, int] = {}
+        """... and in later ones, by distribution ..."""
         self._bodies_of_others = 0
         """... and of all those, how many are of other members."""
 
@@ -147,6 +158,14 @@ class Atom(Generic[B]):
     def plausible(self, sender: int, tag: Tag) -> bool:
         """Whether an honest member can send this tag behind all that arrived of it."""
         distribution, number = self._arrived[sender]
+        if (
+            tag.number == number
+            and tag.distribution == distribution
+            and tag.count == 1
+            and tag.weights is None
+            and (number or not distribution)
+        ):
+            return True  # As nearly all of them are; what follows would find the same.
         if not 1 <= tag.count <= COUNT_MAX:
             return False
         if tag.distribution != distribution:
@@ -165,15 +184,22 @@ class Atom(Generic[B]):
         """Take in a sender's next content, whose tag is plausible; returns what is ordered now."""
         if tag.weights is not None:
             self.learn(tag.distribution, tag.weights)
-        self._arrived[sender] = (tag.distribution, tag.number + tag.count)
-        queue = self._pending[sender]
-        if not queue:
-            self._heads += 1
-            self._ready += tag.distribution == self.distribution
-        queue.append(_Pending(tag.distribution, tag.count, body))
+        distribution = tag.distribution
+        self._arrived[sender] = (distribution, tag.number + tag.count)
         if body is not None:
-            self._bodies[tag.distribution] = self._bodies.get(tag.distribution, 0) + 1
-            self._bodies_of_others += sender != self.me
+            if distribution == self.distribution:
+                self._bodies += 1
+            else:
+                self._later_bodies[distribution] = self._later_bodies.get(distribution, 0) + 1
+            if sender != self.me:
+                self._bodies_of_others += 1
+        queue = self._pending[sender]
+        queue.append((distribution, tag.count, body))
+        if len(queue) > 1:
+            return []  # Whatever the order waits for, it is not a second content of this sender.
+        self._heads += 1
+        if distribution == self.distribution:
+            self._ready += 1
         return self._order()
 
     def close(self) -> list[tuple[B, Stamp]]:
@@ -184,7 +210,7 @@ class Atom(Generic[B]):
     @property
     def waiting(self) -> int:
         """Contents with a body that wait for their slots."""
-        return sum(self._bodies.values())
+        return self._bodies + sum(self._later_bodies.values())
 
     @property
     def others_wait(self) -> bool:
@@ -194,36 +220,50 @@ class Atom(Generic[B]):
     def _order(self) -> list[tuple[B, Stamp]]:
         ordered: list[tuple[B, Stamp]] = []
         while self._heads:
-            if not self._bodies.get(self.distribution) and self._is_over():
+            if not self._bodies and self._is_over():
                 self._change()
                 continue
             if not self._ready:
                 break  # Somebody may still send what comes first.
-            sender = self._owner(self.slot)
-            queue = self._pending[sender]
-            if queue and queue[0].distribution == self.distribution:
-                body = self._fill(sender, queue)
+            queue = self._pending[self._next]
+            if queue and queue[0][0] == self.distribution:
+                body = self._fill(self._next, queue)
                 if body is not None:
-                    ordered.append((body, Stamp(self.distribution, self.slot)))
+                    ordered.append((body, _new(Stamp, (self.distribution, self.slot))))
             elif queue or self.closing:
                 self.skipped += 1
             else:
                 break  # The owner may still fill its slot.
-            self.slot += 1
+            self._next_slot()
         return ordered
+
+    def _next_slot(self) -> None:
+        self.slot += 1
+        at = self.slot - self._owners_from
+        if at == len(self._owners):  # All of them are behind.
+            self._owners_from, at = self.slot, 0
+            self._owners = [*map(self._owner, range(self.slot, self.slot + BLOCK_SLOTS))]
+        self._next = self._owners[at]
 
     def _fill(self, sender: int, queue: deque[_Pending[B]]) -> B | None:
         """Use a slot for a sender's first content; returns its body, if it has one."""
-        first = queue[0]
-        first.left -= 1
-        if not first.left:
-            queue.popleft()
-            self._heads -= not queue
-            self._ready -= not queue or queue[0].distribution != self.distribution
-        if first.body is not None:
-            self._bodies[self.distribution] -= 1
-            self._bodies_of_others -= sender != self.me
-        return first.body
+        _, count, body = queue[0]
+        if count > 1:
+            self._used[sender] += 1
+            if self._used[sender] < count:
+                return None  # A dummy: nothing else fills several slots.
+            self._used[sender] = 0
+        queue.popleft()
+        if not queue:
+            self._heads -= 1
+            self._ready -= 1
+        elif queue[0][0] != self.distribution:
+            self._ready -= 1
+        if body is not None:
+            self._bodies -= 1
+            if sender != self.me:
+                self._bodies_of_others -= 1
+        return body
 
     def _is_over(self) -> bool:
         """Whether nobody can send in the present distribution any more. Dummies of it that wait
@@ -234,19 +274,24 @@ class Atom(Generic[B]):
 
     def _change(self) -> None:
         """Go on to the next distribution that something waits for."""
-        self._bodies.pop(self.distribution, None)
-        for queue in self._pending:
-            while queue and queue[0].distribution == self.distribution:
+        for sender, queue in enumerate(self._pending):
+            while queue and queue[0][0] == self.distribution:
                 queue.popleft()
-        firsts = [queue[0].distribution for queue in self._pending if queue]
+                self._used[sender] = 0
+        firsts = [queue[0][0] for queue in self._pending if queue]
         self._heads = len(firsts)
         if firsts:
-            self.distribution = min(firsts)
-            self.slot = 0
-            self._owner = self._make_owners(
-                self._view, self.distribution, self.known[self.distribution]
-            )
+            self._start_distribution(min(firsts))
+            self._bodies = self._later_bodies.pop(self.distribution, 0)
         self._ready = firsts.count(self.distribution)
+
+    def _start_distribution(self, distribution: int) -> None:
+        self.distribution = distribution
+        self.slot = 0
+        self._owner = self._make_owners(self._view, distribution, self.known[distribution])
+        self._owners = [*map(self._owner, range(BLOCK_SLOTS))]
+        self._owners_from = 0
+        self._next = self._owners[0]
 
     # Dummies
 
@@ -266,20 +311,23 @@ class Atom(Generic[B]):
             return 1
         left = [0] * self.members
         for sender, queue in enumerate(self._pending):
-            slots = 0
-            for pending in queue:
-                if pending.distribution != distribution:
+            slots = -self._used[sender]
+            for of, count, body in queue:
+                if of != distribution:
                     break
-                slots += pending.left
-                if pending.body is not None:
+                slots += count
+                if body is not None or sender == self.me:
                     left[sender] = slots
-        mine = sum(p.left for p in self._pending[self.me] if p.distribution == distribution)
-        left[self.me] = 0
+        mine, left[self.me] = left[self.me], 0
         others, owned = sum(left), 0
-        for slot in range(self.slot, self.slot + COVER_SLOTS_MAX):
-            if not others:
-                break
-            owner = self._owner(slot)
+        owners, at = self._owners, self.slot - self._owners_from
+        end = at + COVER_SLOTS_MAX
+        while others and at < end:
+            if at == len(owners):
+                slot = self._owners_from + at
+                owners += map(self._owner, range(slot, slot + BLOCK_SLOTS))
+            owner = owners[at]
+            at += 1
             if owner == self.me:
                 owned += 1
             elif left[owner]:
@@ -295,5 +343,5 @@ class Atom(Generic[B]):
             self._ready > 0
             and self.others_wait
             and not self._pending[self.me]
-            and self._owner(self.slot) == self.me
+            and self._next == self.me
         )

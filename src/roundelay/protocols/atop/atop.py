@@ -31,15 +31,21 @@ from roundelay.core.value import value
 from roundelay.links.engine import HoldBack, LinkEngine, Ordered
 from roundelay.links.link import LinkConfig
 from roundelay.links.messages import Data
-from roundelay.protocols.atop.atom import Atom, Stamp
+from roundelay.protocols.atop.atom import COVER_SLOTS_MAX, Atom, Stamp
 from roundelay.protocols.atop.messages import CODEC, Content
 from roundelay.protocols.atop.policy import BookKeeper, Given, GivenWeights, Policy, Silent
 from roundelay.protocols.atop.slots import valid
+
+_new = tuple.__new__
 
 HOLD = "hold"
 PERIOD = "period"
 DUMMIES = ("cover", "demand", "switch", "none")
 POLICIES = ("bookkeeper", "given")
+
+LOOK_BACK_WINDOWS = 3
+"""Windows of one sender that the book-keeper of a real group looks back on at least. Fewer: one
+burst decides the weights. More: it adapts late."""
 
 SLOT_BITS = 40
 """Of an order key's number, for the slot; the bits above count distributions."""
@@ -60,10 +66,10 @@ class Config(LinkConfig):
     """Between two looks of the book-keeper at the shares. Shorter: distributions change more often,
     and every change makes new messages wait for the slowest; longer: it adapts later."""
     factor: int = 32
-    """Messages that the book-keeper looks back on, for each member. Too few: a slow sender does not
+    """Packets that the book-keeper looks back on, for each member. Too few: a slow sender does not
     show up, and weights follow chance; too many: it adapts late."""
     scale: int = 16
-    """Weight of each of those messages; every member has 1 besides. Smaller: a silent member keeps
+    """Weight of each of those packets; every member has 1 besides. Smaller: a silent member keeps
     more slots, which cost dummies; larger: its first message waits longer for a slot."""
     threshold_permille: int = 100
     """Sum of the changes of all shares, in thousandths, above which weights are changed."""
@@ -99,13 +105,15 @@ class SlotOrder:
         weights = content.tag.weights
         return weights is None or valid(weights, self.atom.members)
 
-    def plausible(self, sender: int, content: Content) -> bool:
-        return self.atom.plausible(sender, content.tag)
-
-    def arrive(self, sender: int, number: int, content: Content) -> None:
-        packet = content.packet
+    def arrive(self, sender: int, number: int, content: Content) -> bool:
+        tag, packet = content.tag, content.packet
+        if not self.atom.plausible(sender, tag):
+            return False
         body = None if packet is None else (sender, number, packet)
-        self._hold(self.atom.arrive(sender, content.tag, body))
+        ordered = self.atom.arrive(sender, tag, body)
+        if ordered:
+            self._hold(ordered)
+        return True
 
     def close(self) -> None:
         self._hold(self.atom.close())
@@ -114,10 +122,10 @@ class SlotOrder:
         return self._held.ready(stable)
 
     def _hold(self, ordered: list[tuple[_Body, Stamp]]) -> None:
-        self._held.waiting.extend(
-            Ordered(*body, ((distribution << SLOT_BITS) + slot, 0))
-            for body, (distribution, slot) in ordered
-        )
+        append = self._held.waiting.append
+        for (sender, number, packet), (distribution, slot) in ordered:
+            key = ((distribution << SLOT_BITS) + slot, 0)
+            append(_new(Ordered, (sender, number, packet, key)))
 
 
 class AtopEngine(LinkEngine[Content]):
@@ -133,6 +141,8 @@ class AtopEngine(LinkEngine[Content]):
         members = len(view.members)
         self.atom: Atom[_Body] = Atom(view.id.seq, members, self.me)
         self.policy = self._policy(view)
+        self._counts = type(self.policy) is BookKeeper
+        """Whether the policy at this member wants to know of every packet."""
         self.dummies = 0
         """Dummies sent in this view."""
         self._holding = False
@@ -160,9 +170,9 @@ class AtopEngine(LinkEngine[Content]):
         return Content(tag, packet)
 
     def _handed_up(self, sender: int, content: Content) -> None:
-        if content.packet is not None and content.packet.span.count:
-            self.policy.observe(sender, content.packet.span.count)
-            if not self._counting and type(self.policy) is BookKeeper and not self.link.frozen:
+        if self._counts and content.packet is not None:
+            self.policy.observe(sender)
+            if not self._counting and not self.link.frozen:
                 self._counting = True
                 self._out.append(SetTimer(PERIOD, self.config.period_s))
 
@@ -185,6 +195,7 @@ class AtopEngine(LinkEngine[Content]):
 
     def _send_dummy(self) -> None:
         """Fill the slots for which others wait, if nothing of our own does."""
+        self._send_waiting()
         slots = self._slots_owed()
         if slots and self.link.room > 0:
             self.dummies += 1
@@ -201,10 +212,19 @@ class AtopEngine(LinkEngine[Content]):
 
 
 def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float]:
-    """Every sender has a window of its own. Timers that are no alarms stay as they are."""
+    """Every sender has a window of its own. Timers that are no alarms stay as they are.
+
+    The book-keeper looks back on several windows, or one sender's burst would pass for its share.
+    When a member that was silent begins to send, all walk the slots between its own: weights are
+    such that for a window of its packets they are no more than a member walks at a time."""
     default = Config()
+    window = max(2, capacity.window_packets // max(1, capacity.nodes - 1))
+    factor = max(default.factor, LOOK_BACK_WINDOWS * window // capacity.nodes)
+    walked = window * factor * capacity.nodes
     return {
-        "window_packets": max(2, capacity.window_packets // max(1, capacity.nodes - 1)),
+        "window_packets": window,
+        "factor": factor,
+        "scale": min(default.scale, max(1, COVER_SLOTS_MAX // walked)),
         "hold_s": default.hold_s,
         "period_s": default.period_s,
     }

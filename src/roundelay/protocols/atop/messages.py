@@ -14,10 +14,11 @@ from roundelay.core.ids import Packet
 from roundelay.core.value import value
 from roundelay.links.messages import LinkCodec
 from roundelay.protocols.atop.atom import COUNT_MAX, DISTRIBUTION_MAX, NUMBER_MAX, Tag
-from roundelay.wire.packet import MEMBERS_MAX, read_packet, write_packet
-from roundelay.wire.primitives import Reader, Reason, WireError, Writer
+from roundelay.wire.packet import MEMBERS_MAX, decode_packet, encode_packet
+from roundelay.wire.primitives import Reason, WireError
 
 _HEAD = struct.Struct(">IQHB")
+_COUNT = struct.Struct(">H")
 _WEIGHTS, _PACKET = 1, 2
 
 
@@ -33,32 +34,45 @@ class Content:
         return f"{self.tag}{weights} {self.packet if self.packet is not None else 'dummy'}"
 
 
-def write_content(w: Writer, content: Content) -> None:
+def encode_content(content: Content, before: bytes = b"") -> bytes:
+    """The content, behind the bytes that go before it."""
     tag, packet = content.tag, content.packet
     weights = tag.weights
     flags = (_WEIGHTS if weights is not None else 0) | (_PACKET if packet is not None else 0)
-    w.fields(_HEAD, tag.distribution, tag.number, tag.count, flags)
+    head = before + _HEAD.pack(tag.distribution, tag.number, tag.count, flags)
     if weights is not None:
-        w.u16(len(weights))
-        for weight in weights:
-            w.u32(weight)
-    if packet is not None:
-        write_packet(w, packet)
+        head += struct.pack(f">H{len(weights)}I", len(weights), *weights)
+    return head if packet is None else encode_packet(packet, head)
 
 
-def read_content(r: Reader) -> Content:
-    distribution, number, count, flags = r.fields(_HEAD)
-    weights = r.many(r.u32, MEMBERS_MAX) if flags & _WEIGHTS else None
-    packet = read_packet(r) if flags & _PACKET else None
-    if flags > 3 or not 0 < count <= COUNT_MAX or (packet is not None and count != 1):
+def decode_content(data: bytes, start: int) -> Content:
+    """The content that is all of `data[start:]`, or WireError."""
+    weights: tuple[int, ...] | None = None
+    try:
+        distribution, number, count, flags = _HEAD.unpack_from(data, start)
+        at = start + _HEAD.size
+        if flags & _WEIGHTS:
+            (members,) = _COUNT.unpack_from(data, at)
+            if not 0 < members <= MEMBERS_MAX:
+                raise WireError(Reason.MALFORMED, f"weights of {members} members")
+            weights = struct.unpack_from(f">{members}I", data, at + _COUNT.size)
+            at += _COUNT.size + 4 * members
+    except struct.error:
+        raise WireError(Reason.MALFORMED, "the message ends within a number") from None
+    if flags > 3 or not 0 < count <= COUNT_MAX or (flags & _PACKET and count != 1):
         raise WireError(Reason.MALFORMED, f"{count} slots, flags {flags}")
     if distribution > DISTRIBUTION_MAX or number > NUMBER_MAX:
         raise WireError(Reason.MALFORMED, f"number {number} of distribution {distribution}")
     if (weights is not None) != (distribution > 0 and number == 0):
         raise WireError(Reason.MALFORMED, "weights come with the first of a distribution alone")
-    if weights is not None and (not weights or min(weights) < 1):
+    if weights is not None and min(weights) < 1:
         raise WireError(Reason.MALFORMED, "a weight is at least 1")
-    return Content(Tag(distribution, number, count, weights), packet)
+    tag = Tag(distribution, number, count, weights)
+    if flags & _PACKET:
+        return Content(tag, decode_packet(data, at))
+    if at != len(data):
+        raise WireError(Reason.MALFORMED, f"{len(data) - at} bytes too many")
+    return Content(tag)
 
 
-CODEC: LinkCodec[Content] = LinkCodec(write_content, read_content)
+CODEC: LinkCodec[Content] = LinkCodec(encode_content, decode_content)

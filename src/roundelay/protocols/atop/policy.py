@@ -1,8 +1,9 @@
 """Policies: who says with which weights the members of a view share its slots.
 
-A policy hears of every message that the link hands up. The *book-keeper*, the first member of the
-view, counts who sends how much, and proposes new weights when the shares have changed. The policy
-*given* proposes once what its user wrote.
+A policy hears of every packet that the link hands up: a packet takes one slot, however many
+messages it holds. The *book-keeper*, the first member of the view, counts who sends how much, and
+proposes new weights when the shares have changed. The policy *given* proposes once what its user
+wrote.
 """
 
 from collections import deque
@@ -16,8 +17,8 @@ from roundelay.protocols.atop.slots import WEIGHT_RATIO_MAX, Weights
 class Policy(Protocol):
     """What proposes weights in one view, at one member."""
 
-    def observe(self, sender: int, messages: int) -> None:
-        """So many messages of a member were handed up."""
+    def observe(self, sender: int) -> None:
+        """A packet of a member was handed up."""
         ...
 
     def propose(self) -> Weights | None:
@@ -29,7 +30,7 @@ class Policy(Protocol):
 class Silent:
     """Proposes nothing: the policy of all members but the one that decides."""
 
-    def observe(self, sender: int, messages: int) -> None:
+    def observe(self, sender: int) -> None:
         """Nothing is counted."""
 
     def propose(self) -> Weights | None:
@@ -37,9 +38,9 @@ class Silent:
 
 
 class BookKeeper:
-    """Counts the last messages of the view, and proposes weights by what each member sent.
+    """Counts the last packets of the view, and proposes weights by what each member sent.
 
-    The weight of a member is `scale` for each of its messages, and 1 more, so that one that sends
+    The weight of a member is `scale` for each of its packets, and 1 more, so that one that sends
     nothing keeps a few slots.
     """
 
@@ -51,12 +52,11 @@ class BookKeeper:
         self._counts = [0] * members
         self._last: Weights = (1,) * members
 
-    def observe(self, sender: int, messages: int) -> None:
-        for _ in range(min(messages, self._size)):
-            self._recent.append(sender)
-            self._counts[sender] += 1
-            if len(self._recent) > self._size:
-                self._counts[self._recent.popleft()] -= 1
+    def observe(self, sender: int) -> None:
+        self._recent.append(sender)
+        self._counts[sender] += 1
+        if len(self._recent) > self._size:
+            self._counts[self._recent.popleft()] -= 1
 
     def propose(self) -> Weights | None:
         if len(self._recent) < self._size:
@@ -77,7 +77,7 @@ class Given:
     def __init__(self, weights: Weights) -> None:
         self._weights: Weights | None = weights
 
-    def observe(self, sender: int, messages: int) -> None:
+    def observe(self, sender: int) -> None:
         """Nothing is counted."""
 
     def propose(self) -> Weights | None:

@@ -15,7 +15,7 @@ from roundelay.core.ids import NodeId, Span, View, ViewId
 from roundelay.group.stack import Stack
 from roundelay.sim.host import Transmission
 from roundelay.sim.world import World
-from roundelay.trace.schema import REGULAR, TRANSITIONAL, Row, frame_key
+from roundelay.trace.schema import LOWER_LAYER, REGULAR, TRANSITIONAL, Row, frame_key
 
 Life = tuple[int, int]
 """A node in one incarnation: `proc` and `inc` of its rows."""
@@ -111,9 +111,11 @@ class Evidence:
 
     @cached_property
     def kinds(self) -> dict[str, list[Row]]:
+        """By kind, the rows of all layers but the one below the ordering."""
         kinds: dict[str, list[Row]] = {kind: [] for kind in Kind}
         for row in self.rows:
-            kinds[row.kind].append(row)
+            if row.layer != LOWER_LAYER:
+                kinds[row.kind].append(row)
         return kinds
 
     @cached_property

@@ -19,7 +19,7 @@ from roundelay.sim.scenario import parse
 from roundelay.sim.watch import Watch
 from roundelay.sim.world import Storage
 from roundelay.trace.manifest import Manifest
-from roundelay.trace.schema import REGULAR, Row
+from roundelay.trace.schema import LOWER_LAYER, REGULAR, Row
 
 GRAIN_NS = 1_000
 """Times that differ by less, in nanoseconds, count as equal in the comparison of states. Latencies
@@ -200,6 +200,8 @@ class SteppedRunner(ScenarioRunner):
         needed = {Kind.DELIVER, Kind.STABLE} if self._claims else {Kind.DELIVER}
         done: set[tuple[str, int, int | None, int | None, int | None]] = set()
         for row in reversed(self.rows):
+            if row.layer == LOWER_LAYER:
+                continue
             if row.kind in needed:
                 for i in range(row.count):
                     done.add((row.kind, row.proc, row.m_src, row.m_inc, (row.m_seq or 0) + i))
@@ -218,8 +220,11 @@ class SteppedRunner(ScenarioRunner):
         """A value that changes when the node does something that others, its storage or its
         application can see."""
         number = self.world.numbers[node]
-        rows = [row for row in self.rows if row.proc == number and row.kind in _SHOWN]
-        return self.world.frames, self.world.hosts[node].storage, len(rows)
+        shown = sum(
+            row.proc == number and row.kind in _SHOWN and row.layer != LOWER_LAYER
+            for row in self.rows
+        )
+        return self.world.frames, self.world.hosts[node].storage, shown
 
     def key(self, moment: Moment) -> int:
         """A number for the state before a moment. Runs in equal states have the same future, and
@@ -297,7 +302,7 @@ class SteppedRunner(ScenarioRunner):
             if name in self._known_facts:
                 return  # That it came again proves nothing new.
             self._known_facts.add(name)
-        fact = hash((word(row.kind), *_facts(row)))
+        fact = hash((word(row.kind), word(row.layer), *_facts(row)))
         self._extend_thread((row.proc,), fact)
         if row.m_src is not None:
             self._extend_thread((row.m_src, row.m_inc, row.m_seq), fact)

@@ -15,7 +15,7 @@ def keeper(members=3, factor=2, scale=16, threshold_permille=100):
 
 def count(books: BookKeeper, senders: str) -> None:
     for letter in senders:
-        books.observe("pqr".index(letter), 1)
+        books.observe("pqr".index(letter))
 
 
 def test_nothing_is_proposed_before_the_window_is_full():
@@ -64,7 +64,7 @@ def test_with_threshold_0_every_change_is_proposed():
 def test_every_proposal_is_valid(members, factor, scale, senders):
     books = keeper(members, factor, scale, 0)
     for sender in senders:
-        books.observe(sender % members, 1)
+        books.observe(sender % members)
         weights = books.propose()
         assert weights is None or valid(weights, members)
 
