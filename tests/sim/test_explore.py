@@ -5,10 +5,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from tests.bugs import planted_orders  # noqa: F401  # It registers its bugs.
 from tests.bugs.planted import planted
 
 from roundelay.cli import main
@@ -46,8 +48,8 @@ def search_all(search: Search) -> Tally:
     return total
 
 
-def first_violation(situation: str, deviations: int) -> Violation:
-    search = Search("totem", situation, deviations=deviations, limit=1)
+def first_violation(situation: str, deviations: int, protocol: str = "totem") -> Violation:
+    search = Search(protocol, situation, deviations=deviations, limit=1)
     for number in range(search.parts):
         if found := search.part(number).violations:
             return found[0]
@@ -86,7 +88,16 @@ def test_digests_tell_states_apart_and_nothing_else():
             digest(Derived(hiding, None))
 
 
-@pytest.mark.parametrize("protocol", ["totem", "fifo"])
+def enclosing(state: int) -> Callable[[], int]:
+    return lambda: state
+
+
+def test_functions_are_what_they_enclose():
+    assert digest(enclosing(1)) == digest(enclosing(1)) != digest(enclosing(2))
+    assert digest(enclosing) != digest(explore)
+
+
+@pytest.mark.parametrize("protocol", ["totem", "fifo", "atop", "allack", "causal"])
 def test_a_small_scope_is_searched_completely_and_nothing_is_found(protocol):
     exploration = explore(protocol=protocol, deviations=1, situations=("messages", "crash"))
     figures = exploration.document()
@@ -105,18 +116,24 @@ def test_every_situation_comes_to_rest_without_deviations(situation):
 
 
 @pytest.mark.parametrize(
-    ("bug", "situation", "deviations"),
+    ("bug", "protocol", "situation", "deviations"),
     [
-        ("anybody_raises_aru", "messages", 1),
-        ("gap_ignored", "crash", 1),
-        ("not_frozen", "crash", 1),
-        ("old_ring_not_sealed", "crash", 1),
-        ("transitional_by_name", "crash", 1),
+        ("anybody_raises_aru", "totem", "messages", 1),
+        ("gap_ignored", "totem", "crash", 1),
+        ("not_frozen", "totem", "crash", 1),
+        ("old_ring_not_sealed", "totem", "crash", 1),
+        ("transitional_by_name", "totem", "crash", 1),
+        ("atop_changes_without_the_late", "atop", "messages", 0),
+        ("atop_drops_what_waits", "atop", "messages", 1),
+        ("allack_waits_for_nobody", "allack", "messages", 0),
+        ("causal_delivers_without_causes", "causal", "messages", 1),
     ],
 )
-def test_a_planted_bug_is_found_and_its_scenario_shows_it_again(bug, situation, deviations):
+def test_a_planted_bug_is_found_and_its_scenario_shows_it_again(
+    bug, protocol, situation, deviations
+):
     with planted(bug):
-        violation = first_violation(situation, deviations)
+        violation = first_violation(situation, deviations, protocol)
         _, printed = play(violation.scenario)
     assert len(violation.deviations) == deviations
     for failure in violation.failures:
@@ -238,7 +255,7 @@ def test_a_violation_is_a_file_and_a_command(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--protocol", "template"], "choose a protocol of: fifo, totem"),
+        (["--protocol", "template"], "choose a protocol of: allack, atop, causal, fifo, totem"),
         (["--situation", "nowhere"], "there is no situation 'nowhere'"),
         (["--nodes", "2"], "--nodes must be 3 to 5, not 2"),
         (["--deviations", "-1"], "--deviations must be 0 or more, not -1"),

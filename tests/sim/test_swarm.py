@@ -19,6 +19,7 @@ from roundelay.sim.draft import MS, ScenarioDraft
 from roundelay.sim.engines.totem import rotations
 from roundelay.sim.mishaps import MISHAPS
 from roundelay.sim.seeds import scenario
+from roundelay.sim.simulation import simulation_of
 from roundelay.sim.swarm import disagreed, run
 
 CHUNK = 10
@@ -29,11 +30,17 @@ SEEDS = {
     ("dtp", False): range(30),
     ("cm", False): range(30),
     ("pinwheel", False): range(30),
+    ("atop", False): range(100),
+    ("allack", False): range(40),
+    ("causal", False): range(40),
     ("totem", True): range(30),
     ("fifo", True): range(20),
     ("dtp", True): range(10),
     ("cm", True): range(10),
     ("pinwheel", True): range(20),
+    ("atop", True): range(20),
+    ("allack", True): range(20),
+    ("causal", True): range(20),
 }
 """By protocol, and whether the group is static."""
 
@@ -144,6 +151,28 @@ def test_the_swarm_draws_every_resilience_and_policy_settings(protocol):
         assert needed in text
 
 
+def test_the_swarm_of_atop_shares_slots_in_every_way():
+    text = "".join(scenario(seed, "atop") for seed in range(100))
+    for needed in (
+        "hold_s=", "factor=1", "period_s=0.003", "threshold_permille=0", "policy=given weights=a:",
+        "dummies=demand", "window_packets=3", "submit a told", "burst", "unaware", "half",
+        "between",
+    ):  # fmt: skip
+        assert needed in text, needed
+    for protocol in ("atop", "allack"):
+        text = "".join(scenario(seed, protocol) for seed in range(100))
+        for never in ("dummies=switch", "dummies=none", "nulls=no"):
+            assert never not in text, "nobody promises that such a group delivers its last messages"
+
+
+def test_a_run_of_atop_waits_for_slots_that_are_filled_one_by_one():
+    """Three packets, with two nodes: four slots each, and a slot takes 4 ms and a frame."""
+    head = "group packet_bytes=400\nnodes a b\nload messages=3 rate=5/s size=10"
+    sending = simulation_of("atop").sending_ns
+    assert sending(f"engine atop\n{head}", 2_000_000) == 0
+    assert sending(f"engine atop dummies=demand\n{head}", 2_000_000) == 3 * 4 * 5_000_000
+
+
 def draw(mishap: str, seed: int) -> list[tuple[int, str]]:
     """What one mishap adds to a run of four nodes: milliseconds and commands, in order of time."""
     draft = ScenarioDraft(Random(seed), list("abcd"), ("DATA",), 400_000)
@@ -193,6 +222,6 @@ def test_several_nodes_crash_while_a_ring_is_being_formed():
 
 def test_every_mishap_is_something_that_happens():
     """Each kind of mishap, drawn alone, ends in commands that a story accepts."""
-    for protocol in ("totem", "fifo", "dtp"):
+    for protocol in ("totem", "fifo", "dtp", "atop", "causal"):
         text = "".join(scenario(seed, protocol) for seed in range(60))
         assert text.count("\nat ") > 10 * len(MISHAPS)

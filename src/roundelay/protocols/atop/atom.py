@@ -39,7 +39,7 @@ A view that has used them all keeps the last one."""
 NUMBER_MAX = 2**40 - 1
 """Largest number of a slot, and of a content among its sender's, for the same reason."""
 
-COVER_SLOTS_MAX = 1 << 16
+COVER_SLOTS_MAX = 1 << 14
 """Most slots that `owed` walks. Beyond it the walk goes on at the next call, with what waits
 then."""
 
@@ -321,8 +321,8 @@ class Atom(Generic[B]):
         mine, left[self.me] = left[self.me], 0
         others, owned = sum(left), 0
         owners, at = self._owners, self.slot - self._owners_from
-        end = at + COVER_SLOTS_MAX
-        while others and at < end:
+        end, most = at + COVER_SLOTS_MAX, mine + COUNT_MAX
+        while others and at < end and owned < most:
             if at == len(owners):
                 slot = self._owners_from + at
                 owners += map(self._owner, range(slot, slot + BLOCK_SLOTS))
@@ -333,7 +333,7 @@ class Atom(Generic[B]):
             elif left[owner]:
                 left[owner] -= 1
                 others -= 1
-        return max(0, min(COUNT_MAX, owned - mine))
+        return max(0, owned - mine)
 
     @property
     def asked_for(self) -> bool:
