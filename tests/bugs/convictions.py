@@ -246,7 +246,7 @@ CONVICTIONS: dict[str, Conviction] = {
     # ATOP, All-Ack and causal
     "atop_own_slot_list": Breaks("atop/golden", "in place of"),
     "atop_skips_who_is_silent": Breaks("atop/golden", "p sends for 1, and 3 was delivered"),
-    "atop_changes_without_the_late": Violates("atop/late_learner", "L1"),
+    "atop_changes_without_the_late": Breaks("atop/golden", "r sends for 10, and"),
     "atop_uses_the_last_heard": Breaks("atop/old_news", "q goes back to"),
     "atop_numbers_go_on": Breaks("atop/golden", "and 0 comes next"),
     "atop_numbers_twice": Breaks("atop/late_learner", "a knows d1 as"),
