@@ -101,6 +101,16 @@ def delivers(node: str, sender: str, until_ms: float) -> Callable[[Played], bool
     return done
 
 
+def delivers_all(node: str, messages: int, until_ms: float) -> Callable[[Played], bool]:
+    """By then the application of the node has so many messages."""
+
+    def done(played: Played) -> bool:
+        rows = played.of(node, Kind.DELIVER, until_ms)
+        return sum(row.count for row in rows if row.layer == "app") >= messages
+
+    return done
+
+
 def stops_after_its_suspicion(node: str) -> Callable[[Played], bool]:
     """From its first suspicion to its next view, the node takes no token."""
 
@@ -233,4 +243,26 @@ CONVICTIONS: dict[str, Conviction] = {
     "cm_token_skips_a_member": Violates("dtp/cm_token_goes_round", "L1 L7"),
     "pinwheel_batch_read_backwards": Violates("dtp/pinwheel_batches", "O1 O3f O5"),
     "pinwheel_orders_backwards": Breaks("dtp/pinwheel_window", "before or after its turn"),
+    # ATOP, All-Ack and causal
+    "atop_own_slot_list": Breaks("atop/golden", "in place of"),
+    "atop_skips_who_is_silent": Breaks("atop/golden", "p sends for 1, and 3 was delivered"),
+    "atop_changes_without_the_late": Breaks("atop/golden", "r sends for 10, and"),
+    "atop_uses_the_last_heard": Breaks("atop/old_news", "q goes back to"),
+    "atop_numbers_go_on": Breaks("atop/golden", "and 0 comes next"),
+    "atop_numbers_twice": Breaks("atop/late_learner", "a knows d1 as"),
+    "atop_drops_what_waits": Violates("atop/view_ends_half_way", "D6 L5 L7"),
+    "atop_one_slot_at_a_time": Exceeds(
+        "atop/burst",
+        "a delivers all thirty packets of b within 3 ms, which one delay of a dummy takes",
+        delivers_all("a", 30, until_ms=3),
+    ),
+    "atop_never_switches": Violates("atop/silent_switch", "L1 L7"),
+    "order_safe_is_not_awaited": Violates("atop/view_ends_half_way", "S3 S4"),
+    "allack_waits_for_nobody": Breaks("allack/safe", "delivers at 3 after 4"),
+    "allack_one_place_for_two": Breaks("allack/stamps", "in place of"),
+    "allack_sends_no_nulls": Violates("allack/answer", "L1 L7"),
+    "causal_waits_for_nothing": Breaks("causal/waits_for_a_cause", "b delivers after 1 0 0 c:0"),
+    "causal_names_no_causes": Breaks("causal/waits_for_a_cause", "names (0, 0, 0) as causes"),
+    "causal_safe_before_its_causes": Violates("causal/safe_behind_a_lost_cause", "S3"),
+    "causal_delivers_without_causes": Breaks("causal/cause_lost", "a delivers after 0 1 0 0 c:0"),
 }

@@ -7,7 +7,6 @@ from roundelay.links.engine import HoldBack, Ordered
 from roundelay.protocols.allack import ClockOrder
 from roundelay.protocols.atop.atom import Atom, Tag
 from roundelay.protocols.atop.atop import SlotOrder
-from roundelay.protocols.atop.policy import BookKeeper
 from roundelay.protocols.atop.slots import Weights
 from roundelay.protocols.causal import CausalOrder, Causes
 from roundelay.wire.primitives import I64_MAX
@@ -108,16 +107,6 @@ def atop_never_switches() -> list[Patch]:
     return [(Atom, "owed", owed)]
 
 
-@bug("A weight of 0 for whoever sends nothing.")
-def atop_no_weight_for_the_silent() -> list[Patch]:
-    def propose(self: BookKeeper) -> Weights | None:
-        weights = original(self)
-        return None if weights is None else tuple(w - 1 for w in weights)
-
-    original = BookKeeper.propose
-    return [(BookKeeper, "propose", propose)]
-
-
 @bug("A safe packet is delivered in its place, whoever has it.")
 def order_safe_is_not_awaited() -> list[Patch]:
     def ready(self: HoldBack, stable: Sequence[int]) -> list[Ordered]:
@@ -148,15 +137,6 @@ def allack_one_place_for_two() -> list[Patch]:
 
     original = ClockOrder.ready
     return [(ClockOrder, "ready", ready)]
-
-
-@bug("A sender counts its own packets alone, and not what it hears.")
-def allack_clock_of_its_own() -> list[Patch]:
-    def next_stamp(self: ClockOrder) -> int:
-        self.clock = self.heard[self.me] + 1
-        return self.clock
-
-    return [(ClockOrder, "next_stamp", next_stamp)]
 
 
 @bug("Nobody tells its clock when it has nothing to send.")

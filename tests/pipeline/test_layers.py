@@ -69,7 +69,7 @@ def traces(story) -> dict[str, list[Row]]:
     message = first[Row._fields.index("m_src") : Row._fields.index("m_seq") + 1]
 
     def about(row: Row) -> bool:
-        return (row.m_src, row.m_inc, row.m_seq) == message
+        return bool((row.m_src, row.m_inc, row.m_seq) == message)
 
     return {
         "nothing": story.rows,
@@ -89,7 +89,7 @@ def traces(story) -> dict[str, list[Row]]:
 
 @pytest.fixture(scope="module")
 def home(traces, story, tmp_path_factory) -> Path:
-    home = tmp_path_factory.mktemp("layers")
+    home: Path = tmp_path_factory.mktemp("layers")
     for run, rows in traces.items():
         write(home / run, replace(story.manifest(STORY), run=run, rows={}), rows)
     return home

@@ -23,6 +23,8 @@ class Case(NamedTuple):
     engine: str = ""
     near_engine: str = ""
     group: str = "packet_messages=1"
+    setup: str = ""
+    """Besides, before the nodes; in the story that reaches the goal alone."""
 
 
 GAP = """
@@ -90,6 +92,12 @@ TOTEM = {
     "damaged-frame": Case("faults corrupt=5%\nrun 100ms", "faults loss=5%\nrun 100ms"),
     "behind-a-safe-one": Case(
         "submit a x safe\nsubmit a y\nrun 10ms", "submit a x\nsubmit a y safe\nrun 10ms"
+    ),
+    "read-as-a-burst": Case(
+        "submit a x times=5\nrun 10ms", "submit a x times=5\nrun 10ms", setup="turn 500us"
+    ),
+    "flushed-together": Case(
+        "submit a x times=3\nrun 10ms", "submit a x times=3\nrun 10ms", setup="turn 500us"
     ),
     # The token
     "token-sent-again": Case("lose TOKEN times=1\nrun 50ms", "faults duplicate=40%\nrun 50ms"),
@@ -325,7 +333,130 @@ DTP = {
     ),
 }
 
-STORIES = {"totem": TOTEM, "fifo": FIFO, "pinwheel": DTP}
+ADAPTING = "atop factor=1 period_s=0.005 threshold_permille=0"
+"""Every change of shares makes a new distribution, within 5 ms."""
+
+CHANGED = "submit b x times=8\nrun 10ms\nsubmit a y\nrun 20ms\nsubmit b z\nrun 20ms"
+"""b sends most, and a, the book-keeper, tells a distribution with its next packet."""
+
+UNAWARE_C = """
+submit b x times=8
+run 10ms
+lose DATA from=a to=c
+submit a y
+run 200us
+submit c z
+run 30ms
+"""
+"""The same, and c, which has not heard of it, goes on with the old distribution."""
+
+HALF_WAY = """
+submit b x times=8
+run 6ms
+lose DATA from=a,b to=c
+submit a y
+run 200us
+crash {}
+run 300ms
+"""
+"""b has heard of a new distribution, and c has not."""
+
+IN_VAIN = """
+lose DATA sender=2 to={}
+submit c x times=12
+submit a y
+run 4ms
+crash c
+crash d
+run 300ms
+"""
+"""d fills its slots for what c sent, and both crash."""
+
+ATOP = {
+    "slot-skipped": Case(UNAWARE_C, UNAWARE_C, engine=ADAPTING),
+    "distribution-changed": Case(CHANGED, CHANGED, engine=ADAPTING),
+    "distribution-passed-over": Case(
+        "submit b x times=8\nrun 6ms\nsubmit c x times=8\nrun 50ms",
+        "submit b x times=8\nrun 50ms",
+        engine=f"{ADAPTING} hold_s=0.02",
+        near_engine=f"{ADAPTING} hold_s=0.02",
+    ),
+    "learned-late": Case(
+        UNAWARE_C,
+        UNAWARE_C.replace("lose DATA from=a to=c\n", ""),
+        engine=ADAPTING,
+        near_engine=ADAPTING,
+    ),
+    "packed-dummy": Case(
+        "submit b x times=20\nrun 20ms",
+        "submit b x times=20\nrun 20ms",
+        near_engine="atop dummies=demand",
+    ),
+    "switched-by-a-dummy": Case(
+        "submit b x times=8\nrun 10ms\nsubmit a y\nrun 20ms",
+        "submit b x times=8\nrun 10ms",
+        engine=ADAPTING,
+        near_engine=f"{ADAPTING} hold_s=1",
+    ),
+    # How an old view ends
+    "skipped-at-the-end": Case(
+        "crash c\nsubmit b x times=9\nrun 300ms", "submit b x times=9\nrun 50ms\ncrash c\nrun 300ms"
+    ),
+    "ends-in-a-change": Case(HALF_WAY.format("c"), HALF_WAY.format("c"), engine=ADAPTING),
+    "half-told": Case(
+        HALF_WAY.format("a"),
+        HALF_WAY.format("a").replace("lose DATA from=a,b to=c\n", ""),
+        engine=ADAPTING,
+        near_engine=ADAPTING,
+    ),
+    "dummy-partly-used": Case(IN_VAIN.format("a,b"), IN_VAIN.format("d"), nodes="a b c d"),
+}
+
+ALLACK = {
+    "equal-stamps": Case(
+        "submit a x\nsubmit b y\nrun 50ms", "submit a x\nrun 1ms\nsubmit b y\nrun 50ms"
+    ),
+    "null-sent": Case(
+        "submit a x\nrun 50ms", "submit a x\nrun 50ms", near_engine="allack nulls=no"
+    ),
+    "delivered-unheard": Case(
+        "crash c\nsubmit a x\nrun 300ms", "submit a x\nrun 50ms\ncrash c\nrun 300ms"
+    ),
+}
+
+UNANSWERED = """
+lose DATA sender=1 to={}
+submit b x
+run 200us
+submit c y
+run 1ms
+crash b
+crash c
+run 300ms
+"""
+"""c answers what b sent, and both crash."""
+
+CAUSAL = {
+    "waits-for-a-cause": Case(
+        "lose DATA from=a to=b times=1\nsubmit a x\nrun 200us\nsubmit c y\nrun 50ms",
+        "lose DATA from=a to=b times=1\nsubmit a x\nsubmit c y\nrun 50ms",
+    ),
+    "in-two-orders": Case(
+        "submit a x\nsubmit b y\nrun 50ms", "submit a x\nrun 1ms\nsubmit b y\nrun 50ms"
+    ),
+    "dropped-for-want-of-a-cause": Case(
+        UNANSWERED.format("a,d"), UNANSWERED.format("a"), nodes="a b c d"
+    ),
+}
+
+STORIES = {
+    "totem": TOTEM,
+    "fifo": FIFO,
+    "pinwheel": DTP,
+    "atop": ATOP,
+    "allack": ALLACK,
+    "causal": CAUSAL,
+}
 """Pinwheel stands for its kin too, whose goals are among its own."""
 
 CASES = [
@@ -334,8 +465,9 @@ CASES = [
 NAMES = [f"{protocol}-{goal}" for protocol, goal, _ in CASES]
 
 
-def play(nodes: str, engine: str, group: str, commands: str) -> Evidence:
-    head = f"engine {engine}\ngroup {group}\nnetwork lan latency=100us\nnodes {nodes}\nrun 60ms"
+def play(nodes: str, engine: str, group: str, commands: str, setup: str = "") -> Evidence:
+    head = f"engine {engine}\ngroup {group}\nnetwork lan latency=100us\n{setup}"
+    head += f"\nnodes {nodes}\nrun 60ms"
     lines = [line for line in f"{head}\n{commands}".splitlines() if line]
     evidence = Evidence()
     story = ScenarioRunner(watch=evidence)
@@ -347,7 +479,7 @@ def play(nodes: str, engine: str, group: str, commands: str) -> Evidence:
 
 @pytest.mark.parametrize(("protocol", "goal", "case"), CASES, ids=NAMES)
 def test_the_goal_is_reached(protocol, goal, case):
-    run = play(case.nodes, case.engine or protocol, case.group, case.reached)
+    run = play(case.nodes, case.engine or protocol, case.group, case.reached, case.setup)
     assert catalogue(protocol)[goal](run)
 
 
@@ -357,7 +489,7 @@ def test_the_goal_is_missed(protocol, goal, case):
     assert not catalogue(protocol)[goal](run)
 
 
-PROTOCOLS = ("totem", "fifo", "dtp", "cm", "pinwheel")
+PROTOCOLS = ("totem", "fifo", "causal", "allack", "atop", "dtp", "cm", "pinwheel")
 
 
 def test_every_detector_has_its_stories():

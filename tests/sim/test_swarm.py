@@ -44,7 +44,7 @@ COVERING: dict[tuple[str, bool], tuple[int, ...]] = {
     ("cm", False): (0, 27, 39, 47, 51, 87, 104),
     ("pinwheel", False): (9, 16, 49, 68, 73, 79),
     ("totem", True): (7, 11),
-    ("fifo", True): (24, 27),
+    ("fifo", True): (6, 13),
     ("dtp", True): (12, 41),
     ("cm", True): (7, 39),
     ("pinwheel", True): (7,),

@@ -106,7 +106,7 @@ def test_names_are_listed_without_loading_engines():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names, _, modules = done.stdout.strip().partition(" - ")
     assert {"cm", "dtp", "fifo", "pinwheel", "template", "totem"} <= set(names.split())
-    assert modules.split() == ["roundelay.protocols.dtp"]
+    assert modules.split() == ["roundelay.protocols.atop", "roundelay.protocols.dtp"]
 
 
 def test_an_engine_is_known_by_its_class_and_by_what_that_inherits_from():

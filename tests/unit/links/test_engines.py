@@ -226,11 +226,11 @@ contents: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
         st.builds(
             atop.Content,
             st.one_of(
-                st.builds(Tag, st.just(0), st.integers(0, 2**32 - 1)),
-                st.builds(Tag, st.integers(1, 2**32 - 1), st.integers(1, 2**32 - 1)),
+                st.builds(Tag, st.just(0), st.integers(0, 2**40 - 1)),
+                st.builds(Tag, st.integers(1, 2**23 - 1), st.integers(1, 2**40 - 1)),
                 st.builds(
                     Tag,
-                    st.integers(1, 2**32 - 1),
+                    st.integers(1, 2**23 - 1),
                     st.just(0),
                     st.just(1),
                     st.lists(st.integers(1, 2**32 - 1), min_size=1, max_size=9).map(tuple),

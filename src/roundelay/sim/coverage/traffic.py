@@ -3,6 +3,7 @@
 from collections import defaultdict
 
 from roundelay.core.ids import Service
+from roundelay.membership.messages import FIRST_TAG
 from roundelay.sim.coverage.evidence import Evidence, Life, life, message, when
 from roundelay.trace.schema import WORLD
 from roundelay.wire.primitives import Reason
@@ -45,6 +46,8 @@ def read_as_a_burst(run: Evidence) -> bool:
     """Several frames of one sender are read together, and go to the core as one burst."""
     last: dict[Life, tuple[int, int | None, int]] = {}
     for row in run.kinds["arrive"]:
+        if run.frame(row).frame.frame.tag >= FIRST_TAG:
+            continue  # One of membership, which may well be ignored without a row.
         if last.get(life(row)) == (row.lseq - 1, row.peer, row.t_ns):
             return True
         last[life(row)] = (row.lseq, row.peer, row.t_ns)

@@ -133,7 +133,7 @@ def test_a_member_stops_while_a_window_of_its_own_is_not_delivered_here():
     assert sent(effects) == []
     effects = hear(member, "c", data(2, 2, Tag(0, 1, 9), received=(2, 1, 2)))
     assert delivered(effects) == ["a:0", "a:1"]
-    assert len(sent(effects)) == 2
+    assert [type(message) for message in sent(effects)].count(Data) == 2
 
 
 def test_at_the_end_of_a_view_all_is_delivered_in_the_order_of_slots():
