@@ -9,7 +9,7 @@ from roundelay.core.effects import Kind
 from roundelay.draw import Window, layout
 from roundelay.draw.flights import ArrowKind
 from roundelay.draw.scene import Box, Scene
-from roundelay.trace.schema import WORLD
+from roundelay.trace.schema import LOWER_LAYER, WORLD
 
 from . import stories
 
@@ -252,6 +252,21 @@ def test_an_arrival_can_be_a_witness() -> None:
     arrival = next(row for row in rows if row.kind == Kind.ARRIVE)
     scene = layout(rows, manifest, witness=[arrival])
     assert [mark.row for mark in scene.marks if mark.lit] == [rows.index(arrival)]
+
+
+def test_the_layer_below_is_drawn_as_a_witness_only() -> None:
+    """It tells of the same messages again."""
+    s = stories.Scribe("a", "b")
+    about = {"m_src": 0, "m_inc": 0, "m_seq": 0}
+    s.row(Kind.ORIGINATE, 0, **about)
+    s.row(Kind.ORIGINATE, 0, layer=LOWER_LAYER, **about)
+    handed_up = s.row(Kind.DELIVER, 1, layer=LOWER_LAYER, **about)
+    s.row(Kind.DELIVER, 1, **about)
+    scene = layout(s.rows, s.manifest)
+    assert drawn(scene) == {0, 3}
+    assert [(arrow.source, arrow.target) for arrow in scene.arrows] == [(0, 3)]
+    assert not any(heading.text.startswith("Shows") for heading in scene.headings)
+    assert drawn(layout(s.rows, s.manifest, witness=[handed_up])) == {0, 2, 3}
 
 
 def test_one_stub_stands_for_all_copies_that_leave_the_picture() -> None:
