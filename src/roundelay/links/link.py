@@ -53,6 +53,9 @@ HEARTBEAT = "heartbeat"
 MISSING = "missing"
 SILENCE = "silence"
 
+NEVER = 1 << 62
+"""More packets than are ever under way."""
+
 SILENCE_CHECKS = 4
 """How often, in the time `silence_s`, a member checks who has been heard. A member that falls
 silent is suspected at the check after this many; more checks find it sooner, and cost timers."""
@@ -88,7 +91,7 @@ class LinkConfig:
     """Own packets under way from which on one that is not full waits for more; half a window and
     one, if that is less. Too small: messages of a moderate load wait for acknowledgments; too
     large: a heavy load goes out in packets that are hardly filled. Less than `ack_packets`: packets
-    that are not full wait up to `ack_s`."""
+    that are not full wait up to `ack_s`. With 0 no packet ever waits to be filled."""
     request_packets: int = 32
     """Asked for at a time, of one sender. Too small: slow repair; too large: bursts of packets
     that arrive twice."""
@@ -145,7 +148,7 @@ class Link(Generic[P]):
         self._stalls_max = math.ceil(config.stall_s * SILENCE_CHECKS / config.silence_s)
         half = config.window_packets // 2 + 1
         self._ack_packets = min(config.ack_packets, half)
-        self._fill_packets = min(config.fill_packets, half)
+        self._fill_packets = min(config.fill_packets, half) or NEVER
         # Effects that many frames repeat.
         self._arm_ack = SetTimer(HEARTBEAT, min(config.ack_s, config.heartbeat_s))
         self._arm_heartbeat = SetTimer(HEARTBEAT, config.heartbeat_s)

@@ -78,6 +78,7 @@ LINKS = {
     "ack_packets": "4096",
     "silence_s": "1000",
     "window_packets": str(WINDOW_PACKETS),
+    "fill_packets": "0",
 }
 """Settings of links, on which nothing depends where nothing is lost and nobody fails."""
 
