@@ -12,7 +12,7 @@ from roundelay.bench.fuzz.run import FAILURES_MAX, fuzz
 FRAMES = 7_000
 STATIC_FRAMES = 3_000
 SLOWEST_MS = 50.0
-ENGINES = ("totem", "dtp", "cm", "pinwheel", "fifo")
+ENGINES = ("totem", "dtp", "cm", "pinwheel", "fifo", "atop", "allack", "causal")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -57,7 +57,7 @@ def test_an_input_that_raises_is_found_and_told_how_to_come_to_it_again(monkeypa
 
 
 def test_a_group_that_does_not_recover_is_stuck(monkeypatch):
-    arena = Arena("fifo", "1", Stopwatch(), static=False)
+    arena = Arena("allack", "1", Stopwatch(), static=False)
     assert arena.recover()
-    monkeypatch.setattr("roundelay.protocols.fifo.FifoEngine._ready", lambda *_: [])
+    monkeypatch.setattr("roundelay.links.engine.HoldBack.ready", lambda *_: [])
     assert not arena.recover()

@@ -27,7 +27,7 @@ end after=3s
 Position = tuple[ViewId, int]
 
 
-@pytest.mark.parametrize("engine", ["totem", "fifo"])
+@pytest.mark.parametrize("engine", ["totem", "fifo", "atop", "allack", "causal"])
 @pytest.mark.parametrize("seed", range(3))
 def test_receipts_are_given_once_at_the_position_of_the_delivery(engine, seed):
     receipts: dict[tuple[str, int], Position] = {}
