@@ -12,7 +12,7 @@ from roundelay.core.ids import Packet, Span, View, ViewId
 from roundelay.group.assembler import Assembler
 from roundelay.group.packer import GroupConfig, Packer
 
-_WITHDRAW = Kind.WITHDRAW
+_SUBMIT, _WITHDRAW = Kind.SUBMIT, Kind.WITHDRAW  # Slow to get at in an Enum.
 
 
 class Delivery:
@@ -35,7 +35,7 @@ class Delivery:
 
     def accepted(self) -> list[Effect[Any]]:
         """Records of the messages accepted since the last call; none if nobody reads records."""
-        return [Record(Kind.SUBMIT, stretch) for stretch in self.packer.unrecorded()]
+        return [Record(_SUBMIT, stretch) for stretch in self.packer.unrecorded()]
 
     def to_driver(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
         """The effects that the driver gets, made from those of the layers below."""

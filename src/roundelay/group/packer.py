@@ -71,7 +71,9 @@ class Packer:
         self._recorded = 0
         """Messages below this number are in a record already: see `unrecorded`."""
         self._changes: list[tuple[int, Service, tuple[NodeId, ...] | None]] = []
-        """From which message on another service or other destinations are asked for."""
+        """From which message on another service or other destinations are asked for ..."""
+        self._noted: tuple[Service | None, tuple[NodeId, ...] | None] = (None, None)
+        """... and those of the last change."""
         self._queue: deque[Packet | _Large] = deque()
         self._open: list[bytes] = []
         """The messages of the open packet, which is being filled."""
@@ -136,7 +138,7 @@ class Packer:
         if messages >= config.queue_messages or (waits and waits + size > config.queue_bytes):
             raise QueueFullError(f"{messages} messages, {waits} bytes wait to be sent")
         self._close()
-        if self.traced:
+        if service is not self._noted[0] or destinations != self._noted[1]:
             self._note_change(service, destinations)
         if size <= self._whole_bytes:
             self._open = [payload]
@@ -153,22 +155,31 @@ class Packer:
 
     def _note_change(self, service: Service, destinations: tuple[NodeId, ...] | None) -> None:
         """Remember where messages of another kind begin, for their record."""
-        if not self._changes or self._changes[-1][1:] != (service, destinations):
+        if self.traced:
+            self._noted = (service, destinations)
             self._changes.append((self.next, service, destinations))
 
     def unrecorded(self) -> list[Packet]:
         """The messages accepted since the last call, in order: one packet without a body for each
         stretch of them with the same service and destinations."""
+        first, end = self._recorded, self.next
+        if first == end or not self._changes:
+            return []
+        self._recorded = end
+        if len(self._changes) == 1:  # As usual: all messages are of one kind.
+            _, service, destinations = self._changes[0]
+            span = Span(self._node, self._incarnation, first, end - first)
+            return [Packet(span, service, b"", destinations)]
+        return self._stretches(first)
+
+    def _stretches(self, first: int) -> list[Packet]:
         stretches: list[Packet] = []
-        if not self._changes:
-            return stretches
-        ends = [*(first for first, _, _ in self._changes[1:]), self.next]
-        for (first, service, destinations), end in zip(self._changes, ends, strict=True):
-            first = max(first, self._recorded)
-            if first < end:
-                span = Span(self._node, self._incarnation, first, end - first)
+        ends = [*(begin for begin, _, _ in self._changes[1:]), self.next]
+        for (begin, service, destinations), end in zip(self._changes, ends, strict=True):
+            begin = max(begin, first)
+            if begin < end:
+                span = Span(self._node, self._incarnation, begin, end - begin)
                 stretches.append(Packet(span, service, b"", destinations))
-        self._recorded = self.next
         del self._changes[:-1]  # The last one holds for the messages to come.
         return stretches
 

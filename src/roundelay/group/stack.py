@@ -104,7 +104,11 @@ class Stack:
         return self._to_driver(self.membership.start())
 
     def flush(self) -> list[Effect[Any]]:
-        return [*self.delivery.accepted(), *self._to_driver(self.membership.submit())]
+        effects = self.delivery.accepted()
+        submitted = self.membership.submit()
+        if submitted or self.membership.waiting:
+            effects += self._to_driver(submitted)
+        return effects
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
         effects = self.membership.receive(origin, message)

@@ -83,7 +83,11 @@ class StaticStack:
         return effects + self.delivery.to_driver(self.engine.start(self.view))
 
     def flush(self) -> list[Effect[Any]]:
-        return [*self.delivery.accepted(), *self.delivery.to_driver(self.engine.submit())]
+        effects = self.delivery.accepted()
+        submitted = self.engine.submit()
+        if submitted:
+            effects += self.delivery.to_driver(submitted)
+        return effects
 
     def receive(self, origin: Origin, message: Any) -> list[Effect[Any]]:
         if origin.view != self.view.id or origin.node not in self.view.members:
