@@ -84,9 +84,10 @@ def _covered_in_vain(draft: ScenarioDraft, at: int, later: int) -> None:
     if others:
         lost = f"lose DATA sender={draft.nodes.index(author)} from={author},{witness}"
         draft.at(at, f"{lost} to={','.join(sorted(others))}")
-        draft.at(at, f"submit {random.choice(others)} between")
-    _burst(draft, at, author)
-    crash = at + random.choice((4, 4, 14)) * MS + draft.rotation_ns
+        draft.at(at, f"submit {random.choice(others)} between times=3 size=900B")
+    # A packet for each message, so that there are many slots to fill.
+    draft.at(at, f"submit {author} burst times=12 size=900B")
+    crash = at + random.choice((4, 14, 14)) * MS + draft.rotation_ns
     for node in (author, witness):
         draft.at(crash, f"crash {node}")
         draft.restart(later + 400 * MS, node)
