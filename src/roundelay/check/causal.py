@@ -51,7 +51,7 @@ def fifo(model: Model) -> Finding:
     return Finding(count)
 
 
-@declare("O1r", "Who delivers a message has delivered all that its sender sent before, in the view")
+@declare("O1r", "A message is delivered after all that its sender sent before it in the view")
 def reliable_fifo(model: Model) -> Finding:
     sendings = Sendings(model, lambda origin: origin.reg)
     count = 0
@@ -224,7 +224,7 @@ def _chain(model: Model, proc: int, origin: Origin) -> list[tuple[Event, Event]]
     return chain
 
 
-@declare("O2", "Who delivers two messages delivers the cause before the effect")
+@declare("O2", "A node that delivers two messages delivers the cause before the effect")
 def causal(model: Model) -> Finding:
     """A message that was withdrawn and sent again comes after what came before its first sending:
     it is what the sender had to say then."""
@@ -267,7 +267,7 @@ def _effect_first(model: Model, count: int, pasts: Pasts, origin: Event, event: 
     return Finding(count, reason, (*way, effect, event))
 
 
-@declare("O2r", "Who delivers a message has delivered all its causes, within the view")
+@declare("O2r", "A message is delivered after all its causes, within the view")
 def reliable_causal(model: Model) -> Finding:
     pasts = _pasts(model, lambda origin: origin.reg, sending)
     count = 0

@@ -170,7 +170,7 @@ def both_members(model: Model) -> Finding:
     return Finding(count)
 
 
-@declare("D6", "Who sends a message delivers it before it moves on", scope=Scope.NODE)
+@declare("D6", "A node delivers its own message before it moves on", scope=Scope.NODE)
 def self_delivery(model: Model) -> Finding:
     delivered = {
         (event.message, event.block.number)

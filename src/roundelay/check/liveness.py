@@ -119,7 +119,7 @@ def _last_install(model: Model, proc: int) -> Event | None:
     return last[0] if last and last[0].row.inc == life else None
 
 
-@declare("L3", "Who loses a member of its view installs another")
+@declare("L3", "A node that loses a member of its view installs another view")
 def termination(model: Model) -> Finding:
     """A member is lost if it crashed in the view or is in no component with the one that stays."""
     if reason := unsettled(model):

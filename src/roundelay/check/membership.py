@@ -74,7 +74,7 @@ def _members(event: Event) -> tuple[int, ...]:
     return event.row.members or ()
 
 
-@declare("M1", "Who installs a view is a member of it", scope=Scope.NODE)
+@declare("M1", "A node that installs a view is a member of it", scope=Scope.NODE)
 def self_inclusion(model: Model) -> Finding:
     installs = _installs(model)
     for event in installs:

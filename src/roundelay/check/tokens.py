@@ -102,7 +102,7 @@ def _token(event: Event) -> object:
     return (event.row.k0, event.row.k1) if event.row.k0 is not None else event.cfg
 
 
-@declare("K4", "Who assigns a key has every message with a smaller one")
+@declare("K4", "A node that assigns a key has every message with a smaller one")
 def caught_up(model: Model) -> Finding:
     orders = _orders(model)
     first: dict[Key, Event] = {}

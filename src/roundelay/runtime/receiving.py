@@ -133,6 +133,8 @@ class Receiving:
         if self._tracing is not None:
             for frame in burst:
                 self._tracing.arrive(frame, self._endpoint)
+            if len(burst) > 1:
+                self._tracing.recorder.forget_frame()
         messages = [frame.message for frame in burst]
         self._meter.frames_received += len(messages)
         count = self._packets_in

@@ -262,18 +262,27 @@ class Host:
     def _receive(self, arrival: Arrival) -> None:
         frame = self._admit(arrival)
         if frame is not None:
+            self._record_arrival(frame)
             self._perform(self.core.receive(frame.origin, frame.message))
 
     def _receive_burst(self, frames: list[Frame[Any]]) -> None:
         """Frames of one origin that were read together."""
+        for frame in frames:
+            self._record_arrival(frame)
         if len(frames) == 1:
             self._perform(self.core.receive(frames[0].origin, frames[0].message))
         elif frames:
+            self.recorder.forget_frame()
             messages = [frame.message for frame in frames]
             self._perform(self.core.receive_many(frames[0].origin, messages))
 
+    def _record_arrival(self, frame: Frame[Any]) -> None:
+        origin, tag = frame.origin, self.endpoint.codec.tags[frame.tag]
+        self.recorder.lamport = self.endpoint.lamport
+        self.recorder.arrive(origin.node, origin.incarnation, frame.number, tag, frame.size)
+
     def _admit(self, arrival: Arrival) -> Frame[Any] | None:
-        """The frame of an arrival, with its row written; None if it is refused."""
+        """The frame of an arrival; None if it is refused."""
         transmission, damaged = arrival
         endpoint = self.endpoint
         if damaged is None:
@@ -290,11 +299,6 @@ class Host:
             pkt = frame_key(number, transmission.incarnation, transmission.number)
             self.recorder.drop(refusal, pkt, transmission.sender)
             return None
-        self.recorder.lamport = endpoint.lamport
-        origin = frame.origin
-        self.recorder.arrive(
-            origin.node, origin.incarnation, frame.number, transmission.tag, frame.size
-        )
         return frame
 
     def _alarm(self, alarm: tuple[int, str]) -> None:

@@ -104,6 +104,11 @@ class Recorder:
         if self.net:
             self._cause = self._frame(_ARRIVE, tag, size, pkt, peer)
 
+    def forget_frame(self) -> None:
+        """Call this after the arrivals of a burst: which of its frames brought a packet is not
+        known, so the rows about packets name none."""
+        self._arrived = (None, None)
+
     def expire(self, timer: str) -> None:
         """A timer expired; it is the cause of the rows that follow."""
         self._cause = None

@@ -103,6 +103,8 @@ class Echo:
 
     def receive(self, origin: Origin, message: bytes) -> list[Effect[bytes]]:
         self.log.append(f"{origin.node} {message.decode()}")
+        if message == b"ask":
+            return [Send(b"answer", None, origin.node)]
         return [SetTimer("tick", 0.030)] if message == b"wait" else []
 
     def receive_many(self, origin: Origin, messages: Sequence[bytes]) -> list[Effect[bytes]]:
@@ -295,6 +297,21 @@ def test_in_turns_frames_of_one_sender_come_as_bursts_and_messages_leave_togethe
     assert len(kinds(rows, "submit")) == 4
     assert log(made, "c") == ["a 1+2+3", "b 4"]
     assert made.hosts["a"].refused == 1
+
+
+def test_in_turns_each_burst_has_its_rows_before_those_of_the_next():
+    made, rows = world(turn_ns=MS)
+    made.submit("a", b"ask")
+    made.submit("b", b"ask")
+    made.run(2500 * US)
+    here = [row for row in rows if row.proc == 2 and row.kind in ("arrive", "send")]
+    assert [(row.kind, row.peer) for row in here] == [
+        ("arrive", 0),
+        ("send", 0),
+        ("arrive", 1),
+        ("send", 1),
+    ]
+    assert [here[1].cause, here[3].cause] == [here[0].lseq, here[2].lseq]
 
 
 def test_in_turns_frames_come_before_timers():

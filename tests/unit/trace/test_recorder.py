@@ -135,3 +135,18 @@ def test_the_layer_below_has_rows_where_frames_have(net: bool) -> None:
     below = [("originate", LOWER_LAYER, None), ("deliver", LOWER_LAYER, None)]
     assert told == [*(below if net else []), ("deliver", "app", 7)]
     assert [row.lseq for row in rows] == list(range(len(rows)))
+
+
+def test_packets_of_a_burst_name_no_frame() -> None:
+    """Any of its frames may have brought them; a packet of a single frame names that frame."""
+    rows: list[Row] = []
+    record = recorder(rows)
+    record.arrive("b", 0, 7, "DATA", 10)
+    record.record(Record(Kind.RECEIVE, packet(), OLD))
+    record.arrive("b", 0, 8, "DATA", 10)
+    record.arrive("b", 0, 9, "DATA", 10)
+    record.forget_frame()
+    record.record(Record(Kind.RECEIVE, packet(), OLD))
+    single, burst = [row for row in rows if row.kind == "receive"]
+    assert (single.pkt, single.peer) == (rows[0].pkt, 1)
+    assert (burst.pkt, burst.peer) == (None, None)

@@ -72,7 +72,7 @@ def number_before_packet(run: Evidence) -> bool:
 
 
 def order_told_again(run: Evidence) -> bool:
-    """Who sends a message again is told its number, by the member that has the token."""
+    """A member that sends a message again is told its number by the holder of the token."""
     for row in run.kinds["send"]:
         cause = run.cause(row) if row.tag == "ACK" else None
         if cause is not None and cause.tag == "MSG" and run.frame(row).frame.to is not None:
@@ -86,7 +86,7 @@ def asked_the_holder(run: Evidence) -> bool:
 
 
 def asked_the_predecessor(run: Evidence) -> bool:
-    """Who has got the token asks for what it lacks, and the member that handed it on answers."""
+    """A new holder of the token asks for what it lacks, and the holder before it answers."""
     return any(_answers(run))
 
 
