@@ -86,6 +86,20 @@ def test_a_command_ends_while_it_is_still_loading():
         assert interrupt(process).endswith("interrupted\n")
 
 
+def test_a_command_ends_in_the_middle_of_a_class():
+    """Python turns what is raised there into a RuntimeError, of which nobody would know the cause."""
+    program = """
+import functools, os, signal
+functools.cached_property.__set_name__ = lambda *_: os.kill(os.getpid(), signal.SIGINT)
+from roundelay.__main__ import run
+run()
+"""
+    with started("-c", program) as process:
+        assert process.wait(LIMIT_S) == 130
+        assert process.stderr is not None
+        assert process.stderr.read() == "interrupted\n"
+
+
 @pytest.mark.parametrize(("name", "begins"), [("hello.py", "waiting for"), ("chat.py", "-- here:")])
 def test_an_example_ends(name, begins):
     port = free_addresses("a")["a"].rpartition(":")[2]

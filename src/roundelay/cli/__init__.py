@@ -10,7 +10,7 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from roundelay import __version__
 from roundelay.cli.errors import UserError
@@ -38,8 +38,10 @@ COMMANDS = {
 }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Every expected failure prints a sentence and no traceback."""
+def main(argv: Sequence[str] | None = None, *, loaded: Callable[[], object] = lambda: None) -> int:
+    """Run one command. Every expected failure prints a sentence and no traceback.
+
+    `loaded` is called when the modules of the command are loaded, before it runs."""
     argv = sys.argv[1:] if argv is None else argv
     command = next((word for word in argv if not word.startswith("-")), None)
     for stream in (sys.stdout, sys.stderr):
@@ -52,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not hasattr(args, "run"):
             parser.print_help()
             return 2
+        loaded()
         code: int = args.run(args)
         sys.stdout.flush()
         return code
