@@ -87,7 +87,7 @@ def test_a_command_ends_while_it_is_still_loading():
 
 
 def test_a_command_ends_in_the_middle_of_a_class():
-    """Python turns what is raised there into a RuntimeError, of which nobody would know the cause."""
+    """Python makes a RuntimeError of what is raised there, and nobody would know the cause."""
     program = """
 import functools, os, signal
 functools.cached_property.__set_name__ = lambda *_: os.kill(os.getpid(), signal.SIGINT)
