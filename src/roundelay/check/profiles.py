@@ -82,11 +82,6 @@ PLANNED: dict[str, Promises] = {
         envelope="E2",
         one_order=OneOrder.SAFE_RULES,
     ),
-    "st": Promises(
-        Properties("D8 D9 D10 O1 O1r O5 S1 S7 L1 L4", derived="D6 O5p"),
-        envelope="E1 E4",
-        one_order=OneOrder.SAFE_RULES,
-    ),
     VIEW_SYNCHRONY: Promises(
         Properties(derived="M3 D3 D4s D5", assumed="M1 M2 M4 O1 O1r", optional="M9 M10")
     ),

@@ -1,0 +1,46 @@
+"""What may be tuned."""
+
+from roundelay.core.value import value
+
+RULES = ("safe", "paper")
+MEDIA = ("reflector", "channel")
+
+
+@value
+class Config:
+    """Timers for a LAN; counts."""
+
+    rules: str = "safe"
+    """`paper` for the literal rules, which break the order after a loss: to be shown, not used."""
+    medium: str = "reflector"
+    """How all members come to hear frames in one order: `reflector`, through the first member of
+    the view, or `channel`, where the network itself is one channel."""
+    ready_s: float = 0.020
+    """A member that sends nothing shows that it is there so often. Longer: what was sent last is
+    missed later."""
+    ack_s: float = 0.001
+    """How long a member that has something to acknowledge waits for something to send. Longer:
+    messages are delivered later. Shorter: more frames."""
+    repeat_s: float = 0.010
+    """Until something is asked for, or told, again; more than a round trip."""
+    silence_s: float = 0.100
+    """A member that is not heard for so long is suspected; several times `ready_s`."""
+    window_packets: int = 32
+    """Own packets that some member may not have heard; W of the paper."""
+    ack_packets: int = 8
+    """After so many packets a member acknowledges them at once."""
+    buffer_packets: int = 1024
+    """Packets that a member keeps until they are delivered. Members together send at most as many
+    as the fullest of them has room for."""
+
+    def __post_init__(self) -> None:
+        if self.rules not in RULES:
+            raise ValueError(f"there are no rules {self.rules!r}; choose one of {', '.join(RULES)}")
+        if self.medium not in MEDIA:
+            raise ValueError(
+                f"there is no medium {self.medium!r}; choose one of {', '.join(MEDIA)}"
+            )
+        if min(self.window_packets, self.ack_packets, self.buffer_packets) < 1:
+            raise ValueError("window_packets, ack_packets and buffer_packets are 1 at least")
+        if min(self.ready_s, self.ack_s, self.repeat_s) <= 0 or self.silence_s < 2 * self.ready_s:
+            raise ValueError("all times are more than 0, and silence_s is twice ready_s at least")
