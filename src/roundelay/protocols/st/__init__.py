@@ -3,8 +3,8 @@
 Follows [TachikawaTakizawa]. All members hear *transmissions* over one channel, in one order, but
 may miss some. A packet has a number among all that its source sent, and every transmission tells
 how many packets its source has sent to each member so far; so a member notices that it missed a
-packet that is for it, and need not care about others. It delivers a packet when all whom it is for have it
-and know that of each other.
+packet that is for it, and need not care about others. It delivers a packet when all whom it is for
+have it and know that of each other.
 
     paper                    here                        meaning
     E_i                      a member, by its place

@@ -102,17 +102,11 @@ class Logs:
 
     def pack(self) -> tuple[int, ...]:
         """By source: packets for this member below this number are pre-acknowledged here."""
-        return tuple(
-            numbers[0] if numbers else expected
-            for numbers, expected in zip(self._open, self.expected, strict=True)
-        )
+        return tuple(map(_first, self._open, self.expected))
 
     def done(self) -> tuple[int, ...]:
         """By source: packets for this member below this number are delivered here."""
-        return tuple(
-            numbers[0] if numbers else expected
-            for numbers, expected in zip(self._undone, self.expected, strict=True)
-        )
+        return tuple(map(_first, self._undone, self.expected))
 
     def make(self, to: tuple[int, ...], packet: Packet) -> Name:
         """Give an own packet its number."""
@@ -207,7 +201,7 @@ class Logs:
         after which every member was heard without a gap."""
         found: list[Entry] = []
         agreed, packs, me = self.agreed, self.packs, self.me
-        cut = min(self.heard_at)
+        cut = min(self.heard_at) if self.size > 1 else self.clock + 1
         while agreed:
             entry = agreed[0]
             source, number = entry.name
@@ -256,3 +250,8 @@ class Logs:
                 for e in (*placed, *unheard)
             ),
         )
+
+
+def _first(numbers: deque[int], expected: int) -> int:
+    """The first of these numbers; what is behind a gap does not count."""
+    return numbers[0] if numbers and numbers[0] < expected else expected

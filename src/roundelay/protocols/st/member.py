@@ -172,13 +172,15 @@ class StMember:
 
     def _receive(self, peer: int, message: Message) -> None:
         self.quiet[peer] = 0
+        if self.frozen:
+            return
         if isinstance(message, Placed | Raised | Taken):
             if isinstance(message, Taken) or self._sound(message.transmission):
                 self.medium.receive(peer, message)
             else:
                 self._out.append(_NO_MEMBER)
             return
-        if peer == self.me or self.frozen:
+        if peer == self.me:
             return
         match message:
             case Poll():
@@ -245,6 +247,7 @@ class StMember:
         if self.recovery is not None:
             if t.packet is not None and self.me in self._to(t.packet):
                 self.recovery.keep(Name(t.source, t.number), t.packet)
+                self._plan(self.recovery)
             return
         if t.counts[self.me] < logs.got[t.source] or logs.goes_back(t) or self._invented(t):
             self._out.append(_NO_MEMBER)
