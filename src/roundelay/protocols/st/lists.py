@@ -70,6 +70,8 @@ class List:
     """By member: how many packets for that one it sent."""
     got: tuple[int, ...]
     """By source: how many packets for this member it heard without a gap."""
+    done: tuple[int, ...]
+    """By source: packets for this member below this number are delivered."""
     listed: tuple[Listed, ...]
 
 
@@ -77,7 +79,7 @@ def encode_list(made: List) -> bytes:
     w = Writer()
     size = len(made.counts)
     w.fields(_HEAD, made.epoch, made.next, size, len(made.listed))
-    for count in (*made.counts, *made.got):
+    for count in (*made.counts, *made.got, *made.done):
         w.u64(count)
     for item in made.listed:
         flags = _HEARD * item.heard + _DELIVERED * item.delivered
@@ -97,7 +99,7 @@ def decode_list(data: bytes, member: int) -> List:
     epoch, next_, size, count = r.fields(_HEAD)
     _sane(size <= MEMBERS_MAX and member < size and count <= LISTED_MAX)
     _sane(epoch <= I64_MAX and 0 < next_ <= I64_MAX)
-    counts, got = _vector(r, size), _vector(r, size)
+    counts, got, done = _vector(r, size), _vector(r, size), _vector(r, size)
     listed: list[Listed] = []
     for _ in range(count):
         source, number, flags = r.fields(_LISTED)
@@ -112,7 +114,7 @@ def decode_list(data: bytes, member: int) -> List:
     r.done()
     names = [item.name for item in listed]
     _sane(len(set(names)) == len(names))
-    return List(epoch, member, next_, counts, got, tuple(listed))
+    return List(epoch, member, next_, counts, got, done, tuple(listed))
 
 
 def parts(made: List) -> list[ListPart]:
@@ -187,9 +189,13 @@ def union_order(lists: Mapping[int, List]) -> list[Listed]:
     for member, made in lists.items():
         delivered = [item.name for item in made.listed if item.delivered]
         if delivered:
-            done = set(delivered)
+            over = set(delivered)
             for name, item in packets.items():
-                if member in item.to and name not in done:
+                if (
+                    member in item.to
+                    and name not in over
+                    and name.number >= made.done[name.source]
+                ):
                     put(delivered[-1], name)
     return [packets[name] for name in _sorted(after, before)]
 

@@ -245,6 +245,7 @@ class Logs:
             self.next,
             tuple(self.sent),
             tuple(self.got),
+            self.done(),
             tuple(
                 Listed(e.name, e.to, e.counts, e.ack, bool(e.place), e.delivered)
                 for e in (*placed, *unheard)
