@@ -191,11 +191,7 @@ def union_order(lists: Mapping[int, List]) -> list[Listed]:
         if delivered:
             over = set(delivered)
             for name, item in packets.items():
-                if (
-                    member in item.to
-                    and name not in over
-                    and name.number >= made.done[name.source]
-                ):
+                if member in item.to and name not in over and name.number >= made.done[name.source]:
                     put(delivered[-1], name)
     return [packets[name] for name in _sorted(after, before)]
 

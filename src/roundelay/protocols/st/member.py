@@ -190,7 +190,7 @@ class StMember:
                 if self._concerns(message.epoch):
                     self._stop()
                 elif message.epoch == self.logs.epoch - 1:
-                    self._send(Done(message.epoch), peer)
+                    self._send(Done(message.epoch, self._everybody), peer)
             case ListPart():
                 if self._concerns(message.epoch):
                     self._take_part(message)
@@ -199,8 +199,12 @@ class StMember:
             case Again():
                 self._take_again(message)
             case Done():
-                if self._concerns(message.epoch) and self.recovery is not None:
-                    self.recovery.done.add(peer)
+                if peer not in message.members or max(message.members) >= self.size:
+                    self._out.append(_NO_MEMBER)
+                elif self._concerns(message.epoch) and self.recovery is not None:
+                    done = self.recovery.done
+                    if self.me in done or self.me not in message.members:
+                        done.update(message.members)
 
     def _concerns(self, epoch: int) -> bool:
         """Whether something is about the end of this epoch. What is about the next one tells that
@@ -420,9 +424,12 @@ class StMember:
             return
         if recovery.complete:
             recovery.done.add(self.me)
-            self._send(Done(recovery.epoch))
+            self._tell_done(recovery)
         else:
             self._ask(recovery)
+
+    def _tell_done(self, recovery: Recovery, peer: int | None = None) -> None:
+        self._send(Done(recovery.epoch, tuple(sorted(recovery.done))), peer)
 
     def _ask(self, recovery: Recovery) -> None:
         for peer, want in recovery.questions():
@@ -433,7 +440,7 @@ class StMember:
         if recovery.collected.missing:
             self._send(Reset(recovery.epoch))
         if self.me in recovery.done:
-            self._send(Done(recovery.epoch))
+            self._tell_done(recovery)
             self._send(Want(recovery.epoch, ()))  # Who has gone on says so.
         else:
             recovery.attempts += 1
@@ -445,13 +452,13 @@ class StMember:
         if recovery is not None and m.epoch == recovery.epoch:
             lists: Mapping[int, List] = recovery.collected.lists
             if self.me in recovery.done:
-                self._send(Done(m.epoch), peer)
+                self._tell_done(recovery, peer)
         elif m.epoch == self.logs.epoch - 1 and last is not None:
             lists = last.lists
-            self._send(Done(m.epoch), peer)
+            self._send(Done(m.epoch, self._everybody), peer)
         else:
             if m.epoch == self.logs.epoch - 1:
-                self._send(Done(m.epoch), peer)
+                self._send(Done(m.epoch, self._everybody), peer)
             elif m.epoch == self.logs.epoch:
                 self._stop()
             return
@@ -511,14 +518,14 @@ class StMember:
     # What takes too long
 
     def _suspect(self) -> None:
-        """Look who is silent. If the reflector is, nobody else is heard either."""
+        """Look who is silent. Where there is a reflector, it alone hears everybody, and everybody
+        hears it."""
         for member in range(self.size):
             self.quiet[member] += 1
         limit = WATCHES + 1
         silent = [m for m in range(self.size) if m != self.me and self.quiet[m] >= limit]
-        reflected = self.config.medium == "reflector"
-        if reflected and REFLECTOR in silent:
-            silent = [REFLECTOR]
+        if self.config.medium == "reflector" and self.me != REFLECTOR:
+            silent = [m for m in silent if m == REFLECTOR]
         if silent and min(self.quiet[m] for m in silent) % limit == 0:
             names = tuple(self.view.members[m] for m in silent)
             self._out.append(Suspect(names, "nothing is heard of it"))

@@ -158,12 +158,13 @@ class Again:
 
 @value
 class Done:
-    """All packets of this epoch that are for its sender are there."""
+    """These members have all packets of this epoch that are for them, its sender among them."""
 
     epoch: int
+    members: tuple[int, ...]
 
     def __str__(self) -> str:
-        return f"epoch {self.epoch}"
+        return f"epoch {self.epoch}: {','.join(str(member + 1) for member in self.members)}"
 
 
 Message: TypeAlias = Placed | Raised | Taken | Poll | Reset | ListPart | Want | Again | Done
@@ -217,15 +218,14 @@ class StCodec:
                 return 8, w.done()
             case Want():
                 w.u64(message.epoch)
-                w.u16(len(message.lists))
-                for member in message.lists:
-                    w.u16(member)
+                _write_places(w, message.lists)
                 w.u16(len(message.packets))
                 for name in message.packets:
                     w.fields(_NAME, *name)
                 return 9, w.done()
             case Done():
                 w.u64(message.epoch)
+                _write_places(w, message.members)
                 return 11, w.done()
             case _:
                 assert_never(message)
@@ -259,7 +259,7 @@ class StCodec:
                 name = read_name(r)
                 return Again(epoch, name, decode_packet(data, start + 8 + _NAME.size))
             case 11:
-                message = Done(r.u64(I64_MAX))
+                message = Done(r.u64(I64_MAX), r.many(r.u16, MEMBERS_MAX))
             case _:
                 raise WireError(Reason.MALFORMED, f"tag {tag}")
         r.done()
@@ -336,6 +336,12 @@ def _vectors(size: int) -> struct.Struct:
 
 
 _FORMS: dict[int, struct.Struct] = {}
+
+
+def _write_places(w: Writer, members: tuple[int, ...]) -> None:
+    w.u16(len(members))
+    for member in members:
+        w.u16(member)
 
 
 def _in_range(sane: object) -> None:
