@@ -332,7 +332,8 @@ class StMember:
     def _window(self) -> int:
         """How many more packets this node may send."""
         logs, me = self.logs, self.me
-        least = min(ack[me] for ack in logs.acks)
+        heard = logs.expected[me]  # What this node last said of itself may be older.
+        least = min(heard if k == me else ack[me] for k, ack in enumerate(logs.acks))
         room = max(1, min(self.rooms) // self.size)
         return least + min(self.config.window_packets, room) - logs.next
 
