@@ -72,16 +72,6 @@ VIEW_SYNCHRONY = "vs"
 """The layer that ATOP assumes: it has nothing to say without views, and is no engine."""
 
 PLANNED: dict[str, Promises] = {
-    "fc": Promises(
-        Properties("D8 O3f O3i O4 O5 O6 O10 N1 N2 N3 L6", derived="D6 O5p O11"),
-        rules=(
-            ("safe", Properties("D8u")),
-            ("paper", Properties("N4")),
-            ("link", Properties("N4")),
-        ),
-        envelope="E2",
-        one_order=OneOrder.SAFE_RULES,
-    ),
     "st": Promises(
         Properties("D8 D9 D10 O1 O1r O5 S1 S7 L1 L4", derived="D6 O5p"),
         envelope="E1 E4",
