@@ -1,0 +1,76 @@
+"""Algorithm 1 of the paper: a decision is confirmed by the first one behind it that is free of
+conflict. Two decisions of one number, by different makers, are in conflict."""
+
+from roundelay.protocols.fc.messages import Dec
+
+
+class ForwardConfirmation:
+    """The queue of one member, which confirms one number after the other.
+
+    The paper asks that the place in the queue before the first decision without conflict is
+    filled. Then a member that crashes before it decides would block all others for ever, so an
+    empty place counts as well."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self.value = 1
+        """The number that is to be confirmed next."""
+        self.queue: dict[int, Dec] = {}
+        """Decisions with that number: the first one that came, as 1, and others by how many places
+        behind its maker theirs is on the ring."""
+        self._later: list[Dec] = []
+        """Decisions whose turn has not come."""
+
+    def see(self, decision: Dec) -> list[Dec]:
+        """A decision came. Those that are confirmed thereby, in order."""
+        confirmed: list[Dec] = []
+        self._later.append(decision)
+        while (chosen := self._step()) is not None:
+            confirmed.append(chosen)
+        return confirmed
+
+    def _step(self) -> Dec | None:
+        """Go through what came, and confirm one decision if that is possible."""
+        waiting, self._later = self._later, []
+        for i, decision in enumerate(waiting):
+            chosen = self._consider(decision)
+            if chosen is not None:
+                self._later += waiting[i + 1 :]
+                return chosen
+        return None
+
+    def _consider(self, d: Dec) -> Dec | None:
+        if not self.queue:
+            if d.number == self.value:
+                self.queue = {1: d}
+            elif d.number > self.value:
+                self._later.append(d)
+            return None
+        if d.number > self.value + 1:
+            self._later.append(d)
+            return None
+        behind = self._behind(d)
+        if d.number < self.value or not 1 <= behind <= self.k + 1:
+            return None
+        if d.number == self.value:
+            self.queue.setdefault(behind + 1, d)
+            return None
+        chosen = self._choose(behind, d)
+        if chosen is not None:
+            self.queue = {1: d}
+            self.value += 1
+        return chosen
+
+    def _choose(self, behind: int, free: Dec) -> Dec | None:
+        """Which decision is confirmed by one that is free of conflict; None if it is not here."""
+        if behind == 1 or free.evolved:
+            return self.queue[1]
+        return self.queue.get(behind)
+
+    def _behind(self, d: Dec) -> int:
+        """How many places on the ring the maker of a decision is behind that of the first one."""
+        first = self.queue[1]
+        ring = first.ring
+        if d.maker not in ring:
+            return 0
+        return (ring.index(d.maker) - ring.index(first.maker)) % len(ring)
