@@ -3,6 +3,8 @@
 If one of these fails, the protocol promised nothing, and its other properties are not judged.
 """
 
+from collections.abc import Callable, Hashable
+
 from roundelay.check.events import about
 from roundelay.check.liveness import unsettled
 from roundelay.check.model import Event, Message, Model, read_model
@@ -17,15 +19,27 @@ DECISION = "DEC"
 
 @declare("E1", "All nodes receive in one order")
 def one_channel(model: Model) -> Finding:
+    """Frames, where the trace tells which frame brought a message: what is sent again is then
+    another frame, with a place of its own. Else messages."""
+    received = {
+        proc: [e for e in events if e.kind == Kind.RECEIVE and e.message is not None]
+        for proc, events in model.by_proc.items()
+    }
+    frames = any(e.row.pkt is not None for events in received.values() for e in events)
+    item: Callable[[Event], Hashable] = _frame if frames else about
     lines: list[list[Event]] = []
     for proc in model.processes:
-        first: dict[Message | None, Event] = {}
-        for event in model.by_proc[proc]:
-            if event.kind == Kind.RECEIVE and event.message is not None:
-                first.setdefault(event.message, event)
+        first: dict[Hashable, Event] = {}
+        for event in received[proc]:
+            if not frames or event.row.pkt is not None:
+                first.setdefault(item(event), event)
         lines.append(list(first.values()))
-    count = shared([[about(event) for event in line] for line in lines])
-    return circle(model, count, lines)
+    count = shared([[item(event) for event in line] for line in lines])
+    return circle(model, count, lines, item)
+
+
+def _frame(event: Event) -> int | None:
+    return event.row.pkt
 
 
 @declare("E2", "Few replicas fail, none comes back, and nothing is cut off")

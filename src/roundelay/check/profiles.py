@@ -71,17 +71,14 @@ _VIEWS = Properties("M1 M2 M3 M4 M5 M6 M7 M8 M10 D3 D4e D5 D6 D7 L2 L3")
 VIEW_SYNCHRONY = "vs"
 """The layer that ATOP assumes: it has nothing to say without views, and is no engine."""
 
-PLANNED: dict[str, Promises] = {
-    VIEW_SYNCHRONY: Promises(
-        Properties(derived="M3 D3 D4s D5", assumed="M1 M2 M4 O1 O1r", optional="M9 M10")
-    ),
-}
-"""Promises of protocols whose traces can be checked though they have no engine here."""
+_OF_VIEW_SYNCHRONY = Promises(
+    Properties(derived="M3 D3 D4s D5", assumed="M1 M2 M4 O1 O1r", optional="M9 M10")
+)
 
 
 def protocol_names() -> tuple[str, ...]:
     """Every protocol that has a profile, sorted."""
-    return tuple(sorted({*engine_names(), *PLANNED}))
+    return tuple(sorted({*engine_names(), VIEW_SYNCHRONY}))
 
 
 def profile(
@@ -128,12 +125,12 @@ def place(name: str) -> tuple[int, int, str]:
 
 
 def _promises(protocol: str) -> Promises:
-    if protocol in engine_names():
-        return describe(protocol).promises
-    if protocol not in PLANNED:
+    if protocol == VIEW_SYNCHRONY:
+        return _OF_VIEW_SYNCHRONY
+    if protocol not in engine_names():
         names = ", ".join(protocol_names())
         raise ValueError(f"there is no protocol {protocol!r}; choose one of {names}")
-    return PLANNED[protocol]
+    return describe(protocol).promises
 
 
 def _standings(properties: Properties) -> dict[str, Standing]:

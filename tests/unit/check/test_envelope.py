@@ -41,6 +41,35 @@ def test_a_verdict(name: str, validity: Validity, text: str):
     assert bool(verdict.witness) == (validity is VIOLATED)
 
 
+def in_frames(text: str, frames: str) -> tuple[Manifest, list[Row]]:
+    """A trace whose receipts come in these frames, a digit each, or none, a dash."""
+    manifest, rows = mini.parse(text)
+    numbers = iter(frames)
+    return manifest, [
+        row._replace(pkt=int(number) if (number := next(numbers)) != "-" else None)
+        if row.kind == Kind.RECEIVE
+        else row
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("validity", "frames", "text"),
+    [
+        # a is sent again for q, which missed it: another frame, behind that of b.
+        (OK, "12323", "p!a r!b p?a p?b p?a q?b q?a"),
+        (VACUOUS, "1223", "p!a r!b p?a p?b q?b q?a"),
+        (VIOLATED, "12332", "p!a r!b p?a p?b p?a q?a q?b"),
+        (VIOLATED, "1221", "p!a r!b p?a p?b q?b q?a"),
+        # Of what came in no frame that the trace knows, nothing is said.
+        (VACUOUS, "1--1", "p!a r!b p?a p?b q?b q?a"),
+        (VIOLATED, "----", "p!a r!b p?a p?b q?b q?a"),
+    ],
+)
+def test_one_channel_carries_frames(validity: Validity, frames: str, text: str):
+    expect(judge_rows("E1", *in_frames(text, frames)), validity)
+
+
 def replicas(text: str, k: int | None = 1) -> tuple[Manifest, list[Row]]:
     manifest, rows = mini.parse(text)
     return replace(manifest, envelope={} if k is None else {"k": k}), rows

@@ -42,7 +42,7 @@ DESCRIPTION = Description(
     data_tags=("DT", "UPDT"),
     packets_in=_packets_in,
     promises=Promises(
-        Properties("D8 D9 D10 O1 O1r O5 S1 S4 S7 L1", derived="D6 O5p"),
+        Properties("D8 D9 D10 O1 O1r O5 S1 S4 S7 L1 L4", derived="D6 O5p"),
         in_views=Properties("S2 S3"),
         rules=(("safe", Properties(derived="O2")),),
         envelope="E1 E4",
