@@ -190,6 +190,7 @@ class LiteralMember:
             case "hold":
                 if self.phase is Phase.SEND:
                     while self._left < self._overdue:
+                        self._stable(self.prl[0], 2)
                         self._deliver(self.prl.pop(0))
             case "ask":
                 self._ask()
@@ -381,6 +382,8 @@ class LiteralMember:
         self.phase = Phase.RETS
         self.fail = len(losses(got, sent))
         point = sort_point([p.name for p in self.rrl], self.line)
+        for p in self.rrl[:point]:
+            self._stable(p, 1)
         for p in (*self.prl, *self.rrl[:point]):
             self._deliver(p)
         self._rest = self.rrl[point:]

@@ -86,6 +86,9 @@ class Ask:
 class Abort:
     """The group ends."""
 
+    def __str__(self) -> str:
+        return "the group ends"
+
 
 LiteralMessage: TypeAlias = Placed | Rst | RstPak | RstAck | Ret | Ask | Abort
 
