@@ -55,15 +55,15 @@ def test_a_single_loss_breaks_the_order_of_the_paper_and_not_that_of_the_safe_ru
 
 
 def test_a_message_before_one_that_its_sender_had_heard_is_counted():
-    """Sorting by senders: 3 answers m1 of 2 with m2, and 1 sorts messages of 1 and 3 first."""
+    """1 answers m1 of 2 with m2; 3 missed m1, 1 misses m3, and so 3 sorts by senders."""
     sent = (
-        Sent(1000, 1, (0, 2), (0,)),
-        Sent(1100, 2, (0, 1), (1,)),
-        Sent(1110, 0, (0,), ()),
+        Sent(1000, 1, (0, 2), (2,)),
+        Sent(1100, 0, (2,), ()),
+        Sent(1200, 2, (0,), (0,)),
     )
-    outcome = play(Case(0, 3, 5, sent), "paper")
-    assert not outcome.pairwise
-    assert play(Case(0, 3, 5, sent), "safe") == FINE
+    case = Case(0, 3, 5, sent)
+    assert play(case, "paper") == Outcome(False, False, False, True, False)
+    assert play(case, "safe") == FINE
 
 
 def test_the_scenario_of_a_case_tells_what_the_audit_found():

@@ -10,6 +10,7 @@ from roundelay.protocols.st.literal_messages import (
     Abort,
     Ask,
     LiteralCodec,
+    LiteralMessage,
     Ret,
     Rst,
     RstAck,
@@ -23,7 +24,7 @@ from roundelay.wire.primitives import WireError
 CODEC = LiteralCodec()
 PACKET = Packet(Span("2", 0, 4), Service.AGREED, b"x", ("1", "3"))
 SENT = Transmission(1, 2, 5, (3, 0, 4), (1, 6, 1), (1, 6, 1), (1, 6, 1), 7, PACKET)
-MESSAGES = [
+MESSAGES: list[LiteralMessage] = [
     Placed(0, 0, SENT),
     Rst(1, (3, 3, 4)),
     RstPak(1, (3, 1, 3)),
