@@ -90,6 +90,14 @@ def too_early(rows: list[Row]) -> list[Row]:
     return _renumbered(before)
 
 
+def damaged(rows: list[Row]) -> list[Row]:
+    """A decision does not reach who is next in line, and both are neighbours of who crashes."""
+    sent = {row.pkt for row in rows if row.kind == Kind.SEND and row.tag == "DEC" and row.proc == 0}
+    arrives = (i for i, row in enumerate(rows) if row.kind == Kind.ARRIVE and row.pkt in sent)
+    place = next(i for i in arrives if rows[i].proc == 2)
+    return _changed(rows, place, kind=Kind.DROP, tag="checksum")
+
+
 def another_key(rows: list[Row]) -> list[Row]:
     """A message is delivered under another key than elsewhere."""
     last = _of(rows, Kind.DELIVER)[-1]
@@ -126,6 +134,7 @@ PLANTED: list[tuple[str, str, Plant]] = [
     *(("N2", kind, another_request) for kind in ("safe", "paper", "views")),
     *(("N3", kind, never_decided) for kind in ("safe", "paper", "views")),
     *(("N4", kind, too_early) for kind in ("paper", "link")),
+    *(("E2", kind, damaged) for kind in ("paper", "link")),
     *(("O3f", kind, another_key) for kind in ("safe", "views")),
     ("O5w", "views", another_order),
 ]
