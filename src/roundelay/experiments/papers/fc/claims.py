@@ -160,8 +160,8 @@ def _recovers(r: Results, since: str, hop_ms: float, failed: int) -> Claim:
     cell, expected = a_recovery("paper", hop_ms, failed), RECOVERY_MS[failed]
     ordered = fmean(r.of("order_ms", cell))
     reasons = {
-        "crash": f"the timer runs for {WAIT_MS:g} ms from the last decision, and at the member behind"
-        f" the one that failed for a stagger of {STAGGER_MS:g} ms more; no recovery takes less,"
+        "crash": f"the timer runs for {WAIT_MS:g} ms from the last decision, and {STAGGER_MS:g} ms"
+        " longer for each member between its maker and the one that waits; no recovery takes less,"
         " unless the timer was nearly over at the crash",
         "expiry": f"nobody is asked: the next request is ordered {ordered:.2g} ms after the expiry,"
         " and the rest is one decision more and the way to the members",
