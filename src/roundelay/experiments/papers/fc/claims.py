@@ -39,9 +39,9 @@ def claims_of(results: Sequence[Result]) -> list[Claim]:
     r = Results(results)
     by_figure = {
         "delay": delay(r),
-        "confirmation": confirmation(r),
         "crash": recovery(r, "crash"),
         "expiry": [*recovery(r, "expiry"), *asking(r), *second(r)],
+        "": confirmation(r),
     }
     return [replace(c, figure=name) for name, claims in by_figure.items() for c in claims]
 

@@ -6,7 +6,6 @@ from roundelay.experiments.figures import Figure, Series, point
 from roundelay.experiments.papers.fc.results import (
     HOPS_MS,
     NAMES,
-    RULES,
     Results,
     a_delay,
     a_recovery,
@@ -39,26 +38,9 @@ def figures_of(results: Sequence[Result]) -> tuple[Figure, ...]:
             for hop_ms in HOPS_MS
         )
 
-    confirmation = tuple(
-        Series(
-            NAMES[rules],
-            f"{word}, hop 1.5 ms",
-            (point(5, r.of(measure, a_delay(rules, 1.5))),)
-            if rules != "safe"
-            else tuple(point(n, r.of(measure, a_delay(rules, 1.5, nodes=n))) for n in (3, 5, 7)),
-        )
-        for rules in RULES
-        for word, measure in (
-            ("mean", "confirmation_hops"),
-            ("at most", "confirmation_most_hops"),
-        )
-    )
     failed = "members that crash together"
     return (
         Figure("delay", "Delay", "size of a request (B)", "delay (ms)", delay, log=True),
-        Figure(
-            "confirmation", "Decisions until one is confirmed", "members", "decisions", confirmation
-        ),
         Figure("crash", "Recovery from the crash", failed, "ms", recovery("crash_ms")),
         Figure(
             "expiry",
