@@ -32,6 +32,8 @@ RECOVERY_MS = {1: 11.0, 2: 11.455}
 TOTEM_RECOVERY_MS = 40.0
 FROM = {"crash": "crash_ms", "expiry": "expiry_ms"}
 """By the moment from which recovery is measured: the measure."""
+FASTER: tuple[Rules, ...] = ("paper", "safe")
+"""Rules whose recovery is compared with Totem's: `link` is one hop slower than `paper`."""
 
 
 def claims_of(results: Sequence[Result]) -> list[Claim]:
@@ -152,7 +154,7 @@ def recovery(r: Results, since: str) -> list[Claim]:
     return [
         *(_recovers(r, since, hop_ms, failed) for failed in (1, 2) for hop_ms in HOPS_MS),
         *(_totem_recovers(r, since, hop_ms) for hop_ms in HOPS_MS),
-        *(_faster(r, since, rules, hop_ms) for rules in RULES for hop_ms in HOPS_MS),
+        *(_faster(r, since, rules, hop_ms) for rules in FASTER for hop_ms in HOPS_MS),
     ]
 
 
