@@ -120,10 +120,10 @@ def test_packets_in_counts_what_data_frames_bring(name):
     """Until an engine has sent its packet, frames without one bring none."""
     description = describe(name)
     view = View(ViewId(0, "a"), ("a", "b"))
-    a = engine_factory(name)("a", Outlet())
-    sent = [effect.message for effect in a.start(view) if hasattr(effect, "message")]
-    tags = a.codec.tags
-    counted = {tags[a.codec.encode(m)[0]]: description.packets_in(m) for m in sent}
+    both = [engine_factory(name)(node, Outlet()) for node in view.members]
+    sent = [e.message for one in both for e in one.start(view) if hasattr(e, "message")]
+    codec = both[0].codec
+    counted = {codec.tags[codec.encode(m)[0]]: description.packets_in(m) for m in sent}
     assert {tag for tag, count in counted.items() if count} == set(description.data_tags)
 
 
@@ -135,7 +135,7 @@ def test_names_are_listed_without_loading_engines():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names, _, modules = done.stdout.strip().partition(" - ")
     assert {"cm", "dtp", "fifo", "pinwheel", "template", "totem"} <= set(names.split())
-    packages = ("atop", "dtp", "fc")
+    packages = ("atop", "dtp", "fc", "st")
     assert modules.split() == [f"roundelay.protocols.{package}" for package in packages]
 
 
