@@ -265,4 +265,6 @@ CONVICTIONS: dict[str, Conviction] = {
     "causal_names_no_causes": Breaks("causal/waits_for_a_cause", "names (0, 0, 0) as causes"),
     "causal_safe_before_its_causes": Violates("causal/safe_behind_a_lost_cause", "S3"),
     "causal_delivers_without_causes": Breaks("causal/cause_lost", "a delivers after 0 1 0 0 c:0"),
+    # ST
+    "st_appends_on_arrival": Violates("st/st_g9_three_losses", "O5"),
 }

@@ -1,20 +1,25 @@
 """ST, the engine: under which rules and over which medium it runs, its options say."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from roundelay.core.contract import Outlet
 from roundelay.core.description import Capacity, Description, OneOrder, Promises, Properties
 from roundelay.core.ids import NodeId
 from roundelay.protocols.st.config import Config
+from roundelay.protocols.st.literal import LiteralMember
+from roundelay.protocols.st.literal_messages import Ret
 from roundelay.protocols.st.member import StMember
 from roundelay.protocols.st.messages import Again, Message, Placed, Raised
 
 
 class Engine(StMember):
-    """One member of a group that runs ST."""
+    """Makes a member that keeps the rules of its configuration."""
 
-    def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
-        super().__init__(node, outlet, config or Config())
+    def __new__(cls, node: NodeId, outlet: Outlet, config: Config | None = None) -> Any:
+        config = config or Config()
+        member = StMember if config.rules == "safe" else LiteralMember
+        return member(node, outlet, config)
 
 
 def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float]:
@@ -23,10 +28,10 @@ def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float
     return {"window_packets": window, "ack_packets": max(1, window // 4)}
 
 
-def _packets_in(message: Message) -> int:
+def _packets_in(message: Message | Ret) -> int:
     if isinstance(message, Placed | Raised):
         return message.transmission.packet is not None
-    return type(message) is Again
+    return type(message) in (Again, Ret)
 
 
 DESCRIPTION = Description(
@@ -46,4 +51,5 @@ DESCRIPTION = Description(
     alarm="silence_s",
     shared_options=("rules", "medium", "ready_s"),
     tune=_tune,
+    static_rules=("paper",),
 )
