@@ -6,6 +6,7 @@ A run of ST gives a clean trace. Each fault is a change of a few of its rows.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from tests.pipeline.swarm_traces import verdicts
@@ -63,9 +64,10 @@ def chosen(rows: Rows) -> tuple[int | None, int | None]:
     """A safe message for two nodes or more, not its sender, all of which claimed it at level 2."""
     claims = Counter(named(row) for row in rows if row.kind == Kind.STABLE and row.level == 2)
     for row in rows:
-        if row.kind == Kind.ORIGINATE and row.svc == Service.SAFE and row.dst is not None:
-            if 1 < claims[named(row)] == len(row.dst) and row.m_src not in row.dst:
-                return named(row)
+        if row.kind != Kind.ORIGINATE or row.svc != Service.SAFE or row.dst is None:
+            continue
+        if 1 < claims[named(row)] == len(row.dst) and row.m_src not in row.dst:
+            return named(row)
     raise AssertionError("the run has no such message; choose another seed")
 
 
@@ -117,7 +119,7 @@ def in_opposite_order(rows: Rows) -> Rows:
             mine += [row] if row.proc == 3 else []
     one, other = next(
         (one, other)
-        for one, other in zip(mine, mine[1:], strict=False)
+        for one, other in pairwise(mine)
         if one.m_src != other.m_src and times[named(one)] == times[named(other)] == 4
     )
     about = ("m_src", "m_inc", "m_seq", "digest", "size", "svc")
