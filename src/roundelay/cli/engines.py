@@ -6,6 +6,7 @@ from roundelay.group.engines import (
     describe,
     engine_config,
     engines_in_views,
+    needs_channel,
     without_views,
 )
 
@@ -38,6 +39,8 @@ def check_rules(protocol: str, rules: str, *, static: bool) -> None:
     """Refuse rules that the engine does not have, or not on such groups."""
     if rules == "safe":
         return
+    if why := needs_channel(protocol, {"rules": rules}):
+        raise UserError(f"{why}, and seeds draw other networks; leave out --rules {rules}")
     if not static and (why := without_views(protocol, {"rules": rules})):
         raise UserError(f"{why}; add --static")
     if not hasattr(engine_config(protocol), "rules"):

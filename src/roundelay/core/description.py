@@ -141,6 +141,9 @@ class Description:
     """Whether it notices no failure, and so cannot end a view: it runs on static groups only."""
     static_rules: Sequence[str] = ()
     """Values of its option `rules` under which it cannot end a view, though it can under others."""
+    channel_options: Sequence[str] = ()
+    """Options, like `medium=channel`, with which it needs a network that is one channel: all nodes
+    hear all frames in one order, their own too. The simulator has one, real nodes have none."""
     simulation: str = ""
     """Dotted name of the module with what the simulator knows of this engine, in `SIMULATION`;
     empty if it knows nothing special."""

@@ -184,6 +184,16 @@ def without_views(name: str, options: Mapping[str, str] | None = None) -> str:
     return ""
 
 
+def needs_channel(name: str, options: Mapping[str, str] | None = None) -> str:
+    """Why the engine, with these options, can run only on a network that is one channel: a sentence
+    without its end, to be completed by what to do. Empty if it can run on any."""
+    for needs in describe(name).channel_options:
+        option, _, value = needs.partition("=")
+        if (options or {}).get(option) == value:
+            return f"{name} with {needs} needs a network that is one channel"
+    return ""
+
+
 def configure(name: str, config: type[C], options: Mapping[str, str]) -> C:
     """A configuration with these fields set, each read as its type; `name` is for errors."""
     return config(**_typed(name, config, options))

@@ -13,6 +13,7 @@ from roundelay.group.engines import (
     describe,
     engine_names,
     engines_in_views,
+    needs_channel,
     without_views,
 )
 from roundelay.membership.config import MembershipConfig
@@ -140,6 +141,8 @@ def _check_engine(name: str, options: Mapping[str, str]) -> None:
         raise ConfigError(f"no engine for real nodes is called {name!r}; use {known}")
     if why := without_views(name, options):
         raise ConfigError(f"{why}, and real nodes have views; leave the option rules out")
+    if why := needs_channel(name, options):
+        raise ConfigError(f"{why}, which only the simulator has; leave this option out")
 
 
 SETTINGS: Mapping[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(Settings)}

@@ -50,6 +50,10 @@ def test_rules_that_an_engine_does_not_have_are_refused(rules, capsys):
             "fc with rules=paper runs on static groups only; add --static",
         ),
         (["fc", "--rules", "link"], "fc with rules=link runs on static groups only; add --static"),
+        (
+            ["st", "--static", "--rules", "paper"],
+            "st with rules=paper needs a network that is one channel, and seeds draw other",
+        ),
         (["dtp", "--rules", "link"], "dtp: there are no rules 'link'; choose one of safe, paper"),
     ],
 )

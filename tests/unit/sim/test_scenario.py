@@ -62,6 +62,20 @@ def test_options_that_name_nodes_are_checked_where_these_are_named():
         ("engine fc views rules=link\n----\n", "rules=link runs on static groups only; write"),
         ("engine fc static rules=paper k=2\nnodes a b c\n----\n", "a group of 3; choose 1 at most"),
         ("engine fc k=3\nnodes 5\n----\n", "k=3 members that fail together are too many"),
+        ("engine st rules=x\n----\n", "there are no rules 'x'; choose one of safe, paper"),
+        ("engine st static rules=paper\n----\n", "a network that is one channel: add medium"),
+        (
+            "engine st rules=paper medium=channel\n----\n",
+            "st with rules=paper runs on static groups only; write: engine st static",
+        ),
+        (
+            "engine st static rules=paper medium=channel\nnetwork lan\nnodes a b\n----\n",
+            "needs a network that is one channel; write: network channel",
+        ),
+        (
+            "engine st medium=channel\nnodes a b\n----\n",
+            "st with medium=channel needs a network that is one channel; write: network channel",
+        ),
         ("group colour=red\n----\n", "group has no option 'colour'; it has: packet_bytes"),
         ("group packet_bytes=8\nnodes a b\n----\n", "packet_bytes=8 leaves no room"),
         ("network ether\n----\n", "choose a network: bus, switched"),

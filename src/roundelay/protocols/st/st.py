@@ -52,4 +52,5 @@ DESCRIPTION = Description(
     shared_options=("rules", "medium", "ready_s"),
     tune=_tune,
     static_rules=("paper",),
+    channel_options=("medium=channel", "rules=paper"),
 )

@@ -7,6 +7,7 @@ from roundelay.group.engines import (
     describe,
     engine_config,
     engine_factory,
+    needs_channel,
     without_views,
 )
 from roundelay.group.packer import GroupConfig
@@ -80,6 +81,8 @@ def create_nodes(runner: "ScenarioRunner", arguments: list[str]) -> None:
         raise ValueError("name each node once, like: nodes a b c")
     members = tuple(sorted(names))
     setup = runner.setup
+    if (why := needs_channel(setup.engine, setup.options)) and not setup.network.reflects:
+        raise ValueError(f"{why}; write: network channel")
     describe(setup.engine).check_options(engine_config(setup.engine, setup.options), members)
     runner.create_world(members)
     if "down" not in arguments:
