@@ -30,11 +30,10 @@ def scenario(seed: int, protocol: str, *, static: bool = False, rules: str = "sa
     length_ms = random.randint(300, 2500)
     network, latency_ns = _network(random)
     turn_us = Random(f"roundelay/{seed}/turn").choice(TURNS_US)
-    conditions = None
-    if static and simulation.conditions is not None:
-        conditions = simulation.conditions(random, nodes, rules)
-        if conditions.network:
-            network, latency_ns, turn_us = conditions.network, conditions.latency_ns, 0
+    draw = simulation.conditions if static else simulation.conditions_in_views
+    conditions = None if draw is None else draw(random, nodes, rules)
+    if conditions is not None and conditions.network:
+        network, latency_ns, turn_us = conditions.network, conditions.latency_ns, 0
     latency_ns += turn_us * 1000
     least = simulation.packet_bytes_min
     options = _options(random, simulation, len(nodes), static, rules, conditions)
@@ -45,7 +44,7 @@ def scenario(seed: int, protocol: str, *, static: bool = False, rules: str = "sa
         network,
         *([f"turn {turn_us}us"] if turn_us else []),
         f"nodes {' '.join(nodes)}",
-        *_rates(random, RATES if conditions is None else conditions.rates),
+        *_rates(random, conditions),
         *_load(random, len(nodes), length_ms, simulation.load_messages_max),
     ]
     draft = ScenarioDraft(random, nodes, simulation.carriers, latency_ns * len(nodes))
@@ -59,10 +58,19 @@ def scenario(seed: int, protocol: str, *, static: bool = False, rules: str = "sa
     text = "\n".join(lines)
     if conditions is not None and not conditions.safe:
         text = re.sub(r" safe=\d+%| safe$", "", text, flags=re.MULTILINE)
+    text = _with_subsets(text, Random(f"roundelay/{seed}/subset"), simulation.subsets)
     quiet_ms = _quiet_ms(text, len(nodes), length_ms)
     sending_ms = simulation.sending_ns(text, draft.rotation_ns) // MS
     quiet_ms += sending_ms if sending_ms > BOUND_MS // 4 else 0
     return f"{text}\nend after={quiet_ms}ms\n----\n"
+
+
+def _with_subsets(text: str, random: Random, shares: Sequence[int]) -> str:
+    """The scenario with a share of every load for parts of the group."""
+    share = random.choice(shares)
+    if not share:
+        return text
+    return re.sub(r"^(load .*)$", rf"\1 subset={share}%", text, flags=re.MULTILINE)
 
 
 def _quiet_ms(text: str, nodes: int, length_ms: int) -> int:
@@ -130,8 +138,11 @@ def _network(random: Random) -> tuple[str, int]:
 RATES = ("loss", "duplicate", "reorder", "spike", "corrupt")
 
 
-def _rates(random: Random, names: Sequence[str]) -> list[str]:
+def _rates(random: Random, conditions: Conditions | None) -> list[str]:
     """Some of the things that can happen to frames, each at a rate of its own."""
+    if conditions is not None and conditions.faults:
+        return [f"faults {conditions.faults}"]
+    names = RATES if conditions is None else conditions.rates
     rates = {
         "loss": random.choice((0.5, 2, 10, 20)),
         "duplicate": random.choice((1, 5, 15)),

@@ -52,7 +52,7 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """How a static group is put to the test, where an engine says more than "frames are lost"."""
+    """How a group is put to the test, where an engine says more than what every engine has."""
 
     rates: tuple[str, ...]
     """The names of faults of single frames that may be drawn."""
@@ -62,6 +62,8 @@ class Conditions:
     """Words of the `network` command that take the place of what is drawn ..."""
     latency_ns: int = 0
     """... and about how long a frame takes then."""
+    faults: str = ""
+    """Words of the `faults` command that take the place of what is drawn."""
     safe: bool = True
     """Whether safe messages may be sent: they wait for ever for a member that is gone."""
     mishaps: Mapping[str, Mishap] = field(default_factory=dict)
@@ -71,7 +73,7 @@ class Conditions:
 
 
 Draw = Callable[[Random, list[str], str], Conditions]
-"""Draws conditions for a static group of these nodes, under these rules."""
+"""Draws conditions for a group of these nodes, under these rules."""
 
 
 def _no_options(random: Random, nodes: int, static: bool) -> Mapping[str, object]:
@@ -99,6 +101,10 @@ class Simulation:
     """By rules: the fewest nodes of a static group; 2 if nothing is said."""
     conditions: Draw | None = None
     """None: in static groups frames are lost, and nothing happens to nodes."""
+    conditions_in_views: Callable[[Random, list[str], str], Conditions | None] | None = None
+    """The same where there are views; None, or if it gives None: as with every engine."""
+    subsets: tuple[int, ...] = (0,)
+    """Shares of the load, in percent, that are for a part of the group only: a seed takes one."""
     carriers: tuple[str, ...] = ()
     """Names of the frames that tell packets and their order, which mishaps lose; by default those
     that carry packets."""

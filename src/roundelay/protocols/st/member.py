@@ -94,7 +94,7 @@ class StMember:
         self.last: Collected | None = None
         """Lists of the epoch before, as long as somebody may still be in it."""
         self.behind: set[int] = set()
-        """Members that have not been heard in this epoch."""
+        """Members that may still be in the epoch before: they were not heard in this one."""
         self.early: list[Transmission] = []
         """Transmissions of the next epoch."""
         self.afar: deque[Entry] = deque()
@@ -256,7 +256,10 @@ class StMember:
         if t.counts[self.me] < logs.got[t.source] or logs.goes_back(t) or self._invented(t):
             self._out.append(_NO_MEMBER)
             return
-        self.behind.discard(t.source)
+        if self.behind:
+            self.behind.discard(t.source)
+            if not self.behind:
+                self.last = None
         self.rooms[t.source] = t.room
         logs.note(t)
         to = () if t.packet is None else self._to(t.packet)
@@ -445,6 +448,7 @@ class StMember:
             self._send(Want(recovery.epoch, ()))  # Who has gone on says so.
         else:
             recovery.attempts += 1
+            recovery.asked.clear()
             self._ask(recovery)
 
     def _answer(self, peer: int, m: Want) -> None:
@@ -551,7 +555,7 @@ class StMember:
         assert recovery is not None, "a frozen member has a list"
         items = [
             item
-            for collected in (self.last, recovery.collected)
+            for collected in (self.last, recovery.collected, recovery.ahead)
             if collected is not None
             for _, made in sorted(collected.lists.items())
             for item in ending.list_items(made)
@@ -602,20 +606,17 @@ class StMember:
         packets = {name: entry.packet for name, entry in known.items()} | recovery.late
         delivered = frozenset(name for name, entry in known.items() if entry.delivered)
         end = ending.End(self.me, self._id, read, packets, delivered)
-        lists = recovery.collected.lists
-        got = {member: made.got for member, made in lists.items() if member in read}
-        if max(summary.epoch for summary in read.values()) > recovery.epoch:
+        here = {*read, *(self._index[node] for node in obligations if node in self._index)}
+        lists: Mapping[int, List] = recovery.collected.lists
+        before: Mapping[int, List] = {} if self.last is None else self.last.lists
+        ahead = {} if recovery.ahead is None else recovery.ahead.lists
+        ahead = {member: made for member, made in ahead.items() if member in here}
+        if ahead or max(summary.epoch for summary in read.values()) > recovery.epoch:
             end.earlier(lists)
-            got = {k: tuple(made.counts[k] for _, made in sorted(lists.items())) for k in read}
-            lists = {} if recovery.ahead is None else recovery.ahead.lists
-            got |= {member: made.got for member, made in lists.items() if member in read}
-        elif self.last is not None:
-            before = self.last.lists
-            for k in read.keys() - got.keys():
-                got[k] = tuple(made.counts[k] for _, made in sorted(before.items()))
-        if len(lists) < self.size:
-            lists = {member: made for member, made in lists.items() if member in read}
-        end.last(lists, got)
+            lists, before = ahead, lists
+        elif len(lists) < self.size:
+            lists = {member: made for member, made in lists.items() if member in here}
+        end.last(lists, ending.heard(sorted(read), lists, before, self.size))
         receipts = [
             Receipt(entry.packet.span, self._id) for entry in self.afar if entry.packet.span.count
         ]

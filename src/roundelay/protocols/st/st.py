@@ -45,5 +45,6 @@ DESCRIPTION = Description(
     ),
     alarm="silence_s",
     shared_options=("rules", "medium", "ready_s"),
+    simulation="roundelay.sim.engines.st",
     tune=_tune,
 )
