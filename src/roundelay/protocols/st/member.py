@@ -95,8 +95,6 @@ class StMember:
         """Lists of the epoch before, as long as somebody may still be in it."""
         self.behind: set[int] = set()
         """Members that may still be in the epoch before: they were not heard in this one."""
-        self.early: list[Transmission] = []
-        """Transmissions of the next epoch."""
         self.afar: deque[Entry] = deque()
         """Own packets that are not for this node and whose receipt is due."""
         self.rooms = [self.config.buffer_packets] * size
@@ -243,8 +241,6 @@ class StMember:
             self._all_done()
             logs = self.logs
         if t.epoch != logs.epoch:
-            if t.epoch == logs.epoch + 1 and len(self.early) < self.config.buffer_packets:
-                self.early.append(t)
             return
         if t.packet is not None and self._traced:
             self._out.append(Record(Kind.RECEIVE, t.packet, self._id))
@@ -513,12 +509,9 @@ class StMember:
         self.logs = Logs.after(self.logs, recovery.collected.lists)
         self.behind = set(range(self.size)) - {self.me}
         self._give_receipts()
-        early, self.early = self.early, []
         self._arm("ack")
         self._news = True
         self._more = True
-        for transmission in early:
-            self._hear(transmission)
 
     # What takes too long
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from roundelay.core.ids import ViewId
-from roundelay.sim.coverage.evidence import Evidence, Life, Sent, life, reason, view, when
+from roundelay.sim.coverage.evidence import Evidence, Life, Sent, life, message, reason, view, when
 from roundelay.trace.schema import Row
 
 HEARD = ("DT", "RR")
@@ -104,7 +104,7 @@ def held_by_the_cut(run: Evidence) -> bool:
             packs[who][t.source] = t.pack
     for row in run.kinds["deliver"]:
         cause = run.cause(row)
-        name = names.get((row.m_src, row.m_inc, row.m_seq, *view(row)))
+        name = names.get((message(row), view(row)))
         if cause is None or cause.tag not in HEARD or name is None:
             continue
         known, (source, number, size, epoch) = before[life(row), cause.lseq], name
@@ -200,22 +200,23 @@ def stopped_before_it_came(run: Evidence) -> bool:
 
 
 def epoch_begun_by_another(run: Evidence) -> bool:
-    """A member hears a transmission of the next epoch before it has ended this one."""
-    return any(True for _ in _laggards(run))
+    """A member hears of the next epoch before it has heard that all are done with this one."""
+    return any(True for _ in _behind(run))
 
 
-def _laggards(run: Evidence) -> Iterator[tuple[Where, int]]:
-    """Members that sent something about the end of an epoch when they had heard the next."""
-    heard: dict[Where, int] = defaultdict(int)
+def _behind(run: Evidence) -> Iterator[tuple[ViewId, int]]:
+    """Views, and the epochs in which a member was when it heard of the next one."""
+    done: dict[tuple[Where, int], set[int]] = defaultdict(set)
     for row in sorted((*run.kinds["send"], *run.kinds["arrive"]), key=when):
-        if row.tag in HEARD and row.kind == "arrive":
+        if row.tag == "DONE":
             sent = run.frame(row)
-            who = _where(row, sent)
-            heard[who] = max(heard[who], sent.message.transmission.epoch)
-        elif row.tag in ("RST", "WANT") and row.kind == "send":
+            done[_where(row, sent), sent.message.epoch].update(sent.message.members)
+        elif row.tag in HEARD and row.kind == "arrive":
             sent = run.frame(row)
-            if sent.message.epoch < heard[_where(row, sent)]:
-                yield _where(row, sent), sent.message.epoch
+            who, epoch = _where(row, sent), sent.message.transmission.epoch - 1
+            if epoch >= 0 and len(done[who, epoch]) < len(run.members(sent.view)):
+                done[who, epoch].update(range(len(run.members(sent.view))))
+                yield who[1], epoch
 
 
 def told_by_one_ahead(run: Evidence) -> bool:
@@ -256,16 +257,21 @@ def ends_in_a_recovery(run: Evidence) -> bool:
 
 
 def epochs_apart(run: Evidence) -> bool:
-    """Members move on together that are an epoch apart, and one hands out the lists of it."""
-    left = _left(run)
-    epochs = _epochs(run)
-    together: dict[tuple[ViewId, object], set[int]] = defaultdict(set)
+    """A view ends, and of those who move on together one has ended an epoch that another has
+    not."""
+    epochs, left = _epochs(run), _left(run)
+    stopped: dict[Where, int] = {}
+    for row, sent in _sent(run, "RST"):
+        stopped[_where(row, sent)] = sent.message.epoch
+    ahead: dict[tuple[ViewId, object], int] = defaultdict(int)
     for who, epoch in epochs.items():
         after = left[who[0]].get(_view_of(run, who))
-        if after is not None:
-            together[who[1], after].add(epoch)
-    behind = {(where[1], epoch) for where, epoch in _laggards(run)}
-    return any(len(found) > 1 and (of, min(found)) in behind for (of, _), found in together.items())
+        ahead[who[1], after] = max(epoch, ahead[who[1], after])
+    for who, epoch in stopped.items():
+        after = left[who[0]].get(_view_of(run, who))
+        if after is not None and epochs.get(who, 0) <= epoch < ahead[who[1], after]:
+            return True
+    return False
 
 
 def reflector_gone(run: Evidence) -> bool:
@@ -359,8 +365,9 @@ def _names(run: Evidence) -> dict[object, tuple[int, int, int, int]]:
             span = t.packet.span
             if span.count:
                 assert sent.view is not None
-                of = (sent.view.seq, run.number(sent.view.rep))
-                key = (run.number(span.node), span.incarnation, span.first, *of)
+                # The rows of a static group name no view.
+                of = (sent.view.seq, run.number(sent.view.rep)) if sent.view.seq else (None, None)
+                key = ((run.number(span.node), span.incarnation, span.first), of)
                 found[key] = (t.source, t.number, len(t.ack), t.epoch)
     return found
 

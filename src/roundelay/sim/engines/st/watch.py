@@ -23,6 +23,9 @@ CHATTER = 4
 repetitions; frames may be doubled on their way, and so are the answers. More would be answers to
 answers, which never end."""
 
+FASTEST = 0.8
+"""How long a timer may take, of the time that it was set to."""
+
 SECOND_NS = 1_000_000_000
 
 
@@ -57,8 +60,10 @@ class StWatch:
         self._logs: dict[Life, tuple[int, list[int], list[tuple[int, ...]]]] = {}
         """What may only grow within an epoch, as it was at the last look."""
         self._lists: dict[tuple[ViewId, int, int, int], bytes] = {}
-        self._chatter: dict[tuple[Life, int], tuple[int, int]] = {}
-        """By member and epoch: when its recovery began, and frames since."""
+        self._chatter: dict[tuple[Life, int], int] = defaultdict(int)
+        """By member and epoch: frames that it has sent to end it."""
+        self._began: dict[tuple[ViewId, int], int] = {}
+        """By epoch: when the first of them was sent."""
         self._parts: dict[ViewId, int] = defaultdict(lambda: 1)
         self._members: dict[ViewId, tuple[NodeId, ...]] = {}
         self._stopped = False
@@ -130,11 +135,11 @@ class StWatch:
 
     def _on_chatter(self, world: World, engine: StMember, epoch: int) -> None:
         life = (engine.view.id, engine.node, world.hosts[engine.node].incarnation)
-        start, count = self._chatter.get((life, epoch), (world.loop.now, 0))
-        self._chatter[life, epoch] = start, count + 1
-        drift = 0.8
-        repeats = (world.loop.now - start) / (engine.config.repeat_s * SECOND_NS * drift)
+        self._chatter[life, epoch] += 1
+        began = self._began.setdefault((engine.view.id, epoch), world.loop.now)
+        repeats = (world.loop.now - began) / (engine.config.repeat_s * SECOND_NS * FASTEST)
         most = CHATTER * engine.size**2 * self._parts[engine.view.id] * (2 + int(repeats))
+        count = self._chatter[life, epoch]
         assert count < most, f"{engine.node} sends {count} frames to end epoch {epoch}"
 
     # What is delivered
