@@ -102,6 +102,12 @@ class Logs:
         """Packets that are here and not delivered."""
         return len(self.accepted) + len(self.agreed)
 
+    def least(self) -> int:
+        """The first own packet that somebody may not have heard. What this member last said of
+        itself may be older than what it has heard of itself."""
+        me = self.me
+        return min(self.expected[me] if k == me else ack[me] for k, ack in enumerate(self.acks))
+
     def pack(self) -> tuple[int, ...]:
         """By source: packets for this member below this number are pre-acknowledged here."""
         return tuple(map(_first, self._open, self.expected))

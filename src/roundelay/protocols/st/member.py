@@ -56,8 +56,8 @@ REPEAT = "repeat"
 WATCH = "watch"
 """Names of timers."""
 
-RECOVERY_SILENCES = 20
-"""A recovery that takes so many times `silence_s` ends the view."""
+STUCK_SILENCES = 8
+"""If packets wait and nothing is delivered for so many times `silence_s`, the view ends."""
 WATCHES = 4
 """How often silence is looked at before it is too long."""
 
@@ -102,7 +102,12 @@ class StMember:
         self.quiet = [0] * size
         """By member: how often in a row it was not heard between two looks."""
         self.stuck = 0
-        """Looks at a recovery that has not ended."""
+        """Looks at which something waited, and nothing had been delivered since the one before."""
+        self._delivered = 0
+        self._seen_done = (0, 0)
+        """The epoch and how much was delivered, at the last look."""
+        self._told_room = self.config.buffer_packets
+        """What this node last said that it had room for."""
         self._untold = 0
         """Packets that were heard since this node last said something."""
         self._news = False
@@ -316,6 +321,9 @@ class StMember:
                 if traced:
                     emit(Record(Kind.STABLE, entry.packet.span, view, level=2))
                 emit(Deliver(entry.packet, view))
+                self._delivered += 1
+            if self._told_room < self.size <= self._room():
+                self._news = True  # Others wait to hear that there is room.
         self._give_receipts()
 
     def _give_receipts(self) -> None:
@@ -330,11 +338,14 @@ class StMember:
 
     def _window(self) -> int:
         """How many more packets this node may send."""
-        logs, me = self.logs, self.me
-        heard = logs.expected[me]  # What this node last said of itself may be older.
-        least = min(heard if k == me else ack[me] for k, ack in enumerate(logs.acks))
-        room = max(1, min(self.rooms) // self.size)
-        return least + min(self.config.window_packets, room) - logs.next
+        room = min(self.rooms)
+        if room:
+            room = max(1, room // self.size)
+        return self.logs.least() + min(self.config.window_packets, room) - self.logs.next
+
+    def _room(self) -> int:
+        """Packets that this node has room for."""
+        return max(0, self.config.buffer_packets - self.logs.waiting)
 
     def _transmit(self) -> None:
         """Send what waits, as far as the window allows."""
@@ -366,6 +377,7 @@ class StMember:
     def _put(self, packet: Packet | None) -> None:
         """Put a transmission on the channel."""
         logs = self.logs
+        self._told_room = self._room()
         self.medium.send(
             Transmission(
                 self.me,
@@ -375,7 +387,7 @@ class StMember:
                 tuple(logs.expected),
                 logs.pack(),
                 logs.done(),
-                max(0, self.config.buffer_packets - logs.waiting),
+                self._told_room,
                 packet,
             )
         )
@@ -398,7 +410,6 @@ class StMember:
         if self.recovery is not None:
             return
         self.recovery = Recovery(self.logs)
-        self.stuck = 0
         self._send(Reset(self.logs.epoch))
         self._tell_list(self.recovery.list, None)
         self._plan(self.recovery)
@@ -527,12 +538,33 @@ class StMember:
         if silent and min(self.quiet[m] for m in silent) % limit == 0:
             names = tuple(self.view.members[m] for m in silent)
             self._out.append(Suspect(names, "nothing is heard of it"))
-        if self.recovery is None:
-            self.stuck = 0
+        done = (self.logs.epoch, self._delivered)
+        if done != self._seen_done or not (self.recovery or self._waits):
+            self._seen_done, self.stuck = done, 0
             return
         self.stuck += 1
-        if self.stuck % (RECOVERY_SILENCES * WATCHES) == 0:
-            self._out.append(Suspect((), "what was lost does not come"))
+        if self.stuck % (STUCK_SILENCES * WATCHES) == 0:
+            self._out.append(self._accuse())
+
+    @property
+    def _waits(self) -> bool:
+        """Whether packets are here that are not delivered, or were sent and not acknowledged."""
+        return self.logs.waiting > 0 or self.logs.least() < self.logs.next
+
+    def _accuse(self) -> Suspect:
+        """Nothing comes of the view: say who keeps it from going on, if that is known."""
+        members, logs, recovery = self.view.members, self.logs, self.recovery
+        if recovery is None:
+            late = [
+                k for k in range(self.size) if logs.acks[k][self.me] < logs.next and k != self.me
+            ]
+            if late:
+                return Suspect(tuple(members[k] for k in late), "nothing is acknowledged")
+            return Suspect((), "nothing is agreed on")
+        if self.me in recovery.done:
+            late = [k for k in range(self.size) if k not in recovery.done]
+            return Suspect(tuple(members[k] for k in late), "it fails to receive")
+        return Suspect((), "what was lost does not come")
 
     # The end of a view
 

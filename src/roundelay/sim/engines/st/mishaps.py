@@ -178,6 +178,15 @@ def _sent_before(draft: ScenarioDraft, at: int, later: int) -> None:
     draft.restart(later + 400 * MS, source)
 
 
+def _cannot_receive(draft: ScenarioDraft, at: int, later: int) -> None:
+    """A member misses a packet, and gets nothing of what would make it good."""
+    node = draft.random.choice(draft.nodes)
+    for tag in draft.random.choice((("PAK",), ("RET",), ("PAK", "RET"))):
+        draft.at(at - MS, f"lose {tag} to={node}")
+    _lose_one(draft, at, node)
+    draft.at(max(later, at + 900 * MS) + 400 * MS, "lose none")
+
+
 ALWAYS: dict[str, Mishap] = {
     "lost-by-all": _lost_by_all,
     "own-lost": _own_lost,
@@ -193,5 +202,6 @@ IN_VIEWS: dict[str, Mishap] = {
     "crash-in-a-recovery": _crash_in_a_recovery,
     "epochs-apart": _epochs_apart,
     "sent-before": _sent_before,
+    "cannot-receive": _cannot_receive,
 }
 MISHAPS = {**ALWAYS, **IN_VIEWS}

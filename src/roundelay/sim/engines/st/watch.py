@@ -14,10 +14,6 @@ from roundelay.sim.world import World
 Life = tuple[ViewId, NodeId, int]
 """A node in one incarnation, in one view."""
 
-ROUNDS = 8
-"""How often a member may say that it has room for nothing until it delivers: each time every source
-may send it one packet, or nobody could ever go on."""
-
 CHATTER = 4
 """How many frames, in units of all lists to everybody, belong to a recovery between two
 repetitions; frames may be doubled on their way, and so are the answers. More would be answers to
@@ -43,7 +39,7 @@ class StWatch:
       outside of a recovery was pre-acknowledged by all whom it is for.
     - I9: a member makes one list of an epoch, whoever hands it out.
     - I11: nobody has more packets under way than its window allows, or more undelivered ones than
-      it has room for.
+      it has room for, and one of each source.
     - A recovery takes a bounded number of frames.
     """
 
@@ -122,7 +118,7 @@ class StWatch:
         to = _places(engine, t.packet)
         assert to, f"{node} sends a packet for nobody"
         sent.append((to, t.packet))
-        own = engine.logs.next - _least(engine)
+        own = engine.logs.next - engine.logs.least()
         window = engine.config.window_packets
         assert own <= window, f"{node} has {own} packets under way"
         name, order = Name(t.source, t.number), self._orders[view]
@@ -195,7 +191,7 @@ class StWatch:
                     f"{engine.node} knew {old} of others, and now {new}"
                 )
         self._logs[life] = now
-        most = engine.config.buffer_packets + ROUNDS * engine.size
+        most = engine.config.buffer_packets + engine.size
         assert logs.waiting <= most, f"{engine.node} has {logs.waiting} undelivered packets"
 
     def _check_beliefs(self, world: World, engine: StMember) -> None:
@@ -212,12 +208,6 @@ class StWatch:
                 assert all(map(int.__le__, believed, is_so)), (
                     f"{engine.node} believes {believed} of {other.node}, and it is {is_so}"
                 )
-
-
-def _least(engine: StMember) -> int:
-    """The first own packet that some member may not have heard."""
-    me, logs = engine.me, engine.logs
-    return min(logs.expected[me] if k == me else ack[me] for k, ack in enumerate(logs.acks))
 
 
 def _places(engine: StMember, packet: Packet) -> tuple[int, ...]:
