@@ -82,47 +82,53 @@ def test_somebody_else_has_heard_more():
     assert not logs.gap
 
 
-def test_a_packet_is_agreed_on_when_all_whom_it_is_for_have_it():
+def test_a_packet_is_agreed_on_when_all_have_said_that_they_miss_nothing_before():
+    """Those whom it is not for must say so, too: they may have missed an earlier one."""
     logs = Logs(SIZE, 0, 0)
     hear(logs, dt(1, 1), 0, 1)
     assert not logs.agree()
-    hear(logs, rr(2, 1, ack=(1, 2, 1)))
-    assert not logs.agree()
     hear(logs, rr(1, 2, counts=(1, 1, 0), ack=(1, 2, 1)))
+    assert not logs.agree()
+    hear(logs, rr(2, 1, ack=(1, 2, 1)))
     assert names(logs.agree()) == ["2.1"]
 
 
 def test_the_first_packet_holds_the_others_back():
     logs = Logs(SIZE, 0, 0)
     hear(logs, dt(1, 1), 0, 2)
-    hear(logs, dt(1, 2, counts=(1, 0, 1)), 0)
+    hear(logs, dt(2, 1, ack=(1, 1, 1)), 0)
+    hear(logs, rr(1, 2, counts=(1, 0, 1), ack=(1, 2, 2)))
+    hear(logs, rr(2, 2, counts=(1, 0, 0), ack=(1, 1, 2)))
     assert not logs.agree()
-    hear(logs, rr(2, 1, ack=(1, 2, 1)))
-    assert names(logs.agree()) == ["2.1", "2.2"]
+    hear(logs, rr(2, 2, counts=(1, 0, 0), ack=(1, 2, 2)))
+    assert names(logs.agree()) == ["2.1", "3.1"]
+
+
+def told(logs: Logs, *, pack: tuple[int, ...] = ONES) -> None:
+    """2 and 3 have heard the first packet of 2, and agreed on so much."""
+    hear(logs, rr(1, 2, counts=(1, 0, 1), ack=(1, 2, 1), pack=pack))
+    hear(logs, rr(2, 1, ack=(1, 2, 1), pack=pack))
 
 
 def test_a_packet_is_delivered_after_everybody_was_heard_this_member_too():
     logs = Logs(SIZE, 0, 0)
-    hear(logs, dt(1, 1), 0)
+    hear(logs, dt(1, 1), 0, 2)
+    told(logs, pack=(1, 2, 1))
     assert names(logs.agree()) == ["2.1"]
-    for member in (1, 2):
-        hear(logs, rr(member, 2 if member == 1 else 1, counts=(member % 2, 0, 0)))
-        assert not logs.deliverable()
+    assert not logs.deliverable()
     hear(logs, rr(0, 1))
     assert names(logs.deliverable()) == ["2.1"]
 
 
 def test_an_acknowledgment_is_no_agreement():
-    """E4: what the other destination has acknowledged it need not have agreed on."""
+    """E4: what others have acknowledged they need not have agreed on."""
     logs = Logs(SIZE, 0, 0)
     hear(logs, dt(1, 1), 0, 2)
-    hear(logs, rr(2, 1, ack=(1, 2, 1)))
-    logs.agree()
-    hear(logs, rr(1, 2, counts=(1, 0, 1)))
-    hear(logs, rr(2, 1, ack=(1, 2, 1)))
+    told(logs)
+    assert names(logs.agree()) == ["2.1"]
     hear(logs, rr(0, 1))
     assert not logs.deliverable()
-    hear(logs, rr(2, 1, ack=(1, 2, 1), pack=(1, 2, 1)))
+    told(logs, pack=(1, 2, 1))
     assert names(logs.deliverable()) == ["2.1"]
 
 
