@@ -152,16 +152,22 @@ def _epochs_apart(draft: ScenarioDraft, at: int, later: int) -> None:
     random = draft.random
     mixed = random.sample(draft.nodes, len(draft.nodes))
     gone, behind = mixed[0], sorted(mixed[1 : random.randint(2, len(mixed))] or mixed[1:])
-    _lose_one(draft, at, random.choice(draft.nodes))
+    missing = random.choice(draft.nodes)
+    _lose_one(draft, at, missing)
+    draft.at(at + MS // 2, f"submit {gone} next{_to(draft, missing)}")
     for tag in ("DONE", "DT", "RR"):
         draft.at(at + MS, f"lose {tag} to={','.join(behind)}")
     for node in draft.nodes:
-        draft.at(
-            at + random.choice((2, 5)) * MS, f"submit {node} apart{_to(draft)}{draft.service()}"
-        )
-    draft.at(at + random.choice((8, 20, 40)) * MS, f"crash {gone}")
-    draft.at(at + random.choice((60, 250)) * MS, "lose none")
-    draft.restart(later + 400 * MS, gone)
+        apart = f"submit {node} apart{_to(draft)}{draft.service()}"
+        draft.at(at + random.choice((2, 5)) * MS, apart)
+    crash = at + random.choice((6, 12, 30)) * MS
+    draft.at(crash, f"crash {gone}")
+    if random.random() < 0.6:
+        draft.restart(crash + random.choice((0, 2)) * MS, gone)
+        draft.at(crash + random.choice((2, 40)) * MS, "lose none")
+    else:
+        draft.at(crash + random.choice((50, 200)) * MS, "lose none")
+        draft.restart(later + 400 * MS, gone)
 
 
 def _sent_before(draft: ScenarioDraft, at: int, later: int) -> None:
