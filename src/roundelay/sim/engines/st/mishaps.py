@@ -150,13 +150,13 @@ def _crash_in_a_recovery(draft: ScenarioDraft, at: int, later: int) -> None:
 def _epochs_apart(draft: ScenarioDraft, at: int, later: int) -> None:
     """A view ends when some have finished a recovery and others have not."""
     random = draft.random
-    mixed = random.sample(draft.nodes, len(draft.nodes))
-    gone, behind = mixed[0], sorted(mixed[1 : random.randint(2, len(mixed))] or mixed[1:])
-    missing = random.choice(draft.nodes)
+    gone, *others = random.sample(draft.nodes, len(draft.nodes))
+    behind = others[: random.randint(1, max(1, len(others) - 1))]
+    missing = random.choice([node for node in draft.nodes if node not in behind])
+    for tag in ("DONE", "DT", "RR"):
+        draft.at(at - MS, f"lose {tag} to={','.join(sorted(behind))}")
     _lose_one(draft, at, missing)
     draft.at(at + MS // 2, f"submit {gone} next{_to(draft, missing)}")
-    for tag in ("DONE", "DT", "RR"):
-        draft.at(at + MS, f"lose {tag} to={','.join(behind)}")
     for node in draft.nodes:
         apart = f"submit {node} apart{_to(draft)}{draft.service()}"
         draft.at(at + random.choice((2, 5)) * MS, apart)
@@ -171,8 +171,7 @@ def _epochs_apart(draft: ScenarioDraft, at: int, later: int) -> None:
 
 
 def _sent_before(draft: ScenarioDraft, at: int, later: int) -> None:
-    """A source crashes when some have delivered its last packet and others hold an earlier one
-    back, since they have not heard everybody."""
+    """A source crashes when its last packet is with some, and others hold an earlier one back."""
     random = draft.random
     source, held, *others = random.sample(draft.nodes, len(draft.nodes))
     draft.at(at - MS, f"lose RR to={held}{random.choice(('', f' times={random.randint(1, 4)}'))}")
