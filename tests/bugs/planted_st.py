@@ -8,6 +8,7 @@ takes such a rule away therefore takes away that word too (`_of_destinations_alo
 from collections.abc import Mapping
 from typing import Any
 
+from roundelay.core.contract import Conclusion
 from roundelay.core.ids import Packet
 from roundelay.protocols.st import ending, recovery
 from roundelay.protocols.st.ending import End
@@ -157,6 +158,15 @@ def st_ends_with_its_own_list() -> list[Patch]:
 @bug("At the end of a view, who is an epoch behind leaves out what it owes of that epoch.")
 def st_skips_what_others_ended() -> list[Patch]:
     return [(End, "earlier", lambda self, lists: None)]
+
+
+@bug("At the end of a view nothing is owed to a member that may have ended it and is gone.")
+def st_owes_nothing() -> list[Patch]:
+    def conclude(self: StMember, summaries: Any, transitional: Any, obligations: Any) -> Conclusion:
+        return original(self, summaries, transitional, ())
+
+    original = StMember.conclude
+    return [(StMember, "conclude", conclude)]
 
 
 @bug("Who has gone on answers one that says that it is done.")
