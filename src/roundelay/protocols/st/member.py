@@ -56,7 +56,7 @@ REPEAT = "repeat"
 WATCH = "watch"
 """Names of timers."""
 
-STUCK_SILENCES = 8
+STUCK_SILENCES = 4
 """If packets wait and nothing is delivered for so many times `silence_s`, the view ends."""
 WATCHES = 4
 """How often silence is looked at before it is too long."""
@@ -124,7 +124,10 @@ class StMember:
         self._places: dict[tuple[NodeId, ...], tuple[int, ...]] = {}
         self._traced = self._outlet.traced
         if size > 1:
-            self._out += (self._repeat, self._watch)
+            # Members begin a view together, and must not all repeat themselves at the same time:
+            # what answers one of them would again and again be lost among what the others say.
+            first_s = self.config.repeat_s * (size + me) / size
+            self._out += (SetTimer(REPEAT, first_s), self._watch)
             self._arm("ready")
         self._advance()
         return self._drain()
@@ -448,6 +451,9 @@ class StMember:
                 self._send(want, peer)
 
     def _repeat_recovery(self, recovery: Recovery) -> None:
+        if recovery.young:
+            recovery.young = False
+            return
         if recovery.collected.missing:
             self._send(Reset(recovery.epoch))
         if self.me in recovery.done:
