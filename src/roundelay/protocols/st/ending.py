@@ -12,15 +12,22 @@ Otherwise nobody can have ended it, and the lists of those who are here decide. 
 epoch ahead of another has ended the earlier epoch, and hands out its lists, so that the other can
 end it too; that one has said nothing in the later epoch.
 
-What a member that is here had delivered is delivered in the old view, and all else in the
-transitional view, both in union order. A packet that nobody here has is dropped, with what its
-source sent after it: that source is gone. Nothing is ever withdrawn, because its source has it.
-Sides of a partition may place differently what nobody of one side heard: only those who move on
-together agree.
+What a member had pre-acknowledged is delivered in the old view, with what the same sources sent
+before; all else in the transitional view; both in union order. Whom such a packet is for has it,
+here or elsewhere, since all members have said so. What a member had delivered is among them, and so
+is whatever comes before such a packet in the order of its source or by its causes: who delivered
+something before it sent the packet knew that all had pre-acknowledged it.
+
+A packet that nobody here has is dropped, with what its source sent after it: that source is gone.
+Nothing is ever withdrawn, because its source has it. Sides of a partition may place differently
+what nobody of one side heard: only those who move on together agree.
+
+A member that took part in an earlier attempt to end the view may have ended it, and is gone now.
+What it brought is here, and its list counts as if it were here, too.
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from roundelay.core.contract import SUMMARY_BYTES_MAX, Item
 from roundelay.core.effects import Deliver
@@ -103,6 +110,21 @@ def unpack(item: Item, members: tuple[NodeId, ...]) -> tuple[Name, Packet] | Lis
             raise WireError(Reason.MALFORMED, "not an item of this view")
 
 
+def heard(
+    members: Iterable[int], lists: Mapping[int, List], before: Mapping[int, List], size: int
+) -> dict[int, tuple[int, ...]]:
+    """By member and by source: how many packets for that member it heard without a gap. `before`
+    are the lists of the epoch before: a member that has no list of the last epoch was in that one,
+    and has heard nothing since."""
+    found: dict[int, tuple[int, ...]] = {}
+    for member in members:
+        if member in lists:
+            found[member] = lists[member].got
+        elif len(before) == size:
+            found[member] = tuple(before[source].counts[member] for source in range(size))
+    return found
+
+
 class End:
     """The end of a view for the members who move on together, from what they exchanged alone."""
 
@@ -134,20 +156,19 @@ class End:
     def last(self, lists: Mapping[int, List], got: Mapping[int, tuple[int, ...]]) -> None:
         """The epoch that nobody here has ended. `got` says, by member that is here and by source,
         how many packets for that member it heard without a gap."""
-        certain = {
-            item.name
-            for member, made in lists.items()
-            if member in self._summaries
-            for item in made.listed
-            if item.delivered
-        }
+        certain: dict[int, int] = {}
+        for made in lists.values():
+            for item in made.listed:
+                if item.agreed or item.delivered:
+                    source, number = item.name
+                    certain[source] = max(number, certain.get(source, 0))
         order = union_order(lists)
         broken = self._gaps(order, got)
         for item in order:
             packet = self._packets.get(item.name)
             if packet is None or not self._awaits(self._me, item):
                 continue
-            if item.name in certain:
+            if item.name.number <= certain.get(item.name.source, 0):
                 self.regular.append(Deliver(packet, self._view))
             elif item.name.number < broken.get(item.name.source, I64_MAX):
                 self.late.append(Deliver(packet, self._view))

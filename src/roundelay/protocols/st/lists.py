@@ -35,7 +35,7 @@ from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
 _HEAD = struct.Struct(">QQHI")
 _LISTED = struct.Struct(">HQB")
 
-_HEARD, _DELIVERED = 1, 2
+_HEARD, _DELIVERED, _AGREED = 1, 2, 4
 
 LISTED_MAX = 1 << 20
 """Most packets in a list, for a reader."""
@@ -55,7 +55,9 @@ class Listed:
     heard: bool
     """Whether it has a place on this list; an own packet may have none."""
     delivered: bool
-    """Whether the member that made the list has delivered it."""
+    """Whether the member that made the list has delivered it ..."""
+    agreed: bool = False
+    """... or pre-acknowledged it at least."""
 
 
 @value
@@ -82,7 +84,7 @@ def encode_list(made: List) -> bytes:
     for count in (*made.counts, *made.got, *made.done):
         w.u64(count)
     for item in made.listed:
-        flags = _HEARD * item.heard + _DELIVERED * item.delivered
+        flags = _HEARD * item.heard + _DELIVERED * item.delivered + _AGREED * item.agreed
         w.fields(_LISTED, *item.name, flags)
         bits = 0
         for member in item.to:
@@ -103,14 +105,15 @@ def decode_list(data: bytes, member: int) -> List:
     listed: list[Listed] = []
     for _ in range(count):
         source, number, flags = r.fields(_LISTED)
-        _sane(source < size and 0 < number <= I64_MAX and flags <= _HEARD + _DELIVERED)
+        _sane(source < size and 0 < number <= I64_MAX and flags < 2 * _AGREED)
         bits = int.from_bytes(r.take((size + 7) // 8), "big")
         _sane(bits >> size == 0)
         before, ack = _vector(r, size), _vector(r, size)
         to = tuple(place for place in range(size) if bits >> place & 1)
         heard, delivered = bool(flags & _HEARD), bool(flags & _DELIVERED)
+        agreed = bool(flags & _AGREED)
         _sane(heard or source == member)
-        listed.append(Listed(Name(source, number), to, before, ack, heard, delivered))
+        listed.append(Listed(Name(source, number), to, before, ack, heard, delivered, agreed))
     r.done()
     names = [item.name for item in listed]
     _sane(len(set(names)) == len(names))

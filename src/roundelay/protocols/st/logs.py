@@ -10,7 +10,7 @@ from roundelay.protocols.st.messages import Name, Transmission
 class Entry:
     """A packet that this member sent, or that is for it."""
 
-    __slots__ = ("ack", "counts", "delivered", "name", "packet", "place", "to")
+    __slots__ = ("ack", "agreed", "counts", "delivered", "name", "packet", "place", "to")
 
     def __init__(
         self,
@@ -30,6 +30,8 @@ class Entry:
         self.packet = packet
         self.place = 0
         """When it was heard, by the count of transmissions; 0 if it was not."""
+        self.agreed = False
+        """Whether it is pre-acknowledged here."""
         self.delivered = False
 
 
@@ -99,6 +101,12 @@ class Logs:
     def waiting(self) -> int:
         """Packets that are here and not delivered."""
         return len(self.accepted) + len(self.agreed)
+
+    def least(self) -> int:
+        """The first own packet that somebody may not have heard. What this member last said of
+        itself may be older than what it has heard of itself."""
+        me = self.me
+        return min(self.expected[me] if k == me else ack[me] for k, ack in enumerate(self.acks))
 
     def pack(self) -> tuple[int, ...]:
         """By source: packets for this member below this number are pre-acknowledged here."""
@@ -180,7 +188,10 @@ class Logs:
         return tuple(source for source, (seen, expected) in pairs if expected < seen)
 
     def agree(self) -> list[Entry]:
-        """Pre-acknowledge: packets that all their destinations are known to have, in order."""
+        """Pre-acknowledge, in order: packets of which all members have said that they have them,
+        and with them whatever else their sources sent before, as far as it is for them. Those whom
+        a packet is not for must say so too: else it could be delivered before another one of its
+        source that somebody has missed, and if the view ends then, neither order is right."""
         found: list[Entry] = []
         accepted, acks, me = self.accepted, self.acks, self.me
         while accepted:
@@ -188,17 +199,18 @@ class Logs:
             source, number = entry.name
             if number >= self.expected[source]:
                 break  # Behind a gap.
-            if any(acks[k][source] <= number for k in entry.to if k != me):
+            if any(ack[source] <= number for k, ack in enumerate(acks) if k != me):
                 break
             accepted.popleft()
             self._open[source].popleft()
+            entry.agreed = True
             self.agreed.append(entry)
             found.append(entry)
         return found
 
     def deliverable(self) -> list[Entry]:
-        """Acknowledge: packets that all their destinations have pre-acknowledged, in order, and
-        after which every member was heard without a gap."""
+        """Acknowledge, in order: packets that all members have pre-acknowledged, with whatever
+        their sources sent before, and after which every member was heard without a gap."""
         found: list[Entry] = []
         agreed, packs, me = self.agreed, self.packs, self.me
         cut = min(self.heard_at) if self.size > 1 else self.clock + 1
@@ -207,7 +219,7 @@ class Logs:
             source, number = entry.name
             if entry.place >= cut:
                 break
-            if any(packs[k][source] <= number for k in entry.to if k != me):
+            if any(pack[source] <= number for k, pack in enumerate(packs) if k != me):
                 break
             agreed.popleft()
             self.deliver(entry)
@@ -247,7 +259,7 @@ class Logs:
             tuple(self.got),
             self.done(),
             tuple(
-                Listed(e.name, e.to, e.counts, e.ack, bool(e.place), e.delivered)
+                Listed(e.name, e.to, e.counts, e.ack, bool(e.place), e.delivered, e.agreed)
                 for e in (*placed, *unheard)
             ),
         )

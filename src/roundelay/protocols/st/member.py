@@ -56,8 +56,8 @@ REPEAT = "repeat"
 WATCH = "watch"
 """Names of timers."""
 
-RECOVERY_SILENCES = 20
-"""A recovery that takes so many times `silence_s` ends the view."""
+STUCK_SILENCES = 8
+"""If packets wait and nothing is delivered for so many times `silence_s`, the view ends."""
 WATCHES = 4
 """How often silence is looked at before it is too long."""
 
@@ -94,9 +94,7 @@ class StMember:
         self.last: Collected | None = None
         """Lists of the epoch before, as long as somebody may still be in it."""
         self.behind: set[int] = set()
-        """Members that have not been heard in this epoch."""
-        self.early: list[Transmission] = []
-        """Transmissions of the next epoch."""
+        """Members that may still be in the epoch before: they were not heard in this one."""
         self.afar: deque[Entry] = deque()
         """Own packets that are not for this node and whose receipt is due."""
         self.rooms = [self.config.buffer_packets] * size
@@ -104,7 +102,12 @@ class StMember:
         self.quiet = [0] * size
         """By member: how often in a row it was not heard between two looks."""
         self.stuck = 0
-        """Looks at a recovery that has not ended."""
+        """Looks at which something waited, and nothing had been delivered since the one before."""
+        self._delivered = 0
+        self._seen_done = (0, 0)
+        """The epoch and how much was delivered, at the last look."""
+        self._told_room = self.config.buffer_packets
+        """What this node last said that it had room for."""
         self._untold = 0
         """Packets that were heard since this node last said something."""
         self._news = False
@@ -243,8 +246,6 @@ class StMember:
             self._all_done()
             logs = self.logs
         if t.epoch != logs.epoch:
-            if t.epoch == logs.epoch + 1 and len(self.early) < self.config.buffer_packets:
-                self.early.append(t)
             return
         if t.packet is not None and self._traced:
             self._out.append(Record(Kind.RECEIVE, t.packet, self._id))
@@ -256,7 +257,10 @@ class StMember:
         if t.counts[self.me] < logs.got[t.source] or logs.goes_back(t) or self._invented(t):
             self._out.append(_NO_MEMBER)
             return
-        self.behind.discard(t.source)
+        if self.behind:
+            self.behind.discard(t.source)
+            if not self.behind:
+                self.last = None
         self.rooms[t.source] = t.room
         logs.note(t)
         to = () if t.packet is None else self._to(t.packet)
@@ -317,6 +321,9 @@ class StMember:
                 if traced:
                     emit(Record(Kind.STABLE, entry.packet.span, view, level=2))
                 emit(Deliver(entry.packet, view))
+                self._delivered += 1
+            if self._told_room < self.size <= self._room():
+                self._news = True  # Others wait to hear that there is room.
         self._give_receipts()
 
     def _give_receipts(self) -> None:
@@ -331,11 +338,14 @@ class StMember:
 
     def _window(self) -> int:
         """How many more packets this node may send."""
-        logs, me = self.logs, self.me
-        heard = logs.expected[me]  # What this node last said of itself may be older.
-        least = min(heard if k == me else ack[me] for k, ack in enumerate(logs.acks))
-        room = max(1, min(self.rooms) // self.size)
-        return least + min(self.config.window_packets, room) - logs.next
+        room = min(self.rooms)
+        if room:
+            room = max(1, room // self.size)
+        return self.logs.least() + min(self.config.window_packets, room) - self.logs.next
+
+    def _room(self) -> int:
+        """Packets that this node has room for."""
+        return max(0, self.config.buffer_packets - self.logs.waiting)
 
     def _transmit(self) -> None:
         """Send what waits, as far as the window allows."""
@@ -367,6 +377,7 @@ class StMember:
     def _put(self, packet: Packet | None) -> None:
         """Put a transmission on the channel."""
         logs = self.logs
+        self._told_room = self._room()
         self.medium.send(
             Transmission(
                 self.me,
@@ -376,7 +387,7 @@ class StMember:
                 tuple(logs.expected),
                 logs.pack(),
                 logs.done(),
-                max(0, self.config.buffer_packets - logs.waiting),
+                self._told_room,
                 packet,
             )
         )
@@ -399,7 +410,6 @@ class StMember:
         if self.recovery is not None:
             return
         self.recovery = Recovery(self.logs)
-        self.stuck = 0
         self._send(Reset(self.logs.epoch))
         self._tell_list(self.recovery.list, None)
         self._plan(self.recovery)
@@ -445,6 +455,7 @@ class StMember:
             self._send(Want(recovery.epoch, ()))  # Who has gone on says so.
         else:
             recovery.attempts += 1
+            recovery.asked.clear()
             self._ask(recovery)
 
     def _answer(self, peer: int, m: Want) -> None:
@@ -512,12 +523,9 @@ class StMember:
         self.logs = Logs.after(self.logs, recovery.collected.lists)
         self.behind = set(range(self.size)) - {self.me}
         self._give_receipts()
-        early, self.early = self.early, []
         self._arm("ack")
         self._news = True
         self._more = True
-        for transmission in early:
-            self._hear(transmission)
 
     # What takes too long
 
@@ -533,12 +541,33 @@ class StMember:
         if silent and min(self.quiet[m] for m in silent) % limit == 0:
             names = tuple(self.view.members[m] for m in silent)
             self._out.append(Suspect(names, "nothing is heard of it"))
-        if self.recovery is None:
-            self.stuck = 0
+        done = (self.logs.epoch, self._delivered)
+        if done != self._seen_done or not (self.recovery or self._waits):
+            self._seen_done, self.stuck = done, 0
             return
         self.stuck += 1
-        if self.stuck % (RECOVERY_SILENCES * WATCHES) == 0:
-            self._out.append(Suspect((), "what was lost does not come"))
+        if self.stuck % (STUCK_SILENCES * WATCHES) == 0:
+            self._out.append(self._accuse())
+
+    @property
+    def _waits(self) -> bool:
+        """Whether packets are here that are not delivered, or were sent and not acknowledged."""
+        return self.logs.waiting > 0 or self.logs.least() < self.logs.next
+
+    def _accuse(self) -> Suspect:
+        """Nothing comes of the view: say who keeps it from going on, if that is known."""
+        members, logs, recovery = self.view.members, self.logs, self.recovery
+        if recovery is None:
+            late = [
+                k for k in range(self.size) if logs.acks[k][self.me] < logs.next and k != self.me
+            ]
+            if late:
+                return Suspect(tuple(members[k] for k in late), "nothing is acknowledged")
+            return Suspect((), "nothing is agreed on")
+        if self.me in recovery.done:
+            late = [k for k in range(self.size) if k not in recovery.done]
+            return Suspect(tuple(members[k] for k in late), "it fails to receive")
+        return Suspect((), "what was lost does not come")
 
     # The end of a view
 
@@ -554,7 +583,7 @@ class StMember:
         assert recovery is not None, "a frozen member has a list"
         items = [
             item
-            for collected in (self.last, recovery.collected)
+            for collected in (self.last, recovery.collected, recovery.ahead)
             if collected is not None
             for _, made in sorted(collected.lists.items())
             for item in ending.list_items(made)
@@ -605,20 +634,17 @@ class StMember:
         packets = {name: entry.packet for name, entry in known.items()} | recovery.late
         delivered = frozenset(name for name, entry in known.items() if entry.delivered)
         end = ending.End(self.me, self._id, read, packets, delivered)
-        lists = recovery.collected.lists
-        got = {member: made.got for member, made in lists.items() if member in read}
-        if max(summary.epoch for summary in read.values()) > recovery.epoch:
+        here = {*read, *(self._index[node] for node in obligations if node in self._index)}
+        lists: Mapping[int, List] = recovery.collected.lists
+        before: Mapping[int, List] = {} if self.last is None else self.last.lists
+        ahead = {} if recovery.ahead is None else recovery.ahead.lists
+        ahead = {member: made for member, made in ahead.items() if member in here}
+        if ahead or max(summary.epoch for summary in read.values()) > recovery.epoch:
             end.earlier(lists)
-            got = {k: tuple(made.counts[k] for _, made in sorted(lists.items())) for k in read}
-            lists = {} if recovery.ahead is None else recovery.ahead.lists
-            got |= {member: made.got for member, made in lists.items() if member in read}
-        elif self.last is not None:
-            before = self.last.lists
-            for k in read.keys() - got.keys():
-                got[k] = tuple(made.counts[k] for _, made in sorted(before.items()))
-        if len(lists) < self.size:
-            lists = {member: made for member, made in lists.items() if member in read}
-        end.last(lists, got)
+            lists, before = ahead, lists
+        elif len(lists) < self.size:
+            lists = {member: made for member, made in lists.items() if member in here}
+        end.last(lists, ending.heard(sorted(read), lists, before, self.size))
         receipts = [
             Receipt(entry.packet.span, self._id) for entry in self.afar if entry.packet.span.count
         ]

@@ -19,6 +19,10 @@ from roundelay.protocols.st.lists import Collected, Listed, union_order
 from roundelay.protocols.st.logs import Logs
 from roundelay.protocols.st.messages import WANTED_MAX, Name, Want
 
+LATE_MAX = 4096
+"""How far ahead of what is expected the number of a late packet may be, as long as the list of its
+source is not here."""
+
 
 class Recovery:
     """One member's part in the end of an epoch."""
@@ -39,6 +43,8 @@ class Recovery:
         """At the end of a view: lists of the next epoch, from members that have gone on."""
         self.attempts = 0
         """Repetitions, of which each asks another member."""
+        self.asked: set[Name] = set()
+        """Packets that were asked for since the last repetition."""
 
     @property
     def complete(self) -> bool:
@@ -77,22 +83,29 @@ class Recovery:
         return [item.name for item in self.left() if self.packet(item.name) is None]
 
     def keep(self, name: Name, packet: Packet) -> None:
-        """Keep a packet that came late, if it can be of use: its source can have sent it."""
-        made = self.collected.lists.get(name.source)
-        room = self._logs.expected[name.source] + 4096
-        if (made is None and name.number < room) or (made is not None and name.number < made.next):
+        """Keep a packet that came late, if it can be of use: its source can have sent it, and it is
+        not delivered."""
+        source, number = name
+        made = self.collected.lists.get(source)
+        end = self._logs.expected[source] + LATE_MAX if made is None else made.next
+        if self.list.done[source] <= number < end:
             self.late.setdefault(name, packet)
 
     def questions(self) -> list[tuple[int | None, Want]]:
-        """What to ask for now, and whom; None for everybody."""
+        """What to ask for now, and whom; None for everybody. Packets are asked for once between two
+        repetitions: every one that arrives would else bring another copy of all others."""
         if missing := self.collected.missing:
             return [(None, Want(self.epoch, missing))]
+        lacking = self.lacking()
+        room = WANTED_MAX - sum(name in self.asked for name in lacking)
         asked: dict[int, list[Name]] = {}
-        for name in self.lacking():
-            asked.setdefault(self._holder(name), []).append(name)
+        for name in lacking:
+            if room > 0 and name not in self.asked:
+                room -= 1
+                self.asked.add(name)
+                asked.setdefault(self._holder(name), []).append(name)
         return [
-            (member, Want(self.epoch, (), tuple(names[:WANTED_MAX])))
-            for member, names in sorted(asked.items())
+            (member, Want(self.epoch, (), tuple(names))) for member, names in sorted(asked.items())
         ]
 
     def _holder(self, name: Name) -> int:

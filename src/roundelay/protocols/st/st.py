@@ -50,6 +50,7 @@ DESCRIPTION = Description(
     ),
     alarm="silence_s",
     shared_options=("rules", "medium", "ready_s"),
+    simulation="roundelay.sim.engines.st",
     tune=_tune,
     static_rules=("paper",),
     channel_options=("medium=channel", "rules=paper"),
