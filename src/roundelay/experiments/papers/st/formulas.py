@@ -1,12 +1,12 @@
 """The formulas of [TachikawaTakizawa], section 5, as they are printed.
 
-    the paper   here
-    n, d, L     members; destinations of a message; messages on the channel
-    f           probability that a message is lost by one process
-    F           that a message is lost by none of its destinations
-    R_S, R_G    messages that are sent again: selectively, and by go-back-n
-    F_0, F_1    that one message is lost by one process; that more are
-    C, D        time to recover, and to handle L messages
+the paper   here
+n, d, L     members; destinations of a message; messages on the channel
+f           probability that a message is lost by one process
+F           that a message is lost by none of its destinations
+R_S, R_G    messages that are sent again: selectively, and by go-back-n
+F_0, F_1    that one message is lost by one process; that more are
+C, D        time to recover, and to handle L messages
 """
 
 from dataclasses import dataclass

@@ -59,6 +59,10 @@ MS = 1_000_000
 GAP_NS = MS // 5
 """From one message of a round to the next, in runs of the engine."""
 PAYLOAD = bytes(100)
+RATE_BPS = 1_000_000_000
+OPTIONS = {"medium": "channel", "window_packets": "256", "repeat_s": "0.5"}
+"""Nobody waits for a window. Nothing is asked for twice: only frames with packets are lost, and the
+lists of a recovery take their time on the channel."""
 GROUP = GroupConfig(packet_messages=1)
 ROUND_NS_MAX = 1000 * MS
 """A round of the engine that takes longer is not coming to its end."""
@@ -242,11 +246,11 @@ class _EngineRun:
         self._cell = cell
         self._names = tuple(f"{i:03}" for i in range(cell.nodes))
         self._number = {name: number for number, name in enumerate(self._names)}
-        factory = engine_factory("st", {"medium": "channel", "window_packets": "256"})
+        factory = engine_factory("st", OPTIONS)
         self.world = World(
             self._names,
             partial(_stack, members=self._names, factory=factory),
-            Channel(),
+            Channel(rate_bps=RATE_BPS),
             self._append,
             choices=Choices(seed, record=False),
             net_rows=False,
