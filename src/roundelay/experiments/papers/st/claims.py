@@ -220,9 +220,9 @@ def recovery(r: Results) -> list[Claim]:
             _digits(formulas(f, to).cost),
             r.of("recovery_share", drawn(f, to)),
             near(formulas(f, to).cost),
-            reason="F_0 leaves out at which of d L places the one loss is, so that nearly every single"
-            " loss counts as several; and R_G, with which F_1 is multiplied, is an expectation that"
-            " takes in the rounds without a loss",
+            reason="F_0 leaves out at which of d L places the one loss is, so that nearly every"
+            " single loss counts as several; and R_G, with which F_1 is multiplied, is an"
+            " expectation that takes in the rounds without a loss",
         )
         for to, kind in KINDS.items()
         for f in LOSSES

@@ -25,7 +25,7 @@ class Results:
         seeds = sorted({r.seed for r in results})
         self._runs: dict[Cell, dict[int, dict[str, float]]] = {}
         for r in results:
-            self._runs.setdefault(_identity(r.cell), {})[r.seed] = r.measures
+            self._runs.setdefault(identity(r.cell), {})[r.seed] = r.measures
         for cell, runs in self._runs.items():
             if sorted(runs) != seeds:
                 lacking = next(seed for seed in seeds if seed not in runs)
@@ -33,7 +33,7 @@ class Results:
 
     def of(self, measure: str, cell: Cell) -> Values:
         """Of runs of this cell, whatever their length."""
-        cell = _identity(cell)
+        cell = identity(cell)
         if cell not in self._runs:
             raise ValueError(f"there is no run of {_name(cell)}")
         runs = self._runs[cell]
@@ -52,11 +52,11 @@ class Results:
 
 def drawn(loss_share: float, to_share: float, *, thinned: bool = True) -> Cell:
     """Losses without a protocol."""
-    return _identity(Cell("losses", loss_share, to_share, thinned))
+    return identity(Cell("losses", loss_share, to_share, thinned))
 
 
 def of_engine(loss_share: float, to_share: float) -> Cell:
-    return _identity(Cell("engine", loss_share, to_share, thinned=False, rounds=1))
+    return identity(Cell("engine", loss_share, to_share, thinned=False, rounds=1))
 
 
 def formulas(loss_share: float, to_share: float, length: int = LENGTH) -> Formulas:
@@ -64,7 +64,7 @@ def formulas(loss_share: float, to_share: float, length: int = LENGTH) -> Formul
     return Formulas(NODES, to_share * NODES, length, loss_share)
 
 
-def _identity(cell: Cell) -> Cell:
+def identity(cell: Cell) -> Cell:
     """A cell but for its length."""
     engine = cell.workload == "engine"
     return replace(cell, losses=1, rounds=1 if engine else 0)
