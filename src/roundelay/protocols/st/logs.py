@@ -245,6 +245,7 @@ class Logs:
 
     def stop(self) -> List:
         """The list that this member makes of the epoch."""
+        self.forget()
         placed = sorted(
             (entry for entry in self.known.values() if entry.place), key=lambda e: e.place
         )
