@@ -299,4 +299,5 @@ CONVICTIONS: dict[str, Conviction] = {
         "st/many_fetched", "a sends each of twenty packets again once", sends("a", "RET", most=20)
     ),
     "st_window_never_closes": Breaks("st/no_room", "undelivered packets"),
+    "st_recovery_claims_nothing": Violates("st/stable_after_recovery", "L4"),
 }
