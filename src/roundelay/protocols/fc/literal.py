@@ -216,6 +216,14 @@ class LiteralMember(Member):
             return super()._base()
         return best.id, ()  # What this chain has ordered is not known here.
 
+    def _use(self) -> bool:
+        """While it is not known what the decision to build on has ordered, nothing can be ordered:
+        the token rests. Else a member that is alone on its ring would decide without end."""
+        if self.best is None or self.chain.tip.id == self.best.id:
+            return super()._use()
+        self._rest()
+        return False
+
     def _put(self, decision: Dec) -> None:
         if self.chain.holds(decision.parent):
             super()._put(decision)
