@@ -14,6 +14,12 @@ from roundelay.core.ids import NodeId, Packet, Service, Span, View, ViewId
 from roundelay.group.engines import engine_factory
 
 
+def names(size: int) -> tuple[NodeId, ...]:
+    """Of the members, in the order of the ring: 1, 2, 3 ..."""
+    width = len(str(size))
+    return tuple(f"{place:0{width}}" for place in range(1, size + 1))
+
+
 class Queue:
     """The outlet of one engine: requests that wait."""
 
@@ -34,8 +40,7 @@ class Group:
     """Members of a static group, by place."""
 
     def __init__(self, engine: str, size: int, options: dict[str, str]) -> None:
-        width = len(str(size))
-        self.nodes: tuple[NodeId, ...] = tuple(f"{i:0{width}}" for i in range(1, size + 1))
+        self.nodes = names(size)
         self.view = View(ViewId(0, self.nodes[0]), self.nodes, primary=True)
         factory = engine_factory(engine, options)
         self._queues = [Queue() for _ in self.nodes]

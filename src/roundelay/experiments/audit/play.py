@@ -38,11 +38,13 @@ class Outcome:
     """What was done, as a scenario says it."""
 
 
-def play(case: Case, rules: str, k: int) -> Outcome:
-    """Play a case under these rules."""
+def play(case: Case, rules: str, k: int, *, until_divergence: bool = False) -> Outcome:
+    """Play a case under these rules, to its end or to the turn in which members disagree."""
     run = _Run(case, rules, k)
     for turn in range(2 * case.size + 2):
         run.turn(turn)
+        if until_divergence and run.outcome().diverged:
+            break
     return run.outcome()
 
 

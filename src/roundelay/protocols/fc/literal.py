@@ -65,7 +65,7 @@ class LiteralMember(Member):
             return
         before = self.best
         token = self._follows(d) and d.number > self.made
-        if before is None or _rank(d) > _rank(before) or (token and d.number == before.number):
+        if before is None or _rank(d) > _rank(before):
             self._build_on(d)
             if token:
                 self.holding = True
