@@ -225,8 +225,13 @@ class LiteralMember(Member):
         return False
 
     def _put(self, decision: Dec) -> None:
+        """What it takes off the chain is kept: others may build on it."""
         if self.chain.holds(decision.parent):
-            super()._put(decision)
+            for dropped in self.chain.put(decision):
+                self.chain.lay_aside(dropped)
+                for run in dropped.runs:
+                    self.requests.recall(run.sender)
+            self.held = min(self.held, decision.number - 1)
         self.idle_ticks = 0
 
     def _decided(self, decision: Dec) -> None:
@@ -247,7 +252,7 @@ class LiteralMember(Member):
         missing = self.chain.missing(best.id)
         if self.chain.holds(missing):
             return None
-        return self.confirmed.number + 1, missing.number, best.maker
+        return min(self.confirmed.number + 1, missing.number), missing.number, best.maker
 
     def _on_word(self, peer: int, message: Message) -> None:
         self._out.append(NOT_ASKED)
