@@ -5,6 +5,7 @@ from random import Random
 
 from roundelay.sim.engines.fc import goals
 from roundelay.sim.engines.fc.mishaps import MISHAPS
+from roundelay.sim.engines.fc.static import STATIC_NODES_MIN, draw
 from roundelay.sim.engines.fc.watch import FcWatch
 from roundelay.sim.simulation import Simulation
 
@@ -35,5 +36,7 @@ SIMULATION = Simulation(
     watch=FcWatch,
     mishaps=MISHAPS,
     options=_options,
+    static_nodes_min=STATIC_NODES_MIN,
+    conditions=draw,
     carriers=("REQ", "DEC"),
 )
