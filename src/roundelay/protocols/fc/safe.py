@@ -104,6 +104,7 @@ class SafeMember(Member):
         for decision in decisions:
             if decision.epoch <= self.target.epoch and not self.chain.holds(decision.id):
                 self.chain.lay_aside(decision)
+                self._asked &= ~1  # It is an answer: ask for more at once.
         self._go_for(self.target, peer)
 
     def _go_for(self, target: DecisionId, peer: int) -> None:
