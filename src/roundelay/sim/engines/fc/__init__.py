@@ -7,7 +7,7 @@ from roundelay.sim.engines.fc import goals
 from roundelay.sim.engines.fc.mishaps import MISHAPS
 from roundelay.sim.engines.fc.static import STATIC_NODES_MIN, draw
 from roundelay.sim.engines.fc.watch import FcWatch
-from roundelay.sim.simulation import Simulation
+from roundelay.sim.simulation import Simulation, Tuning
 
 TIMES: tuple[Mapping[str, object], ...] = (
     {},
@@ -33,10 +33,18 @@ def _options(random: Random, nodes: int, static: bool) -> Mapping[str, object]:
 SIMULATION = Simulation(
     goals=goals.ALWAYS,
     goals_in_views=goals.IN_VIEWS,
+    goals_of_rules={"paper": goals.LITERAL, "link": goals.LITERAL},
     watch=FcWatch,
     mishaps=MISHAPS,
     options=_options,
     static_nodes_min=STATIC_NODES_MIN,
     conditions=draw,
     carriers=("REQ", "DEC"),
+    # The token rests long, so that few frames go round a quiet group.
+    tuning=Tuning(
+        "wait_s=0.012 stagger_s=0.001 idle_s=0.006 repeat_s=0.004 silence_s=0.03",
+        "27ms",
+        repeating=frozenset({"tick"}),
+        noted=frozenset({"DEC"}),
+    ),
 )

@@ -368,6 +368,17 @@ ALWAYS = (
     masked_promise,
     safe_waited_for_the_masked,
 )
+LITERAL = (
+    null_decision,
+    rest_broken_off,
+    several_in_one,
+    regeneration,
+    dropped_suffix,
+    ordered_again,
+    decision_fetched,
+    masked_and_readmitted,
+)
+"""Under the rules that ask nobody, inside of the paper's assumptions."""
 IN_VIEWS = (
     silence_suspected,
     no_majority,

@@ -57,7 +57,7 @@ def paused_maker(draft: ScenarioDraft, at: int, later: int) -> None:
 def own_body(draft: ScenarioDraft, at: int, later: int) -> None:
     """For a while nobody, or hardly anybody, gets the requests of a member."""
     node, *others = draft.random.sample(draft.nodes, len(draft.nodes))
-    draft.at(at, f"lose REQ from={node} to={some(draft, others, len(others) - 1)}")
+    draft.at(at, f"lose REQ from={node} to={some(draft, others, max(1, len(others) - 1))}")
     draft.at(at + MS, f"submit {node} own{draft.service()}")
     draft.at(at + draft.random.choice(WAITS_MS) * MS, "lose none")
 

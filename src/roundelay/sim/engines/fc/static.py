@@ -74,8 +74,8 @@ def _fall(draft: ScenarioDraft, node: str, at: int) -> None:
 def _inside(random: Random, nodes: list[str], rules: str) -> Conditions:
     """Some neighbours fail, k at most. If others may, one of them does so much later."""
     most = (len(nodes) - 1) // 2
-    k = random.randint(1, min(2, most))
-    first, count = random.randrange(len(nodes)), random.randint(1, k)
+    k = min(random.choice((1, 2, 2)), most)
+    first, count = random.randrange(len(nodes)), random.choice((1, k, k))
     failing = [nodes[(first + i) % len(nodes)] for i in range(count)]
     wait_ms = random.choice((30, 60))
     later = ""
@@ -101,7 +101,7 @@ def _inside(random: Random, nodes: list[str], rules: str) -> Conditions:
             "k": k,
             "wait_s": wait_ms / 1000,
             "stagger_s": 0.008,
-            "idle_s": random.choice((0.001, 0.005)),
+            "idle_s": random.choice((0.005, 0.01)),
             "repeat_s": 0.005,
             "silence_s": None,
             "batch_packets": random.choice((None, 1)),
@@ -118,15 +118,24 @@ def _fail_together(draft: ScenarioDraft, failing: list[str], at: int, wait_ms: i
     """Neighbours fail one after the other: only some hear what they decide last. The second may
     not hear the first, and makes the token anew before it fails."""
     random = draft.random
-    apart = random.choice((0, wait_ms + 12, wait_ms + 12)) * MS
     order = [node for node in draft.nodes if node not in failing]
     after = order.index(_next(draft.nodes, failing[-1]))
     others = order[after:] + order[:after]
+    alone = random.random() < 0.7
+    """Whether those who fail do not hear each other."""
+    apart = random.choice((wait_ms + 12, wait_ms + 12, 0)) * MS
+    missed: set[str] = set()
     for i, node in enumerate(failing):
-        deaf = [*failing[:i], *failing[i + 1 :]] if random.random() < 0.7 else []
-        # The first that stays alive, or the last: members that hear different decisions.
-        deaf += random.choice((others[:1], others[-1:], random.sample(others, len(others) // 2)))
-        draft.at(at - 15 * MS, f"lose DEC from={node} to={','.join(sorted(deaf))}")
+        deaf = {*failing} - {node} if alone else set()
+        # Of those who stay, the last or the first, so that they hear different decisions.
+        pair = (others[-1:], others[:1])[i]
+        deaf |= {*random.choice((pair, pair, random.sample(others, len(others) // 2)))}
+        if missed and not alone:
+            # One that misses two in a row waits longer than the next member, and is suspected.
+            deaf -= {*others[:1]}
+        missed |= deaf & {others[0]}
+        if deaf:
+            draft.at(at - 15 * MS, f"lose DEC from={node} to={','.join(sorted(deaf))}")
         draft.at(at - random.randint(1, 12) * MS, f"submit {node} last{i}")
         draft.at(at + i * apart, f"crash {node}")
     draft.at(at + MS, f"submit {others[-1]} by")
