@@ -44,10 +44,11 @@ def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float
 
 def _check(config: Config, nodes: Sequence[NodeId]) -> None:
     most = (len(nodes) - 1) // 2
-    if config.rules != "safe" and config.k > most:
+    unset = config.rules == "safe" and config.k == Config().k
+    if config.k > most and not unset:
         raise ValueError(
             f"k={config.k} members that fail together are too many for a group of {len(nodes)}; "
-            f"choose k={most} or less"
+            f"choose {most} at most"
         )
 
 
@@ -63,18 +64,20 @@ DESCRIPTION = Description(
     data_tags=("REQ",),
     packets_in=_packets_in,
     promises=Promises(
-        Properties("D8 O3i O4 O5 O6 O10 N1 N2 N3 S4 L6", derived="D6 O1 O1r O5p O11"),
+        Properties("D8 O3f O3i O4 O5 O6 O10 S4 N1 N2 N3 L6", derived="D6 O1 O1r O5p O11"),
         in_views=Properties("S2 S3"),
         rules=(
-            ("safe", Properties("D8u O3f", derived="O2 O2r O9")),
-            ("paper", Properties("N4 O3f")),
-            ("link", Properties("N4 O3f")),
+            ("safe", Properties("D8u", derived="O2 O2r O9")),
+            ("paper", Properties("N4")),
+            ("link", Properties("N4")),
         ),
         envelope="E2",
-        one_order=OneOrder.NEVER,
+        one_order=OneOrder.CONFIRMED,
     ),
+    envelope_options=("k",),
     alarm="silence_s",
     shared_options=("rules", "k", "wait_s"),
     tune=_tune,
     check_options=_check,
+    static_rules=("paper", "link"),
 )

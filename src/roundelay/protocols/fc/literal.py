@@ -65,7 +65,7 @@ class LiteralMember(Member):
             return
         before = self.best
         token = self._follows(d) and d.number > self.made
-        if before is None or _rank(d) > _rank(before) or (token and d.number == before.number):
+        if before is None or _rank(d) > _rank(before):
             self._build_on(d)
             if token:
                 self.holding = True
@@ -223,9 +223,22 @@ class LiteralMember(Member):
             return super()._base()
         return best.id, ()  # What this chain has ordered is not known here.
 
+    def _use(self) -> bool:
+        """While it is not known what the decision to build on has ordered, nothing can be ordered:
+        the token rests. Else a member that is alone on its ring would decide without end."""
+        if self.best is None or self.chain.tip.id == self.best.id:
+            return super()._use()
+        self._rest()
+        return False
+
     def _put(self, decision: Dec) -> None:
+        """What it takes off the chain is kept: others may build on it."""
         if self.chain.holds(decision.parent):
-            super()._put(decision)
+            for dropped in self.chain.put(decision):
+                self.chain.lay_aside(dropped)
+                for run in dropped.runs:
+                    self.requests.recall(run.sender)
+            self.held = min(self.held, decision.number - 1)
         self.idle_ticks = 0
 
     def _decided(self, decision: Dec) -> None:
@@ -246,7 +259,7 @@ class LiteralMember(Member):
         missing = self.chain.missing(best.id)
         if self.chain.holds(missing):
             return None
-        return self.confirmed.number + 1, missing.number, best.maker
+        return min(self.confirmed.number + 1, missing.number), missing.number, best.maker
 
     def _on_word(self, peer: int, message: Message) -> None:
         self._out.append(NOT_ASKED)

@@ -475,10 +475,14 @@ class Member:
         if self.requests.wanting(self.chain.tip.ordered) or self.joiners or self._hurries():
             self._decide()
             return True
+        self._rest()
+        return False
+
+    def _rest(self) -> None:
+        """Keep the token for a while."""
         if not self._paced and self.size > 1:
             self._paced = True
             self._out.append(self._hold)
-        return False
 
     def _hurries(self) -> bool:
         """Whether others wait for a word about who holds the last request: it is passed on without
