@@ -313,7 +313,7 @@ class Member:
             return False
         if parent.epoch > d.epoch or (number == 1 and parent != ROOT) or d.epoch < FIRST_EPOCH:
             return False
-        if max(d.have) > number or d.confirmed.number > number:
+        if max(d.have) > number or d.confirmed.number > number or d.version > number + 1:
             return False
         packets = 0
         for sender, first, count in d.runs:
