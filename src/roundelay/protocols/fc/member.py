@@ -653,7 +653,8 @@ class Member:
     def _suspect(self) -> None:
         """Tell membership of members that are gone, and of a view without a majority."""
         limit = self._silence_ticks
-        gone = [i for i in range(self.size) if i not in self.ring and self.quiet[i] >= limit]
+        masked = [i for i in range(self.size) if i not in self.ring and i != self.me]
+        gone = [i for i in masked if self.quiet[i] >= limit]
         if gone and min(self.quiet[i] for i in gone) % limit == 0:
             self._accuse(gone, "silent and off the ring")
             return

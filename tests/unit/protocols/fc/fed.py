@@ -7,7 +7,7 @@ from typing import Any
 from tests.unit.protocols.outlet import Queue
 
 from roundelay.core.contract import Origin
-from roundelay.core.effects import CancelTimer, Deliver, Effect, Refuse, Send, SetTimer
+from roundelay.core.effects import CancelTimer, Deliver, Effect, Refuse, Send, SetTimer, Suspect
 from roundelay.core.ids import Packet, Service, Span, View, ViewId
 from roundelay.protocols.fc.config import Config
 from roundelay.protocols.fc.fc import Engine
@@ -49,6 +49,7 @@ class Fed:
         self.timers: dict[str, float] = {}
         """When each expires."""
         self.delivered: list[Deliver] = []
+        self.suspected: list[Suspect] = []
         self.submitted = 0
         self.started = self.engine.start(self.view)
         self.note(self.started)
@@ -78,6 +79,8 @@ class Fed:
                     self.timers.pop(effect.timer, None)
                 case Deliver():
                     self.delivered.append(effect)
+                case Suspect():
+                    self.suspected.append(effect)
         return list(effects)
 
     def refuses(self, peer: str, message: Any) -> bool:
