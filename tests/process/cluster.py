@@ -39,6 +39,7 @@ class Cluster:
         engine: str = "totem",
         *,
         rate: float = 40,
+        safe_every: int = 5,
         timeout_s: float = 0.4,
         relay: bool = True,
         state: bool = True,
@@ -50,6 +51,7 @@ class Cluster:
         self.world = world_recorder(self.rows, self.nodes)
         self._engine = engine
         self._rate = rate
+        self._safe_every = safe_every
         self._timeout_s = timeout_s
         self._state = state
         self._check = check
@@ -99,6 +101,7 @@ class Cluster:
                 "record": str(self.directory / "records"),
                 "control": str(self._sockets / node),
                 "rate": self._rate,
+                "safe_every": self._safe_every,
                 "receipts": str(self.directory / f"receipts-{node}-{life}"),
                 "clock_s": self.clocks_s.get(node, 0.0),
             }
