@@ -87,6 +87,9 @@ class LiteralMember(Member):
             return False
         if d.number > self.chain.floor + 2 * self.config.buffer_packets:
             return False
+        if len(self.decisions) >= 4 * self.config.buffer_packets:
+            self._out.append(NO_DECISION)  # So many of so few numbers are forged.
+            return False
         self.decisions[id_] = d
         self.counter = max(self.counter, d.epoch.counter)
         if not self.chain.holds(id_):
