@@ -16,7 +16,13 @@ from roundelay.core.ids import NodeId
 from roundelay.protocols.fc.chain import Entry
 from roundelay.protocols.fc.config import Config
 from roundelay.protocols.fc.forward import ForwardConfirmation
-from roundelay.protocols.fc.member import EPOCHS_AHEAD_MAX, NO_DECISION, NOT_ASKED, Member
+from roundelay.protocols.fc.member import (
+    EPOCHS_AHEAD_MAX,
+    NO_DECISION,
+    NOT_ASKED,
+    Member,
+    runs_of,
+)
 from roundelay.protocols.fc.messages import (
     FIRST_EPOCH,
     Dec,
@@ -52,8 +58,10 @@ class LiteralMember(Member):
         """By sender: its last request that was delivered."""
         self.kept: deque[tuple[int, int]] = deque()
         """Requests that were delivered and are still here, oldest first."""
-        self._begun: tuple[Run, ...] = ()
-        """Those of the decision that is being delivered."""
+        self.here = 0
+        """The number up to which what was confirmed is here, with its requests."""
+        self._begun: tuple[int, tuple[Run, ...]] = (0, ())
+        """The decision that is being delivered, and its requests."""
 
     # Decisions
 
@@ -98,8 +106,9 @@ class LiteralMember(Member):
             for decision in self.forward.see(d):
                 self._settle(decision)
         self._detect(d)
-        if d.confirmed.number > self.holds[d.maker]:
-            self.holds[d.maker] = d.have[d.maker]
+        held = min(d.have[d.maker], d.confirmed.number)
+        if held > self.holds[d.maker]:
+            self.holds[d.maker] = held
             self.stuck[d.maker] = 0
             self.stable = min(self.holds)
         return True
@@ -147,8 +156,20 @@ class LiteralMember(Member):
 
     def _confirm(self) -> None:
         self._connect()
-        if self.literal or self.diverged:
-            return
+        if not self.literal and not self.diverged:
+            self._confirm_below()
+        if self.here < self.confirmed.number:
+            self._advance_here()
+
+    def _advance_here(self) -> None:
+        settled, done, here = self.settled, self.done, max(self.here, self.done)
+        while here - done < len(settled) and self.requests.here(runs_of(settled[here - done])):
+            here += 1
+        self.here = self.holds[self.me] = here
+        self.stable = min(self.holds)
+
+    def _confirm_below(self) -> None:
+        """Confirm what decisions by k further members are on top of."""
         if self.best is None or self.chain.tip.id != self.best.id:
             return
         makers: set[int] = set()
@@ -170,8 +191,9 @@ class LiteralMember(Member):
 
     def _fresh_runs(self, entry: Entry) -> tuple[Run, ...] | None:
         """Without requests that were delivered already: two chains may order one request."""
-        if self._part:
-            return self._begun
+        number, runs = self._begun
+        if number == entry.id.number:
+            return runs
         decision = entry.decision
         assert decision is not None
         fresh: list[Run] = []
@@ -185,10 +207,10 @@ class LiteralMember(Member):
             if first + count - 1 > done:
                 fresh.append(Run(sender, done + 1, first + count - 1 - done))
                 self.place[sender] = first + count - 1
-        self._begun = tuple(fresh)
+        self._begun = entry.id.number, tuple(fresh)
         for run in fresh:
             self.kept.extend((run.sender, number) for number in range(run.first, run.last + 1))
-        return self._begun
+        return tuple(fresh)
 
     def _forget(self) -> None:
         """Keep as many delivered requests as there is room for, and half as many decisions: what
@@ -207,7 +229,6 @@ class LiteralMember(Member):
         return self.config.window_packets - (self.sent - self.place[self.me])
 
     def _have(self, number: int) -> tuple[int, ...]:
-        self.holds[self.me] = self.done
         return tuple(min(n, number) for n in self.holds)
 
     def _epoch(self) -> Epoch:
