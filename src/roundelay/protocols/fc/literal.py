@@ -209,13 +209,6 @@ class LiteralMember(Member):
     def _epoch(self) -> Epoch:
         return FIRST_EPOCH if self.best is None else self.best.epoch
 
-    def _use(self) -> bool:
-        if self.ring == (self.me,) and self.best is not None:
-            self._connect()
-            if self.chain.tip.id != self.best.id:
-                return False  # No request can be ordered, and nobody is left to ask.
-        return super()._use()
-
     def _base(self) -> tuple[DecisionId, tuple[Run, ...]]:
         best = self.best
         self._connect()

@@ -156,7 +156,7 @@ class Cell:
     def cost(self) -> float:
         """About how many thousand frames arrive: the token never rests."""
         if self.workload == "agreement":
-            return self.nodes**self.k  # A guess: there are more runs the more may miss something.
+            return float(self.nodes ** (self.k + 1))  # About so many.
         hops_per_s = 600 if self.hop_ms else 16_000
         copies = 1 if self.rules == "totem" else self.nodes - 1
         views = self.rules == "totem" and self.workload == "recovery"
