@@ -27,9 +27,13 @@ class ForwardConfirmation:
         """A decision came. Those that are confirmed thereby, in order."""
         confirmed: list[Dec] = []
         self._later.append(decision)
-        while (chosen := self._step()) is not None:
-            confirmed.append(chosen)
-        return confirmed
+        while True:
+            begun = bool(self.queue)
+            chosen = self._step()
+            if chosen is not None:
+                confirmed.append(chosen)
+            elif begun or not self.queue:
+                return confirmed
 
     def _step(self) -> Dec | None:
         """Go through what came, and confirm one decision if that is possible."""

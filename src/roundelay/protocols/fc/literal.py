@@ -87,9 +87,13 @@ class LiteralMember(Member):
             return False
         if d.number > self.chain.floor + 2 * self.config.buffer_packets:
             return False
+        if len(self.decisions) >= 4 * self.config.buffer_packets:
+            self._out.append(NO_DECISION)  # So many of so few numbers are forged.
+            return False
         self.decisions[id_] = d
         self.counter = max(self.counter, d.epoch.counter)
-        self.chain.lay_aside(d)
+        if not self.chain.holds(id_):
+            self.chain.lay_aside(d)
         if self.literal and not self.diverged:
             for decision in self.forward.see(d):
                 self._settle(decision)
@@ -227,11 +231,10 @@ class LiteralMember(Member):
     def _put(self, decision: Dec) -> None:
         """What it takes off the chain is kept: others may build on it."""
         if self.chain.holds(decision.parent):
-            for dropped in self.chain.put(decision):
-                self.chain.lay_aside(dropped)
-                for run in dropped.runs:
-                    self.requests.recall(run.sender)
-            self.held = min(self.held, decision.number - 1)
+            dropped = self.chain.since(decision.number, self.chain.number)
+            super()._put(decision)
+            for other in dropped:  # A later decision may extend it after all.
+                self.chain.lay_aside(other)
         self.idle_ticks = 0
 
     def _decided(self, decision: Dec) -> None:
