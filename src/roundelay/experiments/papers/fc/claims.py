@@ -178,7 +178,7 @@ def agreement(r: Results) -> list[Claim]:
                 lambda count: count == 0,
                 note=f"all runs: {command}",
                 reason="a decision that follows is no proof that those who function have the one"
-                f" before it; {command} writes such runs as scenarios",
+                f" before it; {command} -o DIR writes such runs as scenarios",
             )
         )
     return claims
