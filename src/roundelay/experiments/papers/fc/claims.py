@@ -110,8 +110,8 @@ def _large(r: Results, hop_ms: float) -> Claim:
         "61.278 ms",
         _delays(r, "totem", hop_ms, LARGE_BYTES),
         f"nothing in the rules of Totem makes it five times as slow at 1400 B, and ours takes"
-        f" {small:.3g} ms at 100 B; we take it for an effect of the implementation that was measured, Spread"
-        " 3.17.4, of which the paper says no more",
+        f" {small:.3g} ms at 100 B; we take it for an effect of the implementation that was"
+        " measured, Spread 3.17.4, of which the paper says no more",
     )
 
 
@@ -302,8 +302,8 @@ def second(r: Results) -> list[Claim]:
             f"from the crash, stagger {STAGGER_MS:g} ms, {hop(1.5)}",
             "0.455 ms",
             more,
-            "here it is the stagger of the timers, of which the paper says nothing; timers that each"
-            " start with the own release of the token would differ by a hop",
+            "here it is the stagger of the timers, of which the paper says nothing; timers that"
+            " each start with the own release of the token would differ by a hop",
         ),
     ]
 
