@@ -65,7 +65,7 @@ class LiteralMember(Member):
             return
         before = self.best
         token = self._follows(d) and d.number > self.made
-        if before is None or _rank(d) > _rank(before) or (token and d.number == before.number):
+        if before is None or _rank(d) > _rank(before):
             self._build_on(d)
             if token:
                 self.holding = True
@@ -87,9 +87,13 @@ class LiteralMember(Member):
             return False
         if d.number > self.chain.floor + 2 * self.config.buffer_packets:
             return False
+        if len(self.decisions) >= 4 * self.config.buffer_packets:
+            self._out.append(NO_DECISION)  # So many of so few numbers are forged.
+            return False
         self.decisions[id_] = d
         self.counter = max(self.counter, d.epoch.counter)
-        self.chain.lay_aside(d)
+        if not self.chain.holds(id_):
+            self.chain.lay_aside(d)
         if self.literal and not self.diverged:
             for decision in self.forward.see(d):
                 self._settle(decision)
@@ -209,13 +213,6 @@ class LiteralMember(Member):
     def _epoch(self) -> Epoch:
         return FIRST_EPOCH if self.best is None else self.best.epoch
 
-    def _use(self) -> bool:
-        if self.ring == (self.me,) and self.best is not None:
-            self._connect()
-            if self.chain.tip.id != self.best.id:
-                return False  # No request can be ordered, and nobody is left to ask.
-        return super()._use()
-
     def _base(self) -> tuple[DecisionId, tuple[Run, ...]]:
         best = self.best
         self._connect()
@@ -223,9 +220,21 @@ class LiteralMember(Member):
             return super()._base()
         return best.id, ()  # What this chain has ordered is not known here.
 
+    def _use(self) -> bool:
+        """While it is not known what the decision to build on has ordered, nothing can be ordered:
+        the token rests. Else a member that is alone on its ring would decide without end."""
+        if self.best is None or self.chain.tip.id == self.best.id:
+            return super()._use()
+        self._rest()
+        return False
+
     def _put(self, decision: Dec) -> None:
+        """What it takes off the chain is kept: others may build on it."""
         if self.chain.holds(decision.parent):
+            dropped = self.chain.since(decision.number, self.chain.number)
             super()._put(decision)
+            for other in dropped:  # A later decision may extend it after all.
+                self.chain.lay_aside(other)
         self.idle_ticks = 0
 
     def _decided(self, decision: Dec) -> None:
@@ -246,7 +255,7 @@ class LiteralMember(Member):
         missing = self.chain.missing(best.id)
         if self.chain.holds(missing):
             return None
-        return self.confirmed.number + 1, missing.number, best.maker
+        return min(self.confirmed.number + 1, missing.number), missing.number, best.maker
 
     def _on_word(self, peer: int, message: Message) -> None:
         self._out.append(NOT_ASKED)

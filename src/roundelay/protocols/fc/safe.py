@@ -148,8 +148,17 @@ class SafeMember(Member):
         if self._follows(decision) and decision.epoch == self.promised:
             self.holding = True
         self._wait(decision.maker, 0)
+        if self.me not in decision.ring:
+            self._ask_back()
         if self.held < decision.number - 2:
             self._look_for_requests()
+
+    def _ask_back(self) -> None:
+        """Ask to be put on the ring again, for every decision that comes: a node that is busy has
+        no time for ticks, and must be heard all the same."""
+        self._advance_held()
+        if (word := self._rejoin()) is not None:
+            self._send(word)
 
     def _look_for_requests(self) -> None:
         """Requests that were ordered two decisions ago should have come by now."""
