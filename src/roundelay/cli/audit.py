@@ -42,9 +42,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     progress = Progress("auditing")
     assumptions = list(dict.fromkeys(args.assume))
-    counts = survey(
-        assumptions, args.n, args.k, args.rules, jobs=args.jobs, report=progress.update
-    )
+    counts = survey(assumptions, args.n, args.k, args.rules, jobs=args.jobs, report=progress.update)
     progress.close()
     if not any(count.runs for count in counts):
         raise UserError(

@@ -5,7 +5,7 @@ decides. Turns go round the ring, twice and a little more. At its turn the decis
 delivered; if it has made none, it has waited for the token in vain. Whoever is dead, or off the
 ring as far as it knows, is passed over.
 
-Under the rules `paper` and `link` only decisions are carried: nothing is fetched, as in the paper.
+Under the rules `paper` and `link` only requests and decisions are carried: nothing is fetched, as in the paper.
 Under `safe` all that members say is carried at once, except for decisions, which wait for their
 turn and are lost as the case says.
 """
@@ -73,7 +73,7 @@ class _Run:
             self.due.remove(copy)
             group.deliver(*copy[1:])
         self._talk()
-        if place in group.dead or place not in group.engines[place].ring:  # type: ignore[attr-defined]
+        if place in group.dead or not self._on_ring(place):
             return
         fails = place in case.failing and turn < case.size
         if fails and place in case.silent:
@@ -95,7 +95,7 @@ class _Run:
         logs = [
             self._log(member)
             for place, member in enumerate(group.engines)
-            if place not in group.dead and place in member.ring  # type: ignore[attr-defined]
+            if place not in group.dead and self._on_ring(place)
         ]
         seen: dict[int, DecisionId] = {}
         diverged = any(
@@ -103,6 +103,11 @@ class _Run:
         )
         stuck = any(1 not in log or 2 not in log for log in logs)
         return Outcome(diverged, stuck, tuple(group.told))
+
+    def _on_ring(self, place: int) -> bool:
+        """Whether a member is on the ring, as far as it knows."""
+        member: Any = self.group.engines[place]
+        return place in member.ring
 
     def _log(self, member: Any) -> dict[int, DecisionId]:
         """What a member has confirmed, by number."""
@@ -142,7 +147,8 @@ class _Run:
             copy = next((copy for copy in group.held if type(copy[2]) is not Dec), None)
             if copy is None:
                 return
-            if self.safe and copy[1] not in group.dead:
+            carried = self.safe or type(copy[2]) is Req
+            if carried and copy[1] not in group.dead:
                 group.deliver(*copy)
             else:
                 group.drop(*copy)

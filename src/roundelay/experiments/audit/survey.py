@@ -76,7 +76,11 @@ def survey(
     return [
         _sum(
             (assumption, size, k, rules),
-            [part for task, part in zip(tasks, parts, strict=True) if task.assumption == assumption],
+            [
+                part
+                for task, part in zip(tasks, parts, strict=True)
+                if task.assumption == assumption
+            ],
         )
         for assumption in assumptions
     ]

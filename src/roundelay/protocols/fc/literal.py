@@ -53,7 +53,9 @@ class LiteralMember(Member):
         self.kept: deque[tuple[int, int]] = deque()
         """Requests that were delivered and are still here, oldest first."""
         self._begun: tuple[Run, ...] = ()
-        """Those of the decision that is being delivered."""
+        """Those of the decision that is being delivered ..."""
+        self._beginning = 0
+        """... and its number."""
 
     # Decisions
 
@@ -98,11 +100,15 @@ class LiteralMember(Member):
             for decision in self.forward.see(d):
                 self._settle(decision)
         self._detect(d)
-        if d.confirmed.number > self.holds[d.maker]:
-            self.holds[d.maker] = d.have[d.maker]
-            self.stuck[d.maker] = 0
-            self.stable = min(self.holds)
+        self._note(d.maker, d.have[d.maker])
         return True
+
+    def _note(self, member: int, number: int) -> None:
+        """That member holds what is confirmed up to this number."""
+        if number > self.holds[member]:
+            self.holds[member] = number
+            self.stuck[member] = 0
+            self.stable = min(self.holds)
 
     def _build_on(self, d: Dec) -> None:
         self.best = d
@@ -146,6 +152,20 @@ class LiteralMember(Member):
             self._out.append(Suspect((), f"diverged at {number}: {how}"))
 
     def _confirm(self) -> None:
+        self._confirm_chain()
+        self._note_own()
+
+    def _note_own(self) -> None:
+        """What is confirmed and here counts, also if it cannot be delivered yet: a safe packet
+        waits until every member holds it."""
+        held = max(self.holds[self.me], self.done)
+        while held < self.confirmed.number and self.requests.here(
+            _runs(self.settled[held - self.done])
+        ):
+            held += 1
+        self._note(self.me, held)
+
+    def _confirm_chain(self) -> None:
         self._connect()
         if self.literal or self.diverged:
             return
@@ -170,7 +190,7 @@ class LiteralMember(Member):
 
     def _fresh_runs(self, entry: Entry) -> tuple[Run, ...] | None:
         """Without requests that were delivered already: two chains may order one request."""
-        if self._part:
+        if self._beginning == entry.id.number:
             return self._begun
         decision = entry.decision
         assert decision is not None
@@ -185,7 +205,7 @@ class LiteralMember(Member):
             if first + count - 1 > done:
                 fresh.append(Run(sender, done + 1, first + count - 1 - done))
                 self.place[sender] = first + count - 1
-        self._begun = tuple(fresh)
+        self._begun, self._beginning = tuple(fresh), entry.id.number
         for run in fresh:
             self.kept.extend((run.sender, number) for number in range(run.first, run.last + 1))
         return self._begun
@@ -207,7 +227,7 @@ class LiteralMember(Member):
         return self.config.window_packets - (self.sent - self.place[self.me])
 
     def _have(self, number: int) -> tuple[int, ...]:
-        self.holds[self.me] = self.done
+        self._note_own()
         return tuple(min(n, number) for n in self.holds)
 
     def _epoch(self) -> Epoch:
@@ -290,6 +310,11 @@ class LiteralMember(Member):
     def _readmit(self, peer: int, m: Rejoin) -> None:
         if peer not in self.ring:
             self.joiners[peer] = None
+
+
+def _runs(entry: Entry) -> tuple[Run, ...]:
+    assert entry.decision is not None
+    return entry.decision.runs
 
 
 def _rank(d: Dec) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper, by itself: what a member confirms from what it hears, in which order."""
+"""Algorithm 1 of the paper by itself: what a member confirms from what it hears, in what order."""
 
 import pytest
 

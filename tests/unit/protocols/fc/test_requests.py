@@ -38,7 +38,7 @@ def test_a_request_that_lost_its_place_gets_another():
     assert made.choose(NONE, 1) == (Run(1, 1, 1),)
 
 
-@pytest.mark.parametrize("number, kept", [(1, True), (4, True), (5, False)])
+@pytest.mark.parametrize(("number", "kept"), [(1, True), (4, True), (5, False)])
 def test_what_is_too_far_ahead_is_not_kept(number, kept):
     packet = Packet(Span("a", 0, 0), Service.AGREED, b"")
     assert requests().store(0, number, packet) is kept
