@@ -5,7 +5,7 @@ decides. Turns go round the ring, twice and a little more. At its turn the decis
 delivered; if it has made none, it has waited for the token in vain. Whoever is dead, or off the
 ring as far as it knows, is passed over.
 
-Under the rules `paper` and `link` only requests and decisions are carried: nothing is fetched, as in the paper.
+Under the rules `paper` and `link` only requests and decisions are carried: nothing is fetched.
 Under `safe` all that members say is carried at once, except for decisions, which wait for their
 turn and are lost as the case says.
 """

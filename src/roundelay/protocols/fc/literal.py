@@ -16,7 +16,13 @@ from roundelay.core.ids import NodeId
 from roundelay.protocols.fc.chain import Entry
 from roundelay.protocols.fc.config import Config
 from roundelay.protocols.fc.forward import ForwardConfirmation
-from roundelay.protocols.fc.member import EPOCHS_AHEAD_MAX, NO_DECISION, NOT_ASKED, Member
+from roundelay.protocols.fc.member import (
+    EPOCHS_AHEAD_MAX,
+    NO_DECISION,
+    NOT_ASKED,
+    Member,
+    runs_of,
+)
 from roundelay.protocols.fc.messages import (
     FIRST_EPOCH,
     Dec,
@@ -52,10 +58,10 @@ class LiteralMember(Member):
         """By sender: its last request that was delivered."""
         self.kept: deque[tuple[int, int]] = deque()
         """Requests that were delivered and are still here, oldest first."""
-        self._begun: tuple[Run, ...] = ()
-        """Those of the decision that is being delivered ..."""
-        self._beginning = 0
-        """... and its number."""
+        self.here = 0
+        """The number up to which what was confirmed is here, with its requests."""
+        self._begun: tuple[int, tuple[Run, ...]] = (0, ())
+        """The decision that is being delivered, and its requests."""
 
     # Decisions
 
@@ -100,15 +106,12 @@ class LiteralMember(Member):
             for decision in self.forward.see(d):
                 self._settle(decision)
         self._detect(d)
-        self._note(d.maker, d.have[d.maker])
-        return True
-
-    def _note(self, member: int, number: int) -> None:
-        """That member holds what is confirmed up to this number."""
-        if number > self.holds[member]:
-            self.holds[member] = number
-            self.stuck[member] = 0
+        held = min(d.have[d.maker], d.confirmed.number)
+        if held > self.holds[d.maker]:
+            self.holds[d.maker] = held
+            self.stuck[d.maker] = 0
             self.stable = min(self.holds)
+        return True
 
     def _build_on(self, d: Dec) -> None:
         self.best = d
@@ -152,23 +155,21 @@ class LiteralMember(Member):
             self._out.append(Suspect((), f"diverged at {number}: {how}"))
 
     def _confirm(self) -> None:
-        self._confirm_chain()
-        self._note_own()
-
-    def _note_own(self) -> None:
-        """What is confirmed and here counts, also if it cannot be delivered yet: a safe packet
-        waits until every member holds it."""
-        held = max(self.holds[self.me], self.done)
-        while held < self.confirmed.number and self.requests.here(
-            _runs(self.settled[held - self.done])
-        ):
-            held += 1
-        self._note(self.me, held)
-
-    def _confirm_chain(self) -> None:
         self._connect()
-        if self.literal or self.diverged:
-            return
+        if not self.literal and not self.diverged:
+            self._confirm_below()
+        if self.here < self.confirmed.number:
+            self._advance_here()
+
+    def _advance_here(self) -> None:
+        settled, done, here = self.settled, self.done, max(self.here, self.done)
+        while here - done < len(settled) and self.requests.here(runs_of(settled[here - done])):
+            here += 1
+        self.here = self.holds[self.me] = here
+        self.stable = min(self.holds)
+
+    def _confirm_below(self) -> None:
+        """Confirm what decisions by k further members are on top of."""
         if self.best is None or self.chain.tip.id != self.best.id:
             return
         makers: set[int] = set()
@@ -190,8 +191,9 @@ class LiteralMember(Member):
 
     def _fresh_runs(self, entry: Entry) -> tuple[Run, ...] | None:
         """Without requests that were delivered already: two chains may order one request."""
-        if self._beginning == entry.id.number:
-            return self._begun
+        number, runs = self._begun
+        if number == entry.id.number:
+            return runs
         decision = entry.decision
         assert decision is not None
         fresh: list[Run] = []
@@ -205,10 +207,10 @@ class LiteralMember(Member):
             if first + count - 1 > done:
                 fresh.append(Run(sender, done + 1, first + count - 1 - done))
                 self.place[sender] = first + count - 1
-        self._begun, self._beginning = tuple(fresh), entry.id.number
+        self._begun = entry.id.number, tuple(fresh)
         for run in fresh:
             self.kept.extend((run.sender, number) for number in range(run.first, run.last + 1))
-        return self._begun
+        return tuple(fresh)
 
     def _forget(self) -> None:
         """Keep as many delivered requests as there is room for, and half as many decisions: what
@@ -227,7 +229,6 @@ class LiteralMember(Member):
         return self.config.window_packets - (self.sent - self.place[self.me])
 
     def _have(self, number: int) -> tuple[int, ...]:
-        self._note_own()
         return tuple(min(n, number) for n in self.holds)
 
     def _epoch(self) -> Epoch:
@@ -310,11 +311,6 @@ class LiteralMember(Member):
     def _readmit(self, peer: int, m: Rejoin) -> None:
         if peer not in self.ring:
             self.joiners[peer] = None
-
-
-def _runs(entry: Entry) -> tuple[Run, ...]:
-    assert entry.decision is not None
-    return entry.decision.runs
 
 
 def _rank(d: Dec) -> tuple[int, int, int]:

@@ -366,7 +366,7 @@ class Member:
     def _advance_held(self) -> None:
         chain, requests, held = self.chain, self.requests, self.held
         tip = chain.tip.id.number
-        while held < tip and requests.here(_runs(chain.at(held + 1))):
+        while held < tip and requests.here(runs_of(chain.at(held + 1))):
             held += 1
         self.held = held
 
@@ -376,7 +376,7 @@ class Member:
         settled, requests, emit, view = self.settled, self.requests, self._out.append, self._id
         while settled:
             entry = settled[0]
-            if not requests.here(_runs(entry)):
+            if not requests.here(runs_of(entry)):
                 return
             number = entry.id.number
             runs = self._fresh_runs(entry)
@@ -720,5 +720,5 @@ class Member:
         return out
 
 
-def _runs(entry: Entry) -> tuple[Run, ...]:
+def runs_of(entry: Entry) -> tuple[Run, ...]:
     return () if entry.decision is None else entry.decision.runs
