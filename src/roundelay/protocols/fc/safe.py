@@ -84,6 +84,9 @@ class SafeMember(Member):
             return
         self.chain.lay_aside(d)
         self._go_for(d.id, peer)
+        later = self.target
+        if later is not None and self.chain.path(later):  # It came before its parent.
+            self._go_for(later, self.source)
 
     def _possible(self, d: Dec) -> bool:
         """Whether what is known here allows for this decision."""
