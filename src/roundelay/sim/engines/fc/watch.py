@@ -89,10 +89,11 @@ class FcWatch:
             assert after == d.maker, f"{me} makes {d}, and {after + 1} had the token"
         for other in _engines(world, view):
             if isinstance(other, SafeMember) and other.accepted == d.epoch:
-                believed, holds = d.have[other.me], other.held
-                assert believed <= holds, (
-                    f"{me} believes that {other.node} holds {believed}, and it is {holds}"
+                believed, chain = d.have[other.me], other.chain
+                holds = believed <= chain.floor or (
+                    believed <= chain.number and _holds_requests(other, believed)
                 )
+                assert holds, f"{me} believes that {other.node} holds {believed}"
 
     # What one member has
 
@@ -182,7 +183,15 @@ def _check_requests(engine: SafeMember) -> None:
 
 def _holds(engine: Member, id_: DecisionId) -> bool:
     """Whether a member has a decision, and the requests up to it."""
-    return engine.chain.holds(id_) and engine.held >= id_.number
+    if not engine.chain.holds(id_):
+        return False
+    return id_.number <= engine.chain.floor or _holds_requests(engine, id_.number)
+
+
+def _holds_requests(engine: Member, number: int) -> bool:
+    """Whether a member has all requests that its chain orders up to this number."""
+    ordered = engine.chain.at(number).ordered
+    return all(map(int.__ge__, engine.requests.arrived, ordered))
 
 
 def _engines(world: World, view: ViewId) -> list[Member]:
