@@ -75,7 +75,8 @@ PLANNED: dict[str, Promises] = {
     "st": Promises(
         Properties("D8 D9 D10 O1 O1r O5 S1 S7 L1 L4", derived="D6 O5p"),
         envelope="E1 E4",
-        one_order=OneOrder.SAFE_RULES,
+        rules=(("safe", Properties(derived="O2")),),
+        one_order=OneOrder.NEVER,
     ),
     VIEW_SYNCHRONY: Promises(
         Properties(derived="M3 D3 D4s D5", assumed="M1 M2 M4 O1 O1r", optional="M9 M10")
@@ -108,10 +109,10 @@ def profile(
     held = _standings(_TRACE) | _standings(promises.static)
     if views and protocol != VIEW_SYNCHRONY:
         held |= _standings(_VIEWS) | _standings(promises.in_views)
-        if not _one_order_everywhere(promises.one_order, safe, resilience or 0, nodes):
-            if held.keys() & {"O5", "O5p"}:
-                held |= _standings(Properties("O5w"))
-            held = {name: s for name, s in held.items() if name not in ("O5", "O5p", "O3f")}
+        given_up = _given_up(promises.one_order, resilience or 0, nodes)
+        if held.keys() & given_up & {"O5", "O5p"}:
+            held |= _standings(Properties("O5w"))
+        held = {name: standing for name, standing in held.items() if name not in given_up}
     if promises.resilient and not views and (resilience or not safe):
         held |= _standings(Properties(derived="D8u"))
     held |= _standings(dict(promises.rules).get(rules, Properties()))
@@ -157,20 +158,23 @@ def _known(what: str, given: str, names: tuple[str, ...]) -> None:
         raise ValueError(f"there is no {what} {given!r}; choose one of {', '.join(names)}")
 
 
-def _one_order_everywhere(when: OneOrder, safe: bool, resilience: int, nodes: int | None) -> bool:
-    """Whether no two processes ever deliver two messages in different order, partitions included.
+def _given_up(when: OneOrder, resilience: int, nodes: int | None) -> frozenset[str]:
+    """What an engine does not promise where there are views, for two processes on different sides
+    of a partition may deliver two messages in different order.
 
-    Engines that decide order when they send have this. Those that decide later have it if nobody
-    delivers what another side may take back: those with a resilience if F is at least half of the
-    group, others if what is not certain is delivered by the primary component alone.
+    Engines that decide order when they send give up nothing. Nor do those that decide later, if
+    nobody delivers what another side may order otherwise: those with a resilience, if F is at least
+    half of the group.
     """
     match when:
-        case OneOrder.HALF:
-            return nodes is not None and resilience >= nodes // 2
-        case OneOrder.SAFE_RULES:
-            return safe
+        case OneOrder.ALWAYS:
+            return frozenset()
+        case OneOrder.HALF if nodes is not None and resilience >= nodes // 2:
+            return frozenset()
+        case OneOrder.CONFIRMED:
+            return frozenset({"O5", "O5p"})
         case _:
-            return when is OneOrder.ALWAYS
+            return frozenset({"O5", "O5p", "O3f"})
 
 
 def _title(protocol: str, rules: str, resilience: int | None, mode: str) -> str:

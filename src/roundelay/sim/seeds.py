@@ -7,12 +7,12 @@ special to an engine is in its simulation (`sim.simulation`).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from roundelay.sim.draft import MS, Mishap, ScenarioDraft
 from roundelay.sim.mishaps import MISHAPS
-from roundelay.sim.simulation import Simulation, simulation_of
+from roundelay.sim.simulation import Conditions, Simulation, simulation_of
 from roundelay.sim.units import show_ns
 
 BOUND_MS = 8_000
@@ -25,28 +25,40 @@ def scenario(seed: int, protocol: str, *, static: bool = False, rules: str = "sa
     """The scenario of a seed."""
     random = Random(f"roundelay/{seed}/swarm/{protocol}")
     simulation = simulation_of(protocol)
-    nodes = [chr(ord("a") + i) for i in range(random.randint(1 if not static else 2, 6))]
+    fewest = simulation.static_nodes_min.get(rules, 2) if static else 1
+    nodes = [chr(ord("a") + i) for i in range(random.randint(fewest, 6))]
     length_ms = random.randint(300, 2500)
     network, latency_ns = _network(random)
     turn_us = Random(f"roundelay/{seed}/turn").choice(TURNS_US)
+    conditions = None
+    if static and simulation.conditions is not None:
+        conditions = simulation.conditions(random, nodes, rules)
+        if conditions.network:
+            network, latency_ns, turn_us = conditions.network, conditions.latency_ns, 0
     latency_ns += turn_us * 1000
     least = simulation.packet_bytes_min
+    options = _options(random, simulation, len(nodes), static, rules, conditions)
     lines = [
         f"seed {seed}",
-        " ".join(["engine", protocol, *_options(random, simulation, len(nodes), static, rules)]),
+        " ".join(["engine", protocol, *options]),
         f"group packet_bytes={random.choice((least, 400, 1200, 1200))}",
         network,
         *([f"turn {turn_us}us"] if turn_us else []),
         f"nodes {' '.join(nodes)}",
-        *_rates(random),
+        *_rates(random, RATES if conditions is None else conditions.rates),
         *_load(random, len(nodes), length_ms, simulation.load_messages_max),
     ]
     draft = ScenarioDraft(random, nodes, simulation.carriers, latency_ns * len(nodes))
-    lines += [] if static else _events(draft, {**MISHAPS, **simulation.mishaps}, length_ms)
+    if conditions is not None:
+        lines += _events(draft, conditions.mishaps, length_ms, conditions.events)
+    elif not static:
+        lines += _events(draft, {**MISHAPS, **simulation.mishaps}, length_ms)
     # The last messages come after the faults: they are owed to everybody who is left.
     last = f"load messages={random.randint(1, 12)} rate={random.randint(5, 100)}/s safe=50%"
     lines += [f"run {length_ms}ms", "heal", last]
     text = "\n".join(lines)
+    if conditions is not None and not conditions.safe:
+        text = re.sub(r" safe=\d+%| safe$", "", text, flags=re.MULTILINE)
     quiet_ms = _quiet_ms(text, len(nodes), length_ms)
     sending_ms = simulation.sending_ns(text, draft.rotation_ns) // MS
     quiet_ms += sending_ms if sending_ms > BOUND_MS // 4 else 0
@@ -61,10 +73,17 @@ def _quiet_ms(text: str, nodes: int, length_ms: int) -> int:
 
 
 def _options(
-    random: Random, simulation: Simulation, nodes: int, static: bool, rules: str
+    random: Random,
+    simulation: Simulation,
+    nodes: int,
+    static: bool,
+    rules: str,
+    conditions: Conditions | None,
 ) -> list[str]:
     """The words after the engine's name: how the group runs, and settings that are not default."""
     drawn = simulation.options(random, nodes, static)
+    if conditions is not None:
+        drawn = {**drawn, **conditions.options}
     words = [f"{name}={setting}" for name, setting in drawn.items() if setting is not None]
     return ["static"] * static + [f"rules={rules}"] * (rules != "safe") + words
 
@@ -108,7 +127,10 @@ def _network(random: Random) -> tuple[str, int]:
     return f"network {words} jitter={jitter_us}us", (latency_us + jitter_us // 2) * 1000
 
 
-def _rates(random: Random) -> list[str]:
+RATES = ("loss", "duplicate", "reorder", "spike", "corrupt")
+
+
+def _rates(random: Random, names: Sequence[str]) -> list[str]:
     """Some of the things that can happen to frames, each at a rate of its own."""
     rates = {
         "loss": random.choice((0.5, 2, 10, 20)),
@@ -118,21 +140,27 @@ def _rates(random: Random) -> list[str]:
         "corrupt": random.choice((0.5, 2)),
     }
     chosen = [f"{name}={rate}%" for name, rate in rates.items() if random.random() < 0.4]
+    chosen = [word for word in chosen if word.partition("=")[0] in names]
     return ["faults " + " ".join(chosen)] if chosen else []
 
 
 # What is done to nodes and links
 
 
-def _events(draft: ScenarioDraft, mishaps: Mapping[str, Mishap], length_ms: int) -> list[str]:
-    """Mishaps of some kinds, and when they happen."""
+def _events(
+    draft: ScenarioDraft,
+    mishaps: Mapping[str, Mishap],
+    length_ms: int,
+    certain: Callable[[ScenarioDraft, int], None] | None = None,
+) -> list[str]:
+    """Mishaps of some kinds and when they happen, and what happens for certain."""
     random = draft.random
+    if certain is not None:
+        certain(draft, length_ms)
     kinds = [kind for kind in mishaps if random.random() < 0.35]
     if len(draft.nodes) == 1:
         kinds = ["crash"]
-    if not kinds:
-        return []
-    for _ in range(random.randint(2, 11)):
+    for _ in range(random.randint(2, 11) if kinds else 0):
         at = random.randint(0, length_ms) * MS
         later = at + random.choice((1, 5, 30, 120, 400, 1000)) * MS
         mishaps[random.choice(kinds)](draft, at, later)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from roundelay.core.ids import NodeId
 from roundelay.group.engines import EngineError, describe, engine_names
-from roundelay.sim.draft import Mishap
+from roundelay.sim.draft import Mishap, ScenarioDraft
 from roundelay.sim.world import World
 
 if TYPE_CHECKING:
@@ -50,6 +50,30 @@ class Tuning:
     them are not the same."""
 
 
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """How a static group is put to the test, where an engine says more than "frames are lost"."""
+
+    rates: tuple[str, ...]
+    """The names of faults of single frames that may be drawn."""
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the engine besides, or instead of, those that it draws otherwise."""
+    network: str = ""
+    """Words of the `network` command that take the place of what is drawn ..."""
+    latency_ns: int = 0
+    """... and about how long a frame takes then."""
+    safe: bool = True
+    """Whether safe messages may be sent: they wait for ever for a member that is gone."""
+    mishaps: Mapping[str, Mishap] = field(default_factory=dict)
+    """What may happen, as in views."""
+    events: Callable[[ScenarioDraft, int], None] | None = None
+    """Adds what happens for certain to a draft of so many milliseconds."""
+
+
+Draw = Callable[[Random, list[str], str], Conditions]
+"""Draws conditions for a static group of these nodes, under these rules."""
+
+
 def _no_options(random: Random, nodes: int, static: bool) -> Mapping[str, object]:
     return {}
 
@@ -66,11 +90,17 @@ class Simulation:
     """What must sometimes happen in a campaign, besides what must with every engine ..."""
     goals_in_views: Sequence[Detector] = ()
     """... and where views come and go."""
+    goals_of_rules: Mapping[str, Sequence[Detector]] = field(default_factory=dict)
+    """By rules: goals instead of all these, where runs stay inside of what a paper assumes."""
     watch: Callable[[], Watcher] | None = None
     """Makes what asserts the engine's invariants while a run goes on."""
     mishaps: Mapping[str, Mishap] = field(default_factory=dict)
     """What a seed may let happen, besides what it may with every engine."""
     options: Options = _no_options
+    static_nodes_min: Mapping[str, int] = field(default_factory=dict)
+    """By rules: the fewest nodes of a static group; 2 if nothing is said."""
+    conditions: Draw | None = None
+    """None: in static groups frames are lost, and nothing happens to nodes."""
     carriers: tuple[str, ...] = ()
     """Names of the frames that tell packets and their order, which mishaps lose; by default those
     that carry packets."""

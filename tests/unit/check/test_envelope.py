@@ -96,10 +96,39 @@ def test_a_decision_lost_on_its_way_to_the_successor_is_a_failure(
     expect(judge_rows("E2", manifest, [*rows, sent, lost]), validity)
 
 
+@pytest.mark.parametrize(("arrives", "validity"), [(False, VIOLATED), (True, OK)])
+def test_a_decision_that_its_successor_refuses_is_lost_unless_another_copy_arrives(
+    arrives: bool, validity: Validity
+):
+    """A frame with wrong bytes is dropped by its receiver, and the row names the sender."""
+    manifest, rows = replicas(FIVE, k=0)
+    rows.append(Row(Kind.SEND, 0, 0, 99, 99, layer="net", tag="DEC", pkt=7))
+    if arrives:
+        rows.append(Row(Kind.ARRIVE, 1, 0, 99, 100, layer="net", tag="DEC", pkt=7, peer=0))
+    rows.append(Row(Kind.DROP, 1, 0, 100, 101, layer="net", tag="checksum", pkt=7, peer=0))
+    expect(judge_rows("E2", manifest, rows), validity)
+
+
 def test_who_is_suspected_has_failed():
     manifest, rows = replicas(FIVE, k=0)
     suspicion = Row(Kind.SUSPECT, 1, 0, 99, 99, members=(0,))
     expect(judge_rows("E2", manifest, [*rows, suspicion]), VIOLATED)
+
+
+def test_what_a_replica_that_crashes_suspects_is_nobodys_failure():
+    """It may have missed anything; that it failed itself is counted."""
+    manifest, rows = replicas(f"{FIVE} qX", k=1)
+    of_its_neighbour = Row(Kind.SUSPECT, 1, 0, 1, 2, members=(0,))
+    expect(judge_rows("E2", manifest, [*rows, of_its_neighbour]), OK)
+    by_another = of_its_neighbour._replace(proc=2)
+    expect(judge_rows("E2", manifest, [*rows, by_another]), VIOLATED)
+
+
+def test_a_suspicion_of_nobody_is_no_failure():
+    """With such a one a replica says that it has seen another confirm something else."""
+    manifest, rows = replicas(FIVE, k=0)
+    diverged = Row(Kind.SUSPECT, 1, 0, 99, 99, members=())
+    expect(judge_rows("E2", manifest, [*rows, diverged]), OK)
 
 
 def test_losses_that_were_not_recorded_leave_a_doubt():

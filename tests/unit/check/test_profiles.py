@@ -86,8 +86,29 @@ def test_forward_evidence_is_of_the_paper_and_uniformity_of_the_repair():
         assert "D8u" in names("fc", "safe", mode=mode)
         assert "D8u" not in names("fc", "paper", mode=mode)
         assert {"N1", "N2", "N3"} <= names("fc", mode=mode)
-    assert "O5" in names("fc", "safe", mode="views")
-    assert "O5w" in names("fc", "paper", mode="views")
+        assert {"O2", "O2r", "O9"} <= names("fc", "safe", mode=mode)
+        assert not names("fc", "paper", mode=mode) & {"O2", "O2r", "O9"}
+        assert not names("fc", "link", mode=mode) & {"O2", "O2r", "O9"}
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_only_what_is_confirmed_has_one_order_across_partitions(rules: str):
+    """The keys of `fc` are the same on all sides, the order of what has none is not."""
+    alone, views = names("fc", rules), names("fc", rules, mode="views")
+    everywhere = {"O3f", "O3i", "O4", "O6", "O10", "O1", "O1r", "N1", "N2", "N3", "S4"}
+    assert everywhere <= alone & views
+    assert {"O5", "O5p"} <= alone
+    assert not views & {"O5", "O5p"}
+    assert "O5w" in views - alone
+    assert {"S2", "S3"} <= views - alone
+
+
+def test_the_order_of_st_is_one_on_static_groups_only():
+    assert {"O5", "O5p", "O2"} <= names("st")
+    assert "O2" not in names("st", "paper")
+    views = names("st", mode="views")
+    assert "O5w" in views
+    assert not views & {"O5", "O5p"}
 
 
 @pytest.mark.parametrize("engine", engine_names())
@@ -105,7 +126,7 @@ def test_what_is_not_promised_is_not_checked():
         assert {"O1r", "O2r"} <= names("causal", mode=mode)
         assert not names("fifo", mode=mode) & {"O2", "O2r", "O5", "O5p", "O5w", "O6"}
         assert not names("atop", mode=mode) & {"O2r", "O6", "O10", "K1"}
-        assert not names("fc", mode=mode) & {"K1", "K2", "K3", "O2"}
+        assert not names("fc", mode=mode) & {"K1", "K2", "K3", "S1", "L1", "L4"}
         assert not names("st", mode=mode) & {"O6", "O3f", "O4", "K1"}
         assert not names("totem", mode=mode) & {"K4", "S6"}
     assert "D7" not in names("vs", mode="views")

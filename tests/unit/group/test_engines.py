@@ -16,9 +16,12 @@ from roundelay.group.engines import (
     EngineError,
     describe,
     description_of,
+    engine_config,
     engine_factory,
     engine_names,
     engines_in_views,
+    envelope,
+    without_views,
 )
 from roundelay.protocols.dtp import cm
 from roundelay.protocols.template import TemplateEngine
@@ -83,7 +86,33 @@ def test_a_description_is_true(name):
     named = promises.static.names | promises.in_views.names | set(promises.envelope.split())
     assert named <= PROPERTIES.keys()
     assert ("resilience" in fields) is promises.resilient
+    assert {*description.envelope_options} <= fields
+    assert "rules" in fields or not description.static_rules
+    for rules in description.static_rules:
+        engine_config(name, {"rules": rules})
     assert isinstance(simulation_of(name), Simulation)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "why"),
+    [
+        ("totem", {}, ""),
+        ("template", {}, "template runs on static groups only"),
+        ("dtp", {"rules": "paper"}, ""),
+        ("fc", {}, ""),
+        ("fc", {"rules": "safe"}, ""),
+        ("fc", {"rules": "paper"}, "fc with rules=paper runs on static groups only"),
+        ("fc", {"rules": "link"}, "fc with rules=link runs on static groups only"),
+    ],
+)
+def test_what_cannot_run_with_views_says_so(name, options, why):
+    assert without_views(name, options) == why
+
+
+def test_an_envelope_is_what_the_options_say():
+    assert envelope("fc") == {"k": 1}
+    assert envelope("fc", {"rules": "paper", "k": "2"}) == {"k": 2}
+    assert envelope("dtp", {"rules": "paper"}) == {}
 
 
 @pytest.mark.parametrize("name", engine_names())
@@ -106,7 +135,8 @@ def test_names_are_listed_without_loading_engines():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names, _, modules = done.stdout.strip().partition(" - ")
     assert {"cm", "dtp", "fifo", "pinwheel", "template", "totem"} <= set(names.split())
-    assert modules.split() == ["roundelay.protocols.atop", "roundelay.protocols.dtp"]
+    packages = ("atop", "dtp", "fc")
+    assert modules.split() == [f"roundelay.protocols.{package}" for package in packages]
 
 
 def test_an_engine_is_known_by_its_class_and_by_what_that_inherits_from():

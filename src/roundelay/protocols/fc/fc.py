@@ -14,12 +14,25 @@ from roundelay.protocols.fc.safe import SafeMember
 
 
 class Engine(Member):
-    """Makes a member that keeps the rules of its configuration."""
+    """A member that keeps the rules of its configuration."""
 
-    def __new__(cls, node: NodeId, outlet: Outlet, config: Config | None = None) -> Any:
-        config = config or Config()
-        member = SafeMember if config.rules == "safe" else LiteralMember
-        return member(node, outlet, config)
+    def __new__(cls, node: NodeId = "", outlet: Any = None, config: Config | None = None) -> Any:
+        """One of the classes below; a copy of a member is made without arguments."""
+        if cls is Engine:
+            safe = config is None or config.rules == "safe"
+            return super().__new__(_SafeEngine if safe else _LiteralEngine)
+        return super().__new__(cls)
+
+    def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
+        super().__init__(node, outlet, config or Config())
+
+
+class _SafeEngine(SafeMember, Engine):
+    pass
+
+
+class _LiteralEngine(LiteralMember, Engine):
+    pass
 
 
 BUFFER_BYTES = 32 * 1024 * 1024
@@ -44,10 +57,11 @@ def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float
 
 def _check(config: Config, nodes: Sequence[NodeId]) -> None:
     most = (len(nodes) - 1) // 2
-    if config.rules != "safe" and config.k > most:
+    unset = config.rules == "safe" and config.k == Config().k
+    if config.k > most and not unset:
         raise ValueError(
             f"k={config.k} members that fail together are too many for a group of {len(nodes)}; "
-            f"choose k={most} or less"
+            f"choose {most} at most"
         )
 
 
@@ -63,18 +77,21 @@ DESCRIPTION = Description(
     data_tags=("REQ",),
     packets_in=_packets_in,
     promises=Promises(
-        Properties("D8 O3i O4 O5 O6 O10 N1 N2 N3 S4 L6", derived="D6 O1 O1r O5p O11"),
+        Properties("D8 O3f O3i O4 O5 O6 O10 S4 N1 N2 N3 L6", derived="D6 O1 O1r O5p O11"),
         in_views=Properties("S2 S3"),
         rules=(
-            ("safe", Properties("D8u O3f", derived="O2 O2r O9")),
-            ("paper", Properties("N4 O3f")),
-            ("link", Properties("N4 O3f")),
+            ("safe", Properties("D8u", derived="O2 O2r O9")),
+            ("paper", Properties("N4")),
+            ("link", Properties("N4")),
         ),
         envelope="E2",
-        one_order=OneOrder.NEVER,
+        one_order=OneOrder.CONFIRMED,
     ),
+    envelope_options=("k",),
     alarm="silence_s",
     shared_options=("rules", "k", "wait_s"),
     tune=_tune,
     check_options=_check,
+    simulation="roundelay.sim.engines.fc",
+    static_rules=("paper", "link"),
 )

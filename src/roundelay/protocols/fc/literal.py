@@ -92,7 +92,8 @@ class LiteralMember(Member):
             return False
         self.decisions[id_] = d
         self.counter = max(self.counter, d.epoch.counter)
-        self.chain.lay_aside(d)
+        if not self.chain.holds(id_):
+            self.chain.lay_aside(d)
         if self.literal and not self.diverged:
             for decision in self.forward.see(d):
                 self._settle(decision)
@@ -221,7 +222,10 @@ class LiteralMember(Member):
 
     def _put(self, decision: Dec) -> None:
         if self.chain.holds(decision.parent):
+            dropped = self.chain.since(decision.number, self.chain.number)
             super()._put(decision)
+            for other in dropped:  # A later decision may extend it after all.
+                self.chain.lay_aside(other)
         self.idle_ticks = 0
 
     def _decided(self, decision: Dec) -> None:

@@ -10,7 +10,7 @@ the ring, and what is ordered after it waits behind it.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from typing import TypeAlias
 
@@ -87,7 +87,7 @@ class Member:
         self._out: Out = []
         self._tick = SetTimer(TICK, config.repeat_s)
         self._hold = SetTimer(HOLD, config.idle_s)
-        self._silence_ticks = ceil(config.silence_s / config.repeat_s)
+        self._silence_ticks = ceil(config.silence_s / config.repeat_s) + 1  # The first is cut short.
         self._wait_ticks = ceil(config.wait_s / config.repeat_s)
 
     def start(self, view: View) -> Out:
@@ -139,6 +139,8 @@ class Member:
         """Whether the token rests here."""
         self._asked = 0
         """Since the last tick: 1 if decisions were asked for, 2 if requests were."""
+        self._asked_last = Run(me, 0, 0)
+        """The last requests that were asked for."""
         self._attempts = 0
         """Ticks in a row at which something was asked for in vain."""
         self._unordered = 0
@@ -303,6 +305,12 @@ class Member:
         if self._traced:
             self._out.append(Record(Kind.RECEIVE, packet, self._id))
         self.requests.store(sender, m.number, packet)
+        if self._asked & 2 and not self.frozen:
+            last = self._asked_last
+            if last.sender == sender and self.requests.arrived[sender] >= last.last:
+                self._asked &= ~2  # The answer is here: ask for more at once.
+                self._advance_held()
+                self._ask_requests()
 
     def _sound(self, d: Dec) -> bool:
         """Whether a member of this view can have made this decision."""
@@ -573,7 +581,8 @@ class Member:
             distance = (ring.index(me) - ring.index(maker)) % len(ring) or len(ring)
         wait_s = self.config.wait_s
         if self.failures:
-            wait_s = min(wait_s * 2**self.failures, max(wait_s, self.config.silence_s))
+            doubled_s = wait_s * 2 ** min(self.failures, DOUBLINGS_MAX)
+            wait_s = min(doubled_s, max(wait_s, self.config.silence_s))
         self._out.append(SetTimer(WAIT, wait_s + self.config.stagger_s * (distance - 1)))
 
     # What takes too long
@@ -619,19 +628,26 @@ class Member:
         if self._asked & 2:
             return
         self._asked |= 2
-        lacking: list[Run] = []
-        peer = self.me
+        wanted: list[Run] = []
+        left, peer = ANSWER_PACKETS, self.me
+        for run, maker in self._lacking():
+            if not wanted:
+                peer = maker
+            wanted.append(Run(run.sender, run.first, min(run.count, left)))
+            left -= wanted[-1].count
+            if not left or len(wanted) == ASK_RUNS:
+                break
+        if wanted:
+            self._asked_last = wanted[-1]
+            self._send(Ask(0, 0, tuple(wanted)), self._other(peer))
+
+    def _lacking(self) -> Iterator[tuple[Run, int]]:
+        """Requests on the chain that are not here, and the maker of their decision."""
         for number in range(self.held + 1, self.chain.number + 1):
             decision = self.chain.at(number).decision
             assert decision is not None
-            more = self.requests.lacking(decision.runs)
-            if more and not lacking:
-                peer = decision.maker
-            lacking += more
-            if len(lacking) >= ASK_RUNS:
-                break
-        if lacking:
-            self._send(Ask(0, 0, tuple(lacking[:ASK_RUNS])), self._other(peer))
+            for run in self.requests.lacking(decision.runs):
+                yield run, decision.maker
 
     def _other(self, peer: int) -> int:
         """Whom to ask: first `peer`, then the others in turn."""

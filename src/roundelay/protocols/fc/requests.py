@@ -14,20 +14,22 @@ class Requests:
         self.forgotten = [0] * size
         """By sender: up to here nobody needs them any more."""
         self._room = room
-        self._waiting: dict[int, None] = {}
+        self.waiting: dict[int, None] = {}
         """Senders of which something may want a place, the one that has waited longest first."""
 
     def store(self, sender: int, number: int, packet: Packet) -> bool:
         """Take in a request; whether it is new, and not too far ahead to be kept."""
         bodies, arrived = self.bodies[sender], self.arrived[sender]
-        if number <= arrived or number in bodies or number > arrived + self._room:
+        if number <= arrived or number in bodies:
+            return False
+        if number > min(arrived, self.forgotten[sender] + self._room) + self._room:
             return False
         bodies[number] = packet
         if number == arrived + 1:
             while number + 1 in bodies:
                 number += 1
             self.arrived[sender] = number
-            self._waiting[sender] = None
+            self.waiting[sender] = None
         return True
 
     def here(self, runs: tuple[Run, ...]) -> bool:
@@ -37,28 +39,28 @@ class Requests:
 
     def recall(self, sender: int) -> None:
         """Requests of this sender want a place again."""
-        self._waiting.setdefault(sender)
+        self.waiting.setdefault(sender)
 
     def wanting(self, ordered: tuple[int, ...]) -> bool:
         """Whether a request is here that is behind what is ordered, by sender."""
         arrived = self.arrived
-        return any(arrived[sender] > ordered[sender] for sender in self._waiting)
+        return any(arrived[sender] > ordered[sender] for sender in self.waiting)
 
     def choose(self, ordered: tuple[int, ...], most: int) -> tuple[Run, ...]:
         """The next requests to be ordered, by sender, so many at most. A sender that gets a place
         goes to the end of the line."""
         runs: list[Run] = []
-        for sender in list(self._waiting):
+        for sender in list(self.waiting):
             if not most:
                 break
-            del self._waiting[sender]
+            del self.waiting[sender]
             first = ordered[sender] + 1
             count = min(self.arrived[sender] - first + 1, most)
             if count > 0:
                 runs.append(Run(sender, first, count))
                 most -= count
                 if self.arrived[sender] >= first + count:
-                    self._waiting[sender] = None
+                    self.waiting[sender] = None
         return tuple(runs)
 
     def lacking(self, runs: tuple[Run, ...]) -> list[Run]:
