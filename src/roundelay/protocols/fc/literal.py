@@ -191,17 +191,17 @@ class LiteralMember(Member):
         return self._begun
 
     def _forget(self) -> None:
-        """Keep as many delivered requests, and decisions, as there is room for."""
+        """Keep as many delivered requests as there is room for, and half as many decisions: what
+        is new waits aside in the other half."""
         room = self.config.buffer_packets
         while len(self.kept) > room and not self._part:
             sender, number = self.kept.popleft()
             self.requests.forget(sender, number)
-        if len(self.decisions) > 2 * room:
-            line = self.done - room
+        line = self.done - room // 2
+        if self.chain.floor + room // 8 < line < self.chain.number:
             for id_ in [id_ for id_ in self.decisions if id_.number < line]:
                 del self.decisions[id_]
-            if self.chain.floor < line < self.chain.number:
-                self.chain.forget(line)
+            self.chain.forget(line)
 
     def _window(self) -> int:
         return self.config.window_packets - (self.sent - self.place[self.me])
@@ -212,6 +212,13 @@ class LiteralMember(Member):
 
     def _epoch(self) -> Epoch:
         return FIRST_EPOCH if self.best is None else self.best.epoch
+
+    def _use(self) -> bool:
+        if self.ring == (self.me,) and self.best is not None:
+            self._connect()
+            if self.chain.tip.id != self.best.id:
+                return False  # No request can be ordered, and nobody is left to ask.
+        return super()._use()
 
     def _base(self) -> tuple[DecisionId, tuple[Run, ...]]:
         best = self.best
