@@ -17,9 +17,9 @@ from roundelay.sim.engines import allack, causal
 from roundelay.sim.engines.atop import goals as atop
 from roundelay.sim.engines.atop import mishaps as atop_mishaps
 from roundelay.sim.engines.dtp import goals as dtp
+from roundelay.sim.engines.dtp import mishaps as dtp_mishaps
 from roundelay.sim.engines.fc import goals as fc
 from roundelay.sim.engines.fc import mishaps as fc_mishaps
-from roundelay.sim.engines.dtp import mishaps as dtp_mishaps
 from roundelay.sim.engines.totem import goals as totem
 from roundelay.sim.mishaps import MISHAPS
 from roundelay.trace.schema import Row
