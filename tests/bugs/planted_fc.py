@@ -96,7 +96,7 @@ def fc_confirmed_is_given_up() -> list[Patch]:
             before = max(self.chain.floor, self.confirmed.number - 1)
             self.chain._drop(before + 1)
             self.held = min(self.held, before)
-            self.promises = {place: self.chain.tip.id for place in promises}
+            self.promises = dict.fromkeys(promises, self.chain.tip.id)
         original(self)
 
     original = SafeMember._conclude_attempt

@@ -87,7 +87,9 @@ class Member:
         self._out: Out = []
         self._tick = SetTimer(TICK, config.repeat_s)
         self._hold = SetTimer(HOLD, config.idle_s)
-        self._silence_ticks = ceil(config.silence_s / config.repeat_s) + 1  # The first is cut short.
+        self._silence_ticks = (
+            ceil(config.silence_s / config.repeat_s) + 1
+        )  # The first is cut short.
         self._wait_ticks = ceil(config.wait_s / config.repeat_s)
 
     def start(self, view: View) -> Out:

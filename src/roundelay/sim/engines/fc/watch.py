@@ -10,7 +10,7 @@ from roundelay.core.effects import Deliver
 from roundelay.core.ids import NodeId, Packet, ViewId
 from roundelay.protocols.fc.literal import LiteralMember
 from roundelay.protocols.fc.member import Member
-from roundelay.protocols.fc.messages import ROOT, Dec, DecisionId
+from roundelay.protocols.fc.messages import ROOT, Dec, DecisionId, Epoch
 from roundelay.protocols.fc.safe import SafeMember
 from roundelay.sim.world import World
 
@@ -48,7 +48,7 @@ class FcWatch:
         """By view, epoch and number: the decision."""
         self._lines: dict[ViewId, Line] = {}
         self._confirmed: dict[Life, DecisionId] = {}
-        self._epochs: dict[Life, tuple[object, object]] = {}
+        self._epochs: dict[Life, tuple[Epoch, Epoch]] = {}
         """What a member has promised and accepted."""
         self._keys: dict[Life, tuple[int, ...]] = {}
         """The key of its last delivery."""
@@ -77,11 +77,11 @@ class FcWatch:
         if made.get(d.id) == d:
             return  # It is sent again.
         first = self._numbers.setdefault((view, d.epoch, d.number), d.id)
-        assert first == d.id and d.id not in made, (
-            f"{me} makes {d}, and there is another decision {d.number} of that epoch"
-        )
+        only = first == d.id and d.id not in made
+        assert only, f"{me} makes {d}, and there is another decision {d.number} of that epoch"
         made[d.id] = d
-        assert d.maker == engine.me and d.maker in d.ring, f"{me} makes {d}, and is off its ring"
+        assert d.maker == engine.me, f"{me} makes {d} under the name of another"
+        assert d.maker in d.ring, f"{me} makes {d}, and is off its ring"
         if d.parent.epoch != d.epoch:
             assert d.epoch.regenerator == d.maker, f"{me} begins the epoch of another with {d}"
         elif (parent := made.get(d.parent)) is not None:
@@ -144,9 +144,8 @@ class FcWatch:
             return
         assert accepted <= promised, f"{engine.node} accepts {accepted} and promised {promised}"
         if before is not None:
-            assert (promised, accepted) >= before and accepted >= before[1], (  # type: ignore[operator]
-                f"{engine.node} goes back to {promised} and {accepted} from {before}"
-            )
+            further = promised >= before[0] and accepted >= before[1]
+            assert further, f"{engine.node} goes back to {promised} and {accepted} from {before}"
         self._epochs[life] = promised, accepted
 
     def _on_delivery(self, world: World, engine: Member, effect: Deliver) -> None:
@@ -175,7 +174,7 @@ def _check_requests(engine: SafeMember) -> None:
     requests, ordered = engine.requests, engine.chain.tip.ordered
     for sender, arrived in enumerate(requests.arrived):
         if arrived > ordered[sender]:
-            assert requests.wanting(ordered) and sender in requests.waiting, (
+            assert sender in requests.waiting, (
                 f"{engine.node} has {arrived} requests of {sender + 1}, {ordered[sender]} are "
                 f"ordered, and the others do not wait for a place"
             )
