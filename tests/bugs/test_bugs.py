@@ -13,7 +13,7 @@ from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse, rewrite
 from roundelay.sim.watch import Watch
 
-from . import planted_engines, planted_orders  # noqa: F401  # They register their bugs.
+from . import planted_engines, planted_fc, planted_orders  # noqa: F401  # They register their bugs.
 from .convictions import CONVICTIONS, Breaks, Conviction, Exceeds, Played, Violates
 from .planted import BUGS, planted
 

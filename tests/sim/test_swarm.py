@@ -33,6 +33,7 @@ SEEDS = {
     ("atop", False): range(100),
     ("allack", False): range(40),
     ("causal", False): range(40),
+    ("fc", False): range(30),
     ("totem", True): range(30),
     ("fifo", True): range(20),
     ("dtp", True): range(10),
@@ -41,6 +42,7 @@ SEEDS = {
     ("atop", True): range(20),
     ("allack", True): range(20),
     ("causal", True): range(20),
+    ("fc", True): range(20),
 }
 """By protocol, and whether the group is static."""
 
@@ -222,6 +224,6 @@ def test_several_nodes_crash_while_a_ring_is_being_formed():
 
 def test_every_mishap_is_something_that_happens():
     """Each kind of mishap, drawn alone, ends in commands that a story accepts."""
-    for protocol in ("totem", "fifo", "dtp", "atop", "causal"):
+    for protocol in ("totem", "fifo", "dtp", "atop", "causal", "fc"):
         text = "".join(scenario(seed, protocol) for seed in range(60))
         assert text.count("\nat ") > 10 * len(MISHAPS)

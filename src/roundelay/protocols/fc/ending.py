@@ -110,7 +110,7 @@ def items(chain: Chain, requests: Requests, summaries: Mapping[int, Summary]) ->
 def best_tip(summaries: Mapping[int, Summary]) -> DecisionId:
     """The end of the best chain that somebody brings along."""
     tips = (summary.tip for summary in summaries.values())
-    return max(tips, key=lambda tip: (tip.epoch, tip.number))
+    return max(tips, key=lambda tip: (tip.epoch, tip.number, tip.maker))
 
 
 def unpack(item: Item, members: tuple[NodeId, ...]) -> Dec | Req:

@@ -87,7 +87,9 @@ class Member:
         self._out: Out = []
         self._tick = SetTimer(TICK, config.repeat_s)
         self._hold = SetTimer(HOLD, config.idle_s)
-        self._silence_ticks = ceil(config.silence_s / config.repeat_s)
+        self._silence_ticks = (
+            ceil(config.silence_s / config.repeat_s) + 1
+        )  # The first is cut short.
         self._wait_ticks = ceil(config.wait_s / config.repeat_s)
 
     def start(self, view: View) -> Out:
@@ -585,7 +587,8 @@ class Member:
             distance = (ring.index(me) - ring.index(maker)) % len(ring) or len(ring)
         wait_s = self.config.wait_s
         if self.failures:
-            wait_s = min(wait_s * 2**self.failures, max(wait_s, self.config.silence_s))
+            doubled_s = wait_s * 2 ** min(self.failures, DOUBLINGS_MAX)
+            wait_s = min(doubled_s, max(wait_s, self.config.silence_s))
         self._out.append(SetTimer(WAIT, wait_s + self.config.stagger_s * (distance - 1)))
 
     # What takes too long

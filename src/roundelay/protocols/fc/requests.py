@@ -20,7 +20,9 @@ class Requests:
     def store(self, sender: int, number: int, packet: Packet) -> bool:
         """Take in a request; whether it is new, and not too far ahead to be kept."""
         bodies, arrived = self.bodies[sender], self.arrived[sender]
-        if number <= arrived or number in bodies or number > arrived + self._room:
+        if number <= arrived or number in bodies:
+            return False
+        if number > min(arrived, self.forgotten[sender] + self._room) + self._room:
             return False
         bodies[number] = packet
         if number == arrived + 1:

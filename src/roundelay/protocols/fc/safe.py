@@ -84,6 +84,9 @@ class SafeMember(Member):
             return
         self.chain.lay_aside(d)
         self._go_for(d.id, peer)
+        later = self.target
+        if later is not None and self.chain.path(later):  # It came before its parent.
+            self._go_for(later, self.source)
 
     def _possible(self, d: Dec) -> bool:
         """Whether what is known here allows for this decision."""
@@ -140,7 +143,7 @@ class SafeMember(Member):
         self.ring, self.version = decision.ring, decision.version
         self._note(decision)
         if self.promises is not None:
-            self._conclude_attempt()
+            self._grace_over()  # A better chain may have been promised meanwhile.
             return
         self.failures = 0
         for member in decision.ring:
@@ -178,9 +181,8 @@ class SafeMember(Member):
     def _confirm(self) -> None:
         have, chain = self.have, self.chain
         have[self.me] = self.held
-        number = sorted(have)[self.size - self.quorum]
-        if self.copied > number:
-            number = min(self.copied, chain.tip.id.number)
+        number = max(sorted(have)[self.size - self.quorum], self.copied)
+        number = min(number, chain.tip.id.number)
         if number > self.confirmed.number:
             for each in range(self.confirmed.number + 1, number + 1):
                 self.settled.append(chain.at(each))
@@ -273,12 +275,12 @@ class SafeMember(Member):
             if m.epoch.regenerator != self.me or m.epoch > self.promised:
                 self._out.append(NOT_ASKED)
             return
+        if self.promises is None or peer in self.promises:
+            return  # The epoch has begun, or it was asked twice.
         tip = m.tip
         sound = all(map(self._sound, m.decisions)) and tip.epoch < m.epoch
         if not sound or max(tip.maker, tip.epoch.regenerator) >= self.size:
             self._out.append(NO_DECISION)
-            return
-        if self.promises is None or peer in self.promises:
             return
         for decision in m.decisions:
             if not self.chain.holds(decision.id):

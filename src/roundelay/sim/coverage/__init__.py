@@ -15,9 +15,7 @@ from roundelay.sim.simulation import Detector, simulation_of
 __all__ = ["Detector", "Evidence", "catalogue", "goal_name", "reached", "sentence"]
 
 
-def catalogue(
-    protocol: str, *, static: bool = False, rules: str = "safe"
-) -> dict[str, Detector]:
+def catalogue(protocol: str, *, static: bool = False, rules: str = "safe") -> dict[str, Detector]:
     """The goals of a campaign, by name: those of every engine, and the engine's own. Under other
     rules than the safe ones an engine may have goals of their own, and no others."""
     simulation = simulation_of(protocol)

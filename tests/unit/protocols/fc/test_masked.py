@@ -1,7 +1,7 @@
 """What a member does that is off the ring, and what others do about it."""
 
 from roundelay.core.effects import Send
-from roundelay.protocols.fc.messages import FIRST_EPOCH, Dec, Rejoin, Req
+from roundelay.protocols.fc.messages import FIRST_EPOCH, Ask, Dec, Rejoin, Req
 
 from .fed import Circle, Fed, dec, numbers, req
 
@@ -56,3 +56,17 @@ def test_a_decision_is_repeated_once_its_successor_has_had_time_to_rest():
     (made,) = sent(member.submit(), Dec)
     assert sent(member.expire("tick"), Dec) == []
     assert sent(member.expire("tick"), Dec) == [made]
+
+
+def test_a_decision_that_came_before_its_parent_is_taken_in_with_it():
+    """Frames of different senders arrive in any order, and what is missing is asked for only once
+    in a while."""
+    member = Fed("c", "abcd")
+    have, ring = (0, 0, 0, 0), (0, 1, 2, 3)
+    first = dec(0, 1, have=have, ring=ring)
+    second = dec(1, 2, parent=first.id, have=have, ring=ring)
+    assert sent(member.hear("b", second), Ask)
+    (made,) = sent(member.hear("a", first), Dec) or (None,)
+    assert member.engine.chain.number == 2
+    assert made is None
+    assert member.engine.holding

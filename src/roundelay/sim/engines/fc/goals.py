@@ -97,10 +97,8 @@ def old_holder_decides(run: Evidence) -> bool:
 
 def dropped_suffix(run: Evidence) -> bool:
     """A decision is dropped: in a later epoch another one has its number."""
-    for made in _made(run).values():
-        if len({d.number for d in made.values()}) < len(made):
-            return True
-    return False
+    views = _made(run).values()
+    return any(len({d.number for d in made.values()}) < len(made) for made in views)
 
 
 def ordered_again(run: Evidence) -> bool:

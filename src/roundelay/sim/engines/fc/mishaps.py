@@ -38,7 +38,9 @@ def regenerators(draft: ScenarioDraft, at: int, later: int) -> None:
     """No decision is heard, and hardly a promise, until several members make the token anew."""
     draft.at(at, "lose DEC")
     if draft.random.random() < 0.7:
-        draft.at(at, f"lose {draft.random.choice(('REGEN', 'PROMISE'))} to={some(draft, draft.nodes, 1)}")
+        draft.at(
+            at, f"lose {draft.random.choice(('REGEN', 'PROMISE'))} to={some(draft, draft.nodes, 1)}"
+        )
     draft.at(at + MS, f"submit {draft.random.choice(draft.nodes)} between{draft.service()}")
     draft.at(at + draft.random.choice((25, 35, 60)) * MS, "lose none")
 

@@ -10,7 +10,7 @@ from roundelay.core.effects import Deliver
 from roundelay.core.ids import NodeId, Packet, ViewId
 from roundelay.protocols.fc.literal import LiteralMember
 from roundelay.protocols.fc.member import Member
-from roundelay.protocols.fc.messages import ROOT, Dec, DecisionId
+from roundelay.protocols.fc.messages import ROOT, Dec, DecisionId, Epoch
 from roundelay.protocols.fc.safe import SafeMember
 from roundelay.sim.world import World
 
@@ -48,7 +48,7 @@ class FcWatch:
         """By view, epoch and number: the decision."""
         self._lines: dict[ViewId, Line] = {}
         self._confirmed: dict[Life, DecisionId] = {}
-        self._epochs: dict[Life, tuple[object, object]] = {}
+        self._epochs: dict[Life, tuple[Epoch, Epoch]] = {}
         """What a member has promised and accepted."""
         self._keys: dict[Life, tuple[int, ...]] = {}
         """The key of its last delivery."""
@@ -77,11 +77,11 @@ class FcWatch:
         if made.get(d.id) == d:
             return  # It is sent again.
         first = self._numbers.setdefault((view, d.epoch, d.number), d.id)
-        assert first == d.id and d.id not in made, (
-            f"{me} makes {d}, and there is another decision {d.number} of that epoch"
-        )
+        only = first == d.id and d.id not in made
+        assert only, f"{me} makes {d}, and there is another decision {d.number} of that epoch"
         made[d.id] = d
-        assert d.maker == engine.me and d.maker in d.ring, f"{me} makes {d}, and is off its ring"
+        assert d.maker == engine.me, f"{me} makes {d} under the name of another"
+        assert d.maker in d.ring, f"{me} makes {d}, and is off its ring"
         if d.parent.epoch != d.epoch:
             assert d.epoch.regenerator == d.maker, f"{me} begins the epoch of another with {d}"
         elif (parent := made.get(d.parent)) is not None:
@@ -89,10 +89,11 @@ class FcWatch:
             assert after == d.maker, f"{me} makes {d}, and {after + 1} had the token"
         for other in _engines(world, view):
             if isinstance(other, SafeMember) and other.accepted == d.epoch:
-                believed, holds = d.have[other.me], other.held
-                assert believed <= holds, (
-                    f"{me} believes that {other.node} holds {believed}, and it is {holds}"
+                believed, chain = d.have[other.me], other.chain
+                holds = believed <= chain.floor or (
+                    believed <= chain.number and _holds_requests(other, believed)
                 )
+                assert holds, f"{me} believes that {other.node} holds {believed}"
 
     # What one member has
 
@@ -143,9 +144,8 @@ class FcWatch:
             return
         assert accepted <= promised, f"{engine.node} accepts {accepted} and promised {promised}"
         if before is not None:
-            assert (promised, accepted) >= before and accepted >= before[1], (  # type: ignore[operator]
-                f"{engine.node} goes back to {promised} and {accepted} from {before}"
-            )
+            further = promised >= before[0] and accepted >= before[1]
+            assert further, f"{engine.node} goes back to {promised} and {accepted} from {before}"
         self._epochs[life] = promised, accepted
 
     def _on_delivery(self, world: World, engine: Member, effect: Deliver) -> None:
@@ -174,7 +174,7 @@ def _check_requests(engine: SafeMember) -> None:
     requests, ordered = engine.requests, engine.chain.tip.ordered
     for sender, arrived in enumerate(requests.arrived):
         if arrived > ordered[sender]:
-            assert requests.wanting(ordered) and sender in requests.waiting, (
+            assert sender in requests.waiting, (
                 f"{engine.node} has {arrived} requests of {sender + 1}, {ordered[sender]} are "
                 f"ordered, and the others do not wait for a place"
             )
@@ -182,7 +182,15 @@ def _check_requests(engine: SafeMember) -> None:
 
 def _holds(engine: Member, id_: DecisionId) -> bool:
     """Whether a member has a decision, and the requests up to it."""
-    return engine.chain.holds(id_) and engine.held >= id_.number
+    if not engine.chain.holds(id_):
+        return False
+    return id_.number <= engine.chain.floor or _holds_requests(engine, id_.number)
+
+
+def _holds_requests(engine: Member, number: int) -> bool:
+    """Whether a member has all requests that its chain orders up to this number."""
+    ordered = engine.chain.at(number).ordered
+    return all(map(int.__ge__, engine.requests.arrived, ordered))
 
 
 def _engines(world: World, view: ViewId) -> list[Member]:
