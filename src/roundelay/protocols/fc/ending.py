@@ -19,8 +19,10 @@ those who are here have sent and the chain does not order, by sender and number.
 partition may order the same requests otherwise, so only those who move on together agree on that
 order. Nothing is ever withdrawn: another side may have delivered it.
 
-A request on the chain that nobody here has is passed over, with all that its sender sent after it:
-that sender is not here, or it would have brought the request along.
+A request on the chain that nobody here has is passed over, with all that those who are not here
+have on the chain after it: its sender is one of them, or it would have brought the request along,
+and another may have delivered it and then sent something because of it. Nobody who is here has
+delivered it.
 """
 
 import struct
@@ -162,15 +164,16 @@ class End:
         certain = max(delivered, *(summary.delivered for summary in self._summaries.values()))
         regular: list[Deliver] = []
         late: list[Deliver] = []
-        broken: set[int] = set()
-        """Senders of requests that nobody here has."""
+        absent = frozenset(range(len(self._requests.bodies))) - self._summaries.keys()
+        broken: frozenset[int] = frozenset()
+        """Senders that may have delivered a request that nobody here has."""
         over = False
         for place, number, sender, index, packet in self._ordered():
             if place <= delivered:
                 continue
             if packet is None:
                 over = True
-                broken.add(sender)
+                broken |= absent
                 continue
             safe = packet.service is Service.SAFE and place > certain
             over = over or number > line or safe
