@@ -70,3 +70,19 @@ def test_a_decision_that_came_before_its_parent_is_taken_in_with_it():
     assert member.engine.chain.number == 2
     assert made is None
     assert member.engine.holding
+
+
+def test_what_may_follow_from_a_request_that_nobody_here_has_is_passed_over_with_it():
+    """b may have delivered the request of a before it sent its own; c has not. Found by a swarm, as
+    a message that was delivered without its cause."""
+    member = Fed("c")
+    member.submit()
+    member.hear("b", req(1, 1))
+    first = dec(0, 1, numbers(0, 1))
+    member.hear("a", first)
+    member.hear("b", dec(1, 2, numbers(1, 1), numbers(2, 1), parent=first.id))
+    assert not member.delivered
+    summaries = {"c": member.engine.freeze()}
+    end = member.engine.conclude(summaries, member.view, ("c",))
+    assert end.regular == ()
+    assert [effect.packet.span.node for effect in end.transitional] == ["c"]
