@@ -52,7 +52,7 @@ COVERING: dict[tuple[str, bool], tuple[int, ...]] = {
     ("dtp", False): (2, 9, 10, 46, 49, 79),
     ("cm", False): (0, 27, 39, 47, 51, 87, 104),
     ("pinwheel", False): (9, 16, 49, 68, 73, 79),
-    ("fc", False): (3, 4, 16, 24, 35, 49, 50, 102),
+    ("fc", False): (3, 4, 24, 27, 35, 44, 49, 50, 102),
     ("totem", True): (7, 11),
     ("fifo", True): (6, 13),
     ("dtp", True): (12, 41),
