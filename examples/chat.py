@@ -40,6 +40,8 @@ def main(me: str, port: int = 5401) -> None:
         listener.join()
 
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 try:
     main(sys.argv[1], *map(int, sys.argv[2:]))
 except KeyboardInterrupt:

@@ -29,6 +29,8 @@ async def main(node: str, port: int = 5401) -> None:
                 break
 
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 try:
     asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:])))
 except KeyboardInterrupt:

@@ -162,6 +162,7 @@ BROKEN = {
     "O4": "p!a q!b p.a=2 p.b=1",
     "O5": "p!a q!b p.a=1 p.b=2 q.b=1 q.a=2",
     "O5p": "p!a q!b p.a=1 p.b=2 q.b=2 q.a=1",
+    "O5w": "p+V1{p,q} q+V1{p,q} p!a q!b p.a=1 p.b=2 q.b=1 q.a=2 p+V2{p,q} q+V2{p,q}",
     "O6": "p!a q!b r!c p.a=1 p.b=2 p.c=3 q.a=1 q.c=3",
     "D2": "p!a p!b p.a=1 p.b=2 p.a=3",
     "none": "p!a q!b p.a=1 p.b=2 q.a=1 q.b=2",

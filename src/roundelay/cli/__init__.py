@@ -28,6 +28,7 @@ COMMANDS = {
     "chaos": "relay between real nodes, with faults",
     "sim": "run scenarios in the deterministic simulator",
     "claims": "measure what a paper claims, in the simulator",
+    "audit": "play every run of a small group that an assumption allows",
     "sweep": "run many simulations on Spark, as a plan says",
     "ingest": "put traces of many runs into one table, on Spark",
     "check": "check a trace against the properties its protocol promises",

@@ -147,7 +147,7 @@ class Wording:
             lines.append(f"in view {self.view(row)}")
         if row.kind in (Kind.SEND, Kind.ARRIVE, Kind.DROP) or row.pkt is not None:
             other = "everyone" if row.kind == Kind.SEND and row.peer is None else None
-            lines.append(f"packet {row.pkt}, peer {other or self.node(row.peer)}")
+            lines.append(f"frame {row.pkt}, peer {other or self.node(row.peer)}")
         facts = {
             "service": _service(row.svc),
             "to": None if row.dst is None else self.group(row.dst),

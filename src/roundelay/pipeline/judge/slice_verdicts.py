@@ -60,7 +60,9 @@ def judge_rows(rows: list[Row], context: Mapping[str, Any]) -> list[Verdict]:
         judged.guessed = False
         try:
             verdict = PROPERTIES[name.removeprefix(BELOW)].verdict_on(judged)
-            found.append(_unless_guessed(replace(verdict, property=name), judged))
+            counted = 0 if name in context["counted elsewhere"] else verdict.instances
+            verdict = replace(verdict, property=name, instances=counted)
+            found.append(_unless_guessed(verdict, judged))
         except Exception as e:  # A check that fails has shown nothing, whatever the failure.
             found.append(_failed(name, e))
     return found

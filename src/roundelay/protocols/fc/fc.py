@@ -48,8 +48,8 @@ def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float
     kept = min(Config().buffer_packets, BUFFER_BYTES // capacity.datagram_bytes)
     return {
         "stagger_s": wait_s / 10,
-        "idle_s": wait_s / 4,
-        "repeat_s": wait_s / 4,
+        "idle_s": wait_s / 3,
+        "repeat_s": wait_s / 3,
         "window_packets": window,
         "buffer_packets": max(4 * window * capacity.nodes, kept),
     }

@@ -16,7 +16,13 @@ from roundelay.core.ids import NodeId
 from roundelay.protocols.fc.chain import Entry
 from roundelay.protocols.fc.config import Config
 from roundelay.protocols.fc.forward import ForwardConfirmation
-from roundelay.protocols.fc.member import EPOCHS_AHEAD_MAX, NO_DECISION, NOT_ASKED, Member
+from roundelay.protocols.fc.member import (
+    EPOCHS_AHEAD_MAX,
+    NO_DECISION,
+    NOT_ASKED,
+    Member,
+    runs_of,
+)
 from roundelay.protocols.fc.messages import (
     FIRST_EPOCH,
     Dec,
@@ -52,8 +58,10 @@ class LiteralMember(Member):
         """By sender: its last request that was delivered."""
         self.kept: deque[tuple[int, int]] = deque()
         """Requests that were delivered and are still here, oldest first."""
-        self._begun: tuple[Run, ...] = ()
-        """Those of the decision that is being delivered."""
+        self.here = 0
+        """The number up to which what was confirmed is here, with its requests."""
+        self._begun: tuple[int, tuple[Run, ...]] = (0, ())
+        """The decision that is being delivered, and its requests."""
 
     # Decisions
 
@@ -65,7 +73,7 @@ class LiteralMember(Member):
             return
         before = self.best
         token = self._follows(d) and d.number > self.made
-        if before is None or _rank(d) > _rank(before) or (token and d.number == before.number):
+        if before is None or _rank(d) > _rank(before):
             self._build_on(d)
             if token:
                 self.holding = True
@@ -87,6 +95,9 @@ class LiteralMember(Member):
             return False
         if d.number > self.chain.floor + 2 * self.config.buffer_packets:
             return False
+        if len(self.decisions) >= 4 * self.config.buffer_packets:
+            self._out.append(NO_DECISION)  # So many of so few numbers are forged.
+            return False
         self.decisions[id_] = d
         self.counter = max(self.counter, d.epoch.counter)
         if not self.chain.holds(id_):
@@ -95,8 +106,9 @@ class LiteralMember(Member):
             for decision in self.forward.see(d):
                 self._settle(decision)
         self._detect(d)
-        if d.confirmed.number > self.holds[d.maker]:
-            self.holds[d.maker] = d.have[d.maker]
+        held = min(d.have[d.maker], d.confirmed.number)
+        if held > self.holds[d.maker]:
+            self.holds[d.maker] = held
             self.stuck[d.maker] = 0
             self.stable = min(self.holds)
         return True
@@ -144,8 +156,20 @@ class LiteralMember(Member):
 
     def _confirm(self) -> None:
         self._connect()
-        if self.literal or self.diverged:
-            return
+        if not self.literal and not self.diverged:
+            self._confirm_below()
+        if self.here < self.confirmed.number:
+            self._advance_here()
+
+    def _advance_here(self) -> None:
+        settled, done, here = self.settled, self.done, max(self.here, self.done)
+        while here - done < len(settled) and self.requests.here(runs_of(settled[here - done])):
+            here += 1
+        self.here = self.holds[self.me] = here
+        self.stable = min(self.holds)
+
+    def _confirm_below(self) -> None:
+        """Confirm what decisions by k further members are on top of."""
         if self.best is None or self.chain.tip.id != self.best.id:
             return
         makers: set[int] = set()
@@ -167,8 +191,9 @@ class LiteralMember(Member):
 
     def _fresh_runs(self, entry: Entry) -> tuple[Run, ...] | None:
         """Without requests that were delivered already: two chains may order one request."""
-        if self._part:
-            return self._begun
+        number, runs = self._begun
+        if number == entry.id.number:
+            return runs
         decision = entry.decision
         assert decision is not None
         fresh: list[Run] = []
@@ -182,29 +207,28 @@ class LiteralMember(Member):
             if first + count - 1 > done:
                 fresh.append(Run(sender, done + 1, first + count - 1 - done))
                 self.place[sender] = first + count - 1
-        self._begun = tuple(fresh)
+        self._begun = entry.id.number, tuple(fresh)
         for run in fresh:
             self.kept.extend((run.sender, number) for number in range(run.first, run.last + 1))
-        return self._begun
+        return tuple(fresh)
 
     def _forget(self) -> None:
-        """Keep as many delivered requests, and decisions, as there is room for."""
+        """Keep as many delivered requests as there is room for, and half as many decisions: what
+        is new waits aside in the other half."""
         room = self.config.buffer_packets
         while len(self.kept) > room and not self._part:
             sender, number = self.kept.popleft()
             self.requests.forget(sender, number)
-        if len(self.decisions) > 2 * room:
-            line = self.done - room
+        line = self.done - room // 2
+        if self.chain.floor + room // 8 < line < self.chain.number:
             for id_ in [id_ for id_ in self.decisions if id_.number < line]:
                 del self.decisions[id_]
-            if self.chain.floor < line < self.chain.number:
-                self.chain.forget(line)
+            self.chain.forget(line)
 
     def _window(self) -> int:
         return self.config.window_packets - (self.sent - self.place[self.me])
 
     def _have(self, number: int) -> tuple[int, ...]:
-        self.holds[self.me] = self.done
         return tuple(min(n, number) for n in self.holds)
 
     def _epoch(self) -> Epoch:
@@ -217,7 +241,16 @@ class LiteralMember(Member):
             return super()._base()
         return best.id, ()  # What this chain has ordered is not known here.
 
+    def _use(self) -> bool:
+        """While it is not known what the decision to build on has ordered, nothing can be ordered:
+        the token rests. Else a member that is alone on its ring would decide without end."""
+        if self.best is None or self.chain.tip.id == self.best.id:
+            return super()._use()
+        self._rest()
+        return False
+
     def _put(self, decision: Dec) -> None:
+        """What it takes off the chain is kept: others may build on it."""
         if self.chain.holds(decision.parent):
             dropped = self.chain.since(decision.number, self.chain.number)
             super()._put(decision)
@@ -243,7 +276,7 @@ class LiteralMember(Member):
         missing = self.chain.missing(best.id)
         if self.chain.holds(missing):
             return None
-        return self.confirmed.number + 1, missing.number, best.maker
+        return min(self.confirmed.number + 1, missing.number), missing.number, best.maker
 
     def _on_word(self, peer: int, message: Message) -> None:
         self._out.append(NOT_ASKED)

@@ -163,7 +163,7 @@ class Member:
 
     def submit(self) -> Out:
         self._more = True
-        if self._full or (self.size > 1 and self._window() <= 0):
+        if self._full or (self.size > 1 and self._allowance() <= 0):
             return []
         self._advance()
         return self._drain()
@@ -323,7 +323,7 @@ class Member:
             return False
         if parent.epoch > d.epoch or (number == 1 and parent != ROOT) or d.epoch < FIRST_EPOCH:
             return False
-        if max(d.have) > number or d.confirmed.number > number:
+        if max(d.have) > number or d.confirmed.number > number or d.version > number + 1:
             return False
         packets = 0
         for sender, first, count in d.runs:
@@ -368,7 +368,7 @@ class Member:
     def _advance_held(self) -> None:
         chain, requests, held = self.chain, self.requests, self.held
         tip = chain.tip.id.number
-        while held < tip and requests.here(_runs(chain.at(held + 1))):
+        while held < tip and requests.here(runs_of(chain.at(held + 1))):
             held += 1
         self.held = held
 
@@ -378,7 +378,7 @@ class Member:
         settled, requests, emit, view = self.settled, self.requests, self._out.append, self._id
         while settled:
             entry = settled[0]
-            if not requests.here(_runs(entry)):
+            if not requests.here(runs_of(entry)):
                 return
             number = entry.id.number
             runs = self._fresh_runs(entry)
@@ -451,12 +451,20 @@ class Member:
         entry = self.chain.at(max(low, self.chain.floor))
         return self.config.window_packets - (self.sent - entry.ordered[self.me])
 
+    def _allowance(self) -> int:
+        """How many packets this node may send now. While an own request has no place yet, the last
+        packet that waits is left to be filled: its request could get no place before that one."""
+        if self.sent > self.chain.tip.ordered[self.me]:
+            waiting = self._outlet.waiting - 1
+            return min(waiting, self._window()) if waiting > 0 else 0
+        return self._window()
+
     def _pump(self) -> None:
         """Send what waits, as far as the window allows."""
         if self._full:
             return
         alone = self.size == 1
-        room = self.config.batch_packets if alone else self._window()
+        room = self.config.batch_packets if alone else self._allowance()
         while room > 0:
             packet = self._outlet.pull()
             if packet is None:
@@ -477,10 +485,14 @@ class Member:
         if self.requests.wanting(self.chain.tip.ordered) or self.joiners or self._hurries():
             self._decide()
             return True
+        self._rest()
+        return False
+
+    def _rest(self) -> None:
+        """Keep the token for a while."""
         if not self._paced and self.size > 1:
             self._paced = True
             self._out.append(self._hold)
-        return False
 
     def _hurries(self) -> bool:
         """Whether others wait for a word about who holds the last request: it is passed on without
@@ -590,7 +602,8 @@ class Member:
             behind = self.holds[member] < self.confirmed.number
             self.stuck[member] = self.stuck[member] + 1 if behind else 0
         self._ask_again()
-        if last is not None and last.maker == self.me and self._repeats() and self.size > 1:
+        unheard = self.idle_ticks > 1  # Whoever is next may let the token rest for a tick.
+        if unheard and last is not None and last.maker == self.me and self._repeats():
             self._send(last, last.ring[(last.ring.index(self.me) + 1) % len(last.ring)])
         self._repeat_requests()
         if self.me not in self.ring and (word := self._rejoin()) is not None:
@@ -710,5 +723,5 @@ class Member:
         return out
 
 
-def _runs(entry: Entry) -> tuple[Run, ...]:
+def runs_of(entry: Entry) -> tuple[Run, ...]:
     return () if entry.decision is None else entry.decision.runs

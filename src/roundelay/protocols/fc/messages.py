@@ -295,6 +295,8 @@ def write_decision(w: Writer, d: Dec) -> None:
     )
     w.fields(_EPOCH, *confirmed.epoch)
     w.u16(len(d.have))
+    if max(d.ring, default=0) >= len(d.have):
+        raise ValueError(f"a ring of {d.ring} in a view of {len(d.have)}")
     bits = 0
     for place in d.ring:
         bits |= 1 << place

@@ -84,6 +84,9 @@ class SafeMember(Member):
             return
         self.chain.lay_aside(d)
         self._go_for(d.id, peer)
+        later = self.target
+        if later is not None and self.chain.path(later):  # It came before its parent.
+            self._go_for(later, self.source)
 
     def _possible(self, d: Dec) -> bool:
         """Whether what is known here allows for this decision."""
@@ -148,8 +151,17 @@ class SafeMember(Member):
         if self._follows(decision) and decision.epoch == self.promised:
             self.holding = True
         self._wait(decision.maker, 0)
+        if self.me not in decision.ring:
+            self._ask_back()
         if self.held < decision.number - 2:
             self._look_for_requests()
+
+    def _ask_back(self) -> None:
+        """Ask to be put on the ring again, for every decision that comes: a node that is busy has
+        no time for ticks, and must be heard all the same."""
+        self._advance_held()
+        if (word := self._rejoin()) is not None:
+            self._send(word)
 
     def _look_for_requests(self) -> None:
         """Requests that were ordered two decisions ago should have come by now."""
