@@ -64,6 +64,20 @@ def own_body(draft: ScenarioDraft, at: int, later: int) -> None:
     draft.at(at + draft.random.choice(WAITS_MS) * MS, "lose none")
 
 
+def _lost_bodies(draft: ScenarioDraft, at: int, later: int) -> None:
+    """For a while nobody gets the requests of a member; or one gets no requests, for very long."""
+    if draft.random.random() < 0.6:
+        own_body(draft, at, later)
+        return
+    node, *others = draft.random.sample(draft.nodes, len(draft.nodes))
+    start = at // 4
+    draft.at(start, f"lose REQ to={node}")
+    for i in range(6):
+        draft.at(start + i * 200 * MS, f"submit {draft.random.choice(others)} unheard")
+        draft.at(start + i * 200 * MS, f"lose REQ to={node}")  # Others may have ended it.
+    draft.at(start + 1300 * MS, "lose none")
+
+
 def _orphaned_body(draft: ScenarioDraft, at: int, later: int) -> None:
     """Members order requests that only they have, and crash."""
     random = draft.random
@@ -117,7 +131,7 @@ MISHAPS: dict[str, Mishap] = {
     "false-suspicion": false_suspicion,
     "regenerators": regenerators,
     "paused-maker": paused_maker,
-    "own-body": own_body,
+    "own-body": _lost_bodies,
     "orphaned-body": _orphaned_body,
     "changed-chains": changed_chains,
     "in-a-regeneration": _in_a_regeneration,
