@@ -125,4 +125,4 @@ CONVICTED = (49,)
 def test_some_seeds_convict_the_papers_rules(seed):
     failures = run(seed, "fc", static=True, rules="paper").failures
     assert any(" violated: " in failure for failure in failures)
-    assert " k=2 " in scenario(seed, "fc", static=True, rules="paper")
+    assert " k=2" in scenario(seed, "fc", static=True, rules="paper")
