@@ -76,8 +76,7 @@ def test_a_pause_shorter_than_the_timeout_changes_nothing(tmp_path, engine):
 def test_fc_masks_a_pause_and_a_crash_and_delivers_meanwhile(tmp_path):
     """The view is the same during and after the pause; after the crash it changes late. Safe
     messages would wait for whoever is masked, and only the first message of a node is one."""
-    timing = {"timeout_s": 4.0, "safe_every": 10**6}
-    with Cluster(tmp_path, "abc", "fc", relay=False, **timing) as cluster:
+    with Cluster(tmp_path, "abc", "fc", relay=False, timeout_s=4.0, safe_every=10**6) as cluster:
         cluster.start()
         cluster.view()
         before = {node: cluster.counters(node) for node in cluster.nodes}

@@ -1,6 +1,7 @@
 """What a measurement of real nodes is believed for, and what it refuses."""
 
 import dataclasses
+from typing import cast
 
 import pytest
 
@@ -203,7 +204,7 @@ def test_the_longest_pause_is_of_a_survivor_and_not_over_before_the_crash():
         ("a", {"view": ["a", "b"], "at_s": 6.0, "pauses": [(2.1, 0.2), (6.1, 0.7)]}),
         ("b", {"view": ["a", "b"], "at_s": 5.5, "pauses": [(5.6, 0.6)]}),
     )
-    found = runs._await_view(said, ("a", "b"))
+    found = runs._await_view(cast("Cluster", said), ("a", "b"))
     assert found.at_s == 6.0
     assert found.pause_s(2.0) == 0.7
     assert found.pause_s(0.5) == 3.0

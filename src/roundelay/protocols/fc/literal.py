@@ -16,13 +16,7 @@ from roundelay.core.ids import NodeId
 from roundelay.protocols.fc.chain import Entry
 from roundelay.protocols.fc.config import Config
 from roundelay.protocols.fc.forward import ForwardConfirmation
-from roundelay.protocols.fc.member import (
-    EPOCHS_AHEAD_MAX,
-    NO_DECISION,
-    NOT_ASKED,
-    Member,
-    runs_of,
-)
+from roundelay.protocols.fc.member import Member
 from roundelay.protocols.fc.messages import (
     FIRST_EPOCH,
     Dec,
@@ -32,6 +26,7 @@ from roundelay.protocols.fc.messages import (
     Rejoin,
     Run,
 )
+from roundelay.protocols.fc.state import EPOCHS_AHEAD_MAX, NO_DECISION, NOT_ASKED, runs_of
 
 
 class LiteralMember(Member):

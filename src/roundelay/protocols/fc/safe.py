@@ -25,13 +25,7 @@ from roundelay.core.contract import Conclusion, Item
 from roundelay.core.effects import CancelTimer, Kind, Record, SetTimer
 from roundelay.core.ids import NodeId, View
 from roundelay.protocols.fc import ending
-from roundelay.protocols.fc.member import (
-    EPOCHS_AHEAD_MAX,
-    GRACE,
-    NO_DECISION,
-    NOT_ASKED,
-    Member,
-)
+from roundelay.protocols.fc.member import Member
 from roundelay.protocols.fc.messages import (
     FIRST_EPOCH,
     PART_DECISIONS,
@@ -44,6 +38,7 @@ from roundelay.protocols.fc.messages import (
     Rejoin,
     Stale,
 )
+from roundelay.protocols.fc.state import EPOCHS_AHEAD_MAX, GRACE, NO_DECISION, NOT_ASKED
 from roundelay.wire.primitives import Reason, WireError
 
 
@@ -198,6 +193,9 @@ class SafeMember(Member):
         if risen:
             self.stable = min(holds)
             self._more = True
+
+    def _comes_after(self, cause: DecisionId) -> bool:
+        return cause.number <= self.confirmed.number or self.chain.holds(cause)
 
     def _have(self, number: int) -> tuple[int, ...]:
         self._advance_held()

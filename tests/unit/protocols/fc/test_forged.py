@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from roundelay.core.contract import Item
 from roundelay.core.effects import Deliver, Record, Refuse, Send
 from roundelay.core.ids import Packet, Service, Span
+from roundelay.protocols.fc.asking import ANSWER_PACKETS
 from roundelay.protocols.fc.ending import read_summary
-from roundelay.protocols.fc.member import ANSWER_PACKETS, EPOCHS_AHEAD_MAX
 from roundelay.protocols.fc.messages import (
     BATCH_MAX,
     FIRST_EPOCH,
@@ -31,6 +31,7 @@ from roundelay.protocols.fc.messages import (
     Stale,
     write_decision,
 )
+from roundelay.protocols.fc.state import EPOCHS_AHEAD_MAX
 from roundelay.wire.packet import encode_packet
 from roundelay.wire.primitives import I64_MAX, WireError, Writer
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from roundelay.group.engines import engine_factory
 from roundelay.membership.config import TIMERS
-from roundelay.protocols.fc import member
+from roundelay.protocols.fc import state
 from roundelay.protocols.fc.messages import (
     ASK_RUNS,
     BATCH_MAX,
@@ -59,7 +59,10 @@ def decisions(draw: st.DrawFn) -> Dec:
 lists = st.lists(decisions(), max_size=3).map(tuple)
 messages = st.one_of(
     st.builds(
-        lambda sender, number, node, safe: Req(sender, number, packet(node, 3, safe=safe)),
+        lambda cause, sender, number, node, safe: Req(
+            sender, number, packet(node, 3, safe=safe), cause
+        ),
+        ids,
         st.integers(0, 9),
         st.integers(1, I64_MAX),
         st.sampled_from("abc"),
@@ -145,7 +148,7 @@ def test_a_ring_that_no_view_has_cannot_be_written():
 
 
 def test_timers_are_not_those_of_membership():
-    names = {member.WAIT, member.HOLD, member.GRACE, member.TICK}
+    names = {state.WAIT, state.HOLD, state.GRACE, state.TICK}
     assert len(names) == 4
     assert not names & TIMERS
 

@@ -3,7 +3,7 @@
 import pytest
 
 from roundelay.core.ids import Packet, Service, Span
-from roundelay.protocols.fc.messages import Run
+from roundelay.protocols.fc.messages import DecisionId, Epoch, Run
 from roundelay.protocols.fc.requests import Requests
 
 NONE = (0, 0, 0)
@@ -62,3 +62,15 @@ def test_forgotten_requests_are_gone():
     made.forget(0, 1)
     made.forget(0, 1)
     assert list(made.bodies[0]) == [2]
+
+
+def test_a_request_waits_for_a_chain_with_its_cause():
+    made = requests((1, 1), (1, 2), (1, 3))
+    cause = DecisionId(7, Epoch(2, 0), 1)
+    made.causes[1][2] = cause
+    assert made.choose(NONE, 9, lambda id_: id_ != cause) == (Run(1, 1, 1),)
+    ordered = (0, 1, 0)
+    assert not made.wanting(ordered, lambda id_: id_ != cause)
+    assert made.choose(ordered, 9, lambda id_: id_ != cause) == ()
+    assert made.wanting(ordered, lambda id_: True)
+    assert made.choose(ordered, 9, lambda id_: True) == (Run(1, 2, 2),)
