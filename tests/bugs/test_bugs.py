@@ -13,8 +13,9 @@ from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse, rewrite
 from roundelay.sim.watch import Watch
 
-from . import (  # noqa: F401  # They register bugs.
+from . import (  # noqa: F401  # They register their bugs.
     planted_engines,
+    planted_fc,
     planted_orders,
     planted_st,
     planted_st_order,

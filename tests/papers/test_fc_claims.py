@@ -19,7 +19,13 @@ from roundelay.core.ids import NodeId
 from roundelay.experiments import figures
 from roundelay.experiments.claims import Claim, Outcome
 from roundelay.experiments.papers.fc import runs
-from roundelay.experiments.papers.fc.results import NAMES, RULES, a_delay, a_recovery
+from roundelay.experiments.papers.fc.results import (
+    NAMES,
+    RULES,
+    a_delay,
+    a_recovery,
+    an_agreement,
+)
 from roundelay.experiments.papers.fc.runs import (
     MS,
     STAGGER_MS,
@@ -195,6 +201,7 @@ def test_the_same_seed_gives_the_same_figures():
         (a_delay("safe", 1.5), {"seconds": 0.0}, "delay needs seconds"),
         (a_delay("safe", 1.5), {"failed": 1}, "nobody fails"),
         (a_delay("safe", 1.5), {"size_bytes": 0}, "a byte at least"),
+        (an_agreement("paper", 5, 1, "A1"), {"k": 0}, "with k of 1 or 2"),
         (a_recovery("safe", 1.5, 1), {"failed": 3}, "failed is 1 or 2"),
         (a_recovery("safe", 1.5, 2), {"nodes": 3}, "a majority stays"),
         (a_recovery("safe", 1.5, 1), {"crashes": 0}, "recovery needs crashes"),
@@ -205,6 +212,13 @@ def test_a_cell_that_makes_no_sense_is_refused(cell, fields, sentence):
         replace(cell, **fields)
 
 
+def test_agreement_is_counted_over_all_runs():
+    assert run(an_agreement("paper", 5, 1, "A1"), 0) == {"runs": 63, "divergent": 0}
+    found = run(an_agreement("paper", 5, 2, "A1"), 0)
+    assert found["runs"] == 1008
+    assert found["divergent"] > 0
+
+
 # Claims
 
 DELAY_MS: dict[Rules, float] = {"paper": 5.3, "link": 7.0, "safe": 6.1, "totem": 5.9}
@@ -213,6 +227,9 @@ ORDER_MS: dict[Rules, float] = {"paper": 0.0, "link": 0.0, "safe": 13.0, "totem"
 
 def planted(cell: Cell, seed: int) -> dict[str, float]:
     """What a run would give if everything were as expected."""
+    if cell.workload == "agreement":
+        broken = cell.rules == "paper" and cell.k == 2
+        return {"runs": 1000.0, "divergent": 40.0 if broken else 0.0}
     if cell.workload == "delay":
         most = {"paper": 1, "link": cell.k, "safe": cell.nodes // 2, "totem": 0}[cell.rules]
         wire_ms = cell.size_bytes / 6500
@@ -259,6 +276,7 @@ def test_what_is_as_expected_comes_out_but_for_the_times_of_the_paper():
         *(f"{NAMES[rules]}, delay at 1400 B / at 100 B" for rules in RULES),
         *(f"FC paper, recovery from the {since}" for since in ("crash", "expiry")),
         *(f"Totem, recovery from the {since}" for since in ("crash", "expiry")),
+        "FC paper, runs in which members disagree",
     }
     flat = [claim for claim in claims if "1400 B / at 100 B" in claim.claim]
     assert [claim.verdict for claim in flat] == [Outcome.COMES_OUT] * 3 + [Outcome.DOES_NOT] * 3
@@ -288,6 +306,8 @@ def test_recovery_is_told_from_the_crash_and_from_the_expiry():
         (a_recovery("link", 1.5, 2), {"silence_ms": 220.0}, {"FC link, second failure"}),
         (a_recovery("safe", 0.0, 2), {"silence_ms": 110.0}, {"FC safe, second failure"}),
         (a_recovery("safe", 1.5, 1), {"order_ms": 30.0}, {"FC safe, from the expiry until"}),
+        (an_agreement("paper", 5, 1, "A2"), {"divergent": 1.0}, {"FC paper, runs in which"}),
+        (an_agreement("safe", 6, 2, "A1"), {"divergent": 1.0}, {"FC safe, runs in which"}),
         (a_recovery("paper", 1.5, 1), {"crash_ms": 300.0}, {"FC paper / Totem, recovery from"}),
     ],
 )

@@ -21,8 +21,8 @@ class Config:
     stagger_s: float = 0.002
     """How much longer the member after that one waits, and so on; more than a frame takes."""
     idle_s: float = 0.005
-    """How long a member with nothing to order keeps the token. A quarter of T at most, because
-    every decision starts the wait again."""
+    """How long a member with nothing to order keeps the token. Far less than T, because every
+    decision starts the wait again. Shorter: idle nodes take more of their processors."""
     repeat_s: float = 0.005
     """Until something is asked for, or told, again."""
     silence_s: float = 0.100

@@ -19,8 +19,9 @@ those who are here have sent and the chain does not order, by sender and number.
 partition may order the same requests otherwise, so only those who move on together agree on that
 order. Nothing is ever withdrawn: another side may have delivered it.
 
-A request on the chain that nobody here has is passed over, with all that its sender sent after it:
-that sender is not here, or it would have brought the request along.
+A request on the chain that nobody here has is passed over, with all behind it that was sent by
+members who are not here: its sender is not, or it would have brought the request along, and others
+may have delivered the request before they sent theirs.
 """
 
 import struct
@@ -110,7 +111,7 @@ def items(chain: Chain, requests: Requests, summaries: Mapping[int, Summary]) ->
 def best_tip(summaries: Mapping[int, Summary]) -> DecisionId:
     """The end of the best chain that somebody brings along."""
     tips = (summary.tip for summary in summaries.values())
-    return max(tips, key=lambda tip: (tip.epoch, tip.number))
+    return max(tips, key=lambda tip: (tip.epoch, tip.number, tip.maker))
 
 
 def unpack(item: Item, members: tuple[NodeId, ...]) -> Dec | Req:
@@ -165,6 +166,7 @@ class End:
         broken: set[int] = set()
         """Senders of requests that nobody here has."""
         over = False
+        """Whether what comes now is not certain to be in the old view of everybody."""
         for place, number, sender, index, packet in self._ordered():
             if place <= delivered:
                 continue
@@ -176,7 +178,7 @@ class End:
             over = over or number > line or safe
             if not over:
                 regular.append(Deliver(packet, self._view, (number, index)))
-            elif sender not in broken:
+            elif not broken or (sender in self._obliged and sender not in broken):
                 late.append(Deliver(packet, self._view))
         for sender in sorted(self._obliged - broken):
             late += self._unordered(sender)

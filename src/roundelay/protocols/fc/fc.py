@@ -14,12 +14,25 @@ from roundelay.protocols.fc.safe import SafeMember
 
 
 class Engine(Member):
-    """Makes a member that keeps the rules of its configuration."""
+    """A member that keeps the rules of its configuration."""
 
-    def __new__(cls, node: NodeId, outlet: Outlet, config: Config | None = None) -> Any:
-        config = config or Config()
-        member = SafeMember if config.rules == "safe" else LiteralMember
-        return member(node, outlet, config)
+    def __new__(cls, node: NodeId = "", outlet: Any = None, config: Config | None = None) -> Any:
+        """One of the classes below; a copy of a member is made without arguments."""
+        if cls is Engine:
+            safe = config is None or config.rules == "safe"
+            return super().__new__(_SafeEngine if safe else _LiteralEngine)
+        return super().__new__(cls)
+
+    def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
+        super().__init__(node, outlet, config or Config())
+
+
+class _SafeEngine(SafeMember, Engine):
+    pass
+
+
+class _LiteralEngine(LiteralMember, Engine):
+    pass
 
 
 BUFFER_BYTES = 32 * 1024 * 1024
@@ -35,8 +48,8 @@ def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float
     kept = min(Config().buffer_packets, BUFFER_BYTES // capacity.datagram_bytes)
     return {
         "stagger_s": wait_s / 10,
-        "idle_s": wait_s / 4,
-        "repeat_s": wait_s / 4,
+        "idle_s": wait_s / 3,
+        "repeat_s": wait_s / 3,
         "window_packets": window,
         "buffer_packets": max(4 * window * capacity.nodes, kept),
     }
@@ -79,5 +92,6 @@ DESCRIPTION = Description(
     shared_options=("rules", "k", "wait_s"),
     tune=_tune,
     check_options=_check,
+    simulation="roundelay.sim.engines.fc",
     static_rules=("paper", "link"),
 )

@@ -18,6 +18,8 @@ class ForwardConfirmation:
         self.queue: dict[int, Dec] = {}
         """Decisions with that number: the first one that came, as 1, and others by how many places
         behind its maker theirs is on the ring."""
+        self.free: Dec | None = None
+        """The first decision without conflict, while the one that it confirms is not here."""
         self._later: list[Dec] = []
         """Decisions whose turn has not come."""
 
@@ -25,9 +27,13 @@ class ForwardConfirmation:
         """A decision came. Those that are confirmed thereby, in order."""
         confirmed: list[Dec] = []
         self._later.append(decision)
-        while (chosen := self._step()) is not None:
-            confirmed.append(chosen)
-        return confirmed
+        while True:
+            begun = bool(self.queue)
+            chosen = self._step()
+            if chosen is not None:
+                confirmed.append(chosen)
+            elif begun or not self.queue:
+                return confirmed
 
     def _step(self) -> Dec | None:
         """Go through what came, and confirm one decision if that is possible."""
@@ -46,26 +52,30 @@ class ForwardConfirmation:
             elif d.number > self.value:
                 self._later.append(d)
             return None
-        if d.number > self.value + 1:
+        if d.number > self.value + 1 or (self.free is not None and d.number > self.value):
             self._later.append(d)
             return None
         behind = self._behind(d)
         if d.number < self.value or not 1 <= behind <= self.k + 1:
             return None
         if d.number == self.value:
-            self.queue.setdefault(behind + 1, d)
+            self.queue[behind + 1] = d
+        else:
+            self.free = d
+        return self._choose()
+
+    def _choose(self) -> Dec | None:
+        """The decision that is confirmed, and the queue begins anew; None if it is not here."""
+        free = self.free
+        if free is None:
             return None
-        chosen = self._choose(behind, d)
+        behind = self._behind(free)
+        chosen = self.queue.get(1 if behind == 1 or free.evolved else behind)
         if chosen is not None:
-            self.queue = {1: d}
+            self.queue = {1: free}
+            self.free = None
             self.value += 1
         return chosen
-
-    def _choose(self, behind: int, free: Dec) -> Dec | None:
-        """Which decision is confirmed by one that is free of conflict; None if it is not here."""
-        if behind == 1 or free.evolved:
-            return self.queue[1]
-        return self.queue.get(behind)
 
     def _behind(self, d: Dec) -> int:
         """How many places on the ring the maker of a decision is behind that of the first one."""

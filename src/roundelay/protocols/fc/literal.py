@@ -16,7 +16,7 @@ from roundelay.core.ids import NodeId
 from roundelay.protocols.fc.chain import Entry
 from roundelay.protocols.fc.config import Config
 from roundelay.protocols.fc.forward import ForwardConfirmation
-from roundelay.protocols.fc.member import EPOCHS_AHEAD_MAX, NO_DECISION, NOT_ASKED, Member
+from roundelay.protocols.fc.member import Member
 from roundelay.protocols.fc.messages import (
     FIRST_EPOCH,
     Dec,
@@ -26,6 +26,7 @@ from roundelay.protocols.fc.messages import (
     Rejoin,
     Run,
 )
+from roundelay.protocols.fc.state import EPOCHS_AHEAD_MAX, NO_DECISION, NOT_ASKED, runs_of
 
 
 class LiteralMember(Member):
@@ -52,8 +53,10 @@ class LiteralMember(Member):
         """By sender: its last request that was delivered."""
         self.kept: deque[tuple[int, int]] = deque()
         """Requests that were delivered and are still here, oldest first."""
-        self._begun: tuple[Run, ...] = ()
-        """Those of the decision that is being delivered."""
+        self.here = 0
+        """The number up to which what was confirmed is here, with its requests."""
+        self._begun: tuple[int, tuple[Run, ...]] = (0, ())
+        """The decision that is being delivered, and its requests."""
 
     # Decisions
 
@@ -65,7 +68,7 @@ class LiteralMember(Member):
             return
         before = self.best
         token = self._follows(d) and d.number > self.made
-        if before is None or _rank(d) > _rank(before) or (token and d.number == before.number):
+        if before is None or _rank(d) > _rank(before):
             self._build_on(d)
             if token:
                 self.holding = True
@@ -87,15 +90,20 @@ class LiteralMember(Member):
             return False
         if d.number > self.chain.floor + 2 * self.config.buffer_packets:
             return False
+        if len(self.decisions) >= 4 * self.config.buffer_packets:
+            self._out.append(NO_DECISION)  # So many of so few numbers are forged.
+            return False
         self.decisions[id_] = d
         self.counter = max(self.counter, d.epoch.counter)
-        self.chain.lay_aside(d)
+        if not self.chain.holds(id_):
+            self.chain.lay_aside(d)
         if self.literal and not self.diverged:
             for decision in self.forward.see(d):
                 self._settle(decision)
         self._detect(d)
-        if d.confirmed.number > self.holds[d.maker]:
-            self.holds[d.maker] = d.have[d.maker]
+        held = min(d.have[d.maker], d.confirmed.number)
+        if held > self.holds[d.maker]:
+            self.holds[d.maker] = held
             self.stuck[d.maker] = 0
             self.stable = min(self.holds)
         return True
@@ -143,8 +151,20 @@ class LiteralMember(Member):
 
     def _confirm(self) -> None:
         self._connect()
-        if self.literal or self.diverged:
-            return
+        if not self.literal and not self.diverged:
+            self._confirm_below()
+        if self.here < self.confirmed.number:
+            self._advance_here()
+
+    def _advance_here(self) -> None:
+        settled, done, here = self.settled, self.done, max(self.here, self.done)
+        while here - done < len(settled) and self.requests.here(runs_of(settled[here - done])):
+            here += 1
+        self.here = self.holds[self.me] = here
+        self.stable = min(self.holds)
+
+    def _confirm_below(self) -> None:
+        """Confirm what decisions by k further members are on top of."""
         if self.best is None or self.chain.tip.id != self.best.id:
             return
         makers: set[int] = set()
@@ -166,8 +186,9 @@ class LiteralMember(Member):
 
     def _fresh_runs(self, entry: Entry) -> tuple[Run, ...] | None:
         """Without requests that were delivered already: two chains may order one request."""
-        if self._part:
-            return self._begun
+        number, runs = self._begun
+        if number == entry.id.number:
+            return runs
         decision = entry.decision
         assert decision is not None
         fresh: list[Run] = []
@@ -181,10 +202,10 @@ class LiteralMember(Member):
             if first + count - 1 > done:
                 fresh.append(Run(sender, done + 1, first + count - 1 - done))
                 self.place[sender] = first + count - 1
-        self._begun = tuple(fresh)
+        self._begun = entry.id.number, tuple(fresh)
         for run in fresh:
             self.kept.extend((run.sender, number) for number in range(run.first, run.last + 1))
-        return self._begun
+        return tuple(fresh)
 
     def _forget(self) -> None:
         """Keep as many delivered requests as there is room for, and half as many decisions: what
@@ -203,18 +224,10 @@ class LiteralMember(Member):
         return self.config.window_packets - (self.sent - self.place[self.me])
 
     def _have(self, number: int) -> tuple[int, ...]:
-        self.holds[self.me] = self.done
         return tuple(min(n, number) for n in self.holds)
 
     def _epoch(self) -> Epoch:
         return FIRST_EPOCH if self.best is None else self.best.epoch
-
-    def _use(self) -> bool:
-        if self.ring == (self.me,) and self.best is not None:
-            self._connect()
-            if self.chain.tip.id != self.best.id:
-                return False  # No request can be ordered, and nobody is left to ask.
-        return super()._use()
 
     def _base(self) -> tuple[DecisionId, tuple[Run, ...]]:
         best = self.best
@@ -223,9 +236,21 @@ class LiteralMember(Member):
             return super()._base()
         return best.id, ()  # What this chain has ordered is not known here.
 
+    def _use(self) -> bool:
+        """While it is not known what the decision to build on has ordered, nothing can be ordered:
+        the token rests. Else a member that is alone on its ring would decide without end."""
+        if self.best is None or self.chain.tip.id == self.best.id:
+            return super()._use()
+        self._rest()
+        return False
+
     def _put(self, decision: Dec) -> None:
+        """What it takes off the chain is kept: others may build on it."""
         if self.chain.holds(decision.parent):
+            dropped = self.chain.since(decision.number, self.chain.number)
             super()._put(decision)
+            for other in dropped:  # A later decision may extend it after all.
+                self.chain.lay_aside(other)
         self.idle_ticks = 0
 
     def _decided(self, decision: Dec) -> None:
@@ -246,7 +271,7 @@ class LiteralMember(Member):
         missing = self.chain.missing(best.id)
         if self.chain.holds(missing):
             return None
-        return self.confirmed.number + 1, missing.number, best.maker
+        return min(self.confirmed.number + 1, missing.number), missing.number, best.maker
 
     def _on_word(self, peer: int, message: Message) -> None:
         self._out.append(NOT_ASKED)

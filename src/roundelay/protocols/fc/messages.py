@@ -17,7 +17,7 @@ PART_DECISIONS = 16
 ASK_RUNS = 16
 """Most runs of requests that one frame asks for."""
 
-_REQ = struct.Struct(">HQ")
+_REQ = struct.Struct(">HQQQHH")
 _DEC = struct.Struct(">HQQBQHQHHQH")
 _RUN = struct.Struct(">HQH")
 _EPOCH = struct.Struct(">QH")
@@ -78,6 +78,9 @@ class Req:
     sender: int
     number: int
     packet: Packet
+    cause: DecisionId = ROOT
+    """The last decision of which its sender had delivered something when it sent the request, which
+    so may follow from it. A chain orders the request only behind that decision."""
 
     def __str__(self) -> str:
         return f"{Run(self.sender, self.number, 1)}: {self.packet}"
@@ -216,7 +219,9 @@ class FcCodec:
 
     def encode(self, message: Message) -> tuple[int, bytes]:
         if isinstance(message, Req):
-            return 1, encode_packet(message.packet, _REQ.pack(message.sender, message.number))
+            number, epoch, maker = message.cause
+            head = _REQ.pack(message.sender, message.number, number, *epoch, maker)
+            return 1, encode_packet(message.packet, head)
         w = Writer()
         match message:
             case Dec():
@@ -254,9 +259,11 @@ class FcCodec:
     def decode(self, tag: int, data: bytes, start: int) -> Message:
         if tag == 1:
             packet = decode_packet(data, start + _REQ.size)  # Which refuses what is too short.
-            sender, number = _REQ.unpack_from(data, start)
-            _in_range(0 < number <= I64_MAX)
-            return Req(sender, number, packet)
+            sender, number, cause, counter, regenerator, maker = _REQ.unpack_from(data, start)
+            _in_range(0 < number <= I64_MAX and max(cause, counter) <= I64_MAX)
+            return Req(
+                sender, number, packet, DecisionId(cause, Epoch(counter, regenerator), maker)
+            )
         r = Reader(data, start)
         message: Message
         match tag:
@@ -295,6 +302,8 @@ def write_decision(w: Writer, d: Dec) -> None:
     )
     w.fields(_EPOCH, *confirmed.epoch)
     w.u16(len(d.have))
+    if max(d.ring, default=0) >= len(d.have):
+        raise ValueError(f"a ring of {d.ring} in a view of {len(d.have)}")
     bits = 0
     for place in d.ring:
         bits |= 1 << place

@@ -25,13 +25,7 @@ from roundelay.core.contract import Conclusion, Item
 from roundelay.core.effects import CancelTimer, Kind, Record, SetTimer
 from roundelay.core.ids import NodeId, View
 from roundelay.protocols.fc import ending
-from roundelay.protocols.fc.member import (
-    EPOCHS_AHEAD_MAX,
-    GRACE,
-    NO_DECISION,
-    NOT_ASKED,
-    Member,
-)
+from roundelay.protocols.fc.member import Member
 from roundelay.protocols.fc.messages import (
     FIRST_EPOCH,
     PART_DECISIONS,
@@ -44,6 +38,7 @@ from roundelay.protocols.fc.messages import (
     Rejoin,
     Stale,
 )
+from roundelay.protocols.fc.state import EPOCHS_AHEAD_MAX, GRACE, NO_DECISION, NOT_ASKED
 from roundelay.wire.primitives import Reason, WireError
 
 
@@ -84,6 +79,9 @@ class SafeMember(Member):
             return
         self.chain.lay_aside(d)
         self._go_for(d.id, peer)
+        later = self.target
+        if later is not None and self.chain.path(later):  # It came before its parent.
+            self._go_for(later, self.source)
 
     def _possible(self, d: Dec) -> bool:
         """Whether what is known here allows for this decision."""
@@ -140,7 +138,7 @@ class SafeMember(Member):
         self.ring, self.version = decision.ring, decision.version
         self._note(decision)
         if self.promises is not None:
-            self._conclude_attempt()
+            self._grace_over()  # A better chain may have been promised meanwhile.
             return
         self.failures = 0
         for member in decision.ring:
@@ -148,8 +146,17 @@ class SafeMember(Member):
         if self._follows(decision) and decision.epoch == self.promised:
             self.holding = True
         self._wait(decision.maker, 0)
+        if self.me not in decision.ring:
+            self._ask_back()
         if self.held < decision.number - 2:
             self._look_for_requests()
+
+    def _ask_back(self) -> None:
+        """Ask to be put on the ring again, for every decision that comes: a node that is busy has
+        no time for ticks, and must be heard all the same."""
+        self._advance_held()
+        if (word := self._rejoin()) is not None:
+            self._send(word)
 
     def _look_for_requests(self) -> None:
         """Requests that were ordered two decisions ago should have come by now."""
@@ -169,9 +176,8 @@ class SafeMember(Member):
     def _confirm(self) -> None:
         have, chain = self.have, self.chain
         have[self.me] = self.held
-        number = sorted(have)[self.size - self.quorum]
-        if self.copied > number:
-            number = min(self.copied, chain.tip.id.number)
+        number = max(sorted(have)[self.size - self.quorum], self.copied)
+        number = min(number, chain.tip.id.number)
         if number > self.confirmed.number:
             for each in range(self.confirmed.number + 1, number + 1):
                 self.settled.append(chain.at(each))
@@ -187,6 +193,9 @@ class SafeMember(Member):
         if risen:
             self.stable = min(holds)
             self._more = True
+
+    def _comes_after(self, cause: DecisionId) -> bool:
+        return cause.number <= self.confirmed.number or self.chain.holds(cause)
 
     def _have(self, number: int) -> tuple[int, ...]:
         self._advance_held()
@@ -264,12 +273,12 @@ class SafeMember(Member):
             if m.epoch.regenerator != self.me or m.epoch > self.promised:
                 self._out.append(NOT_ASKED)
             return
+        if self.promises is None or peer in self.promises:
+            return  # The epoch has begun, or it was asked twice.
         tip = m.tip
         sound = all(map(self._sound, m.decisions)) and tip.epoch < m.epoch
         if not sound or max(tip.maker, tip.epoch.regenerator) >= self.size:
             self._out.append(NO_DECISION)
-            return
-        if self.promises is None or peer in self.promises:
             return
         for decision in m.decisions:
             if not self.chain.holds(decision.id):

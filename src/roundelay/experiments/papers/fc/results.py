@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from roundelay.experiments.papers.fc.runs import COSTS, Cell, Rules
 from roundelay.experiments.results import Result
@@ -66,6 +67,11 @@ def a_recovery(rules: Rules, hop_ms: float, failed: int) -> Cell:
     return Cell("recovery", rules, hop_ms, failed=failed, crashes=1)
 
 
+def an_agreement(rules: Rules, nodes: int, k: int, assume: Literal["A1", "A2"]) -> Cell:
+    """All runs of a group in which some fail."""
+    return Cell("agreement", rules, k=k, nodes=nodes, assume=assume)
+
+
 def hop(hop_ms: float) -> str:
     """A model of the costs in words."""
     return f"hop {hop_ms:g} ms" if hop_ms else "free processors"
@@ -73,12 +79,16 @@ def hop(hop_ms: float) -> str:
 
 def _identity(cell: Cell) -> Cell:
     """A cell but for its length, and for what its rules do not look at."""
+    if cell.workload == "agreement":
+        return cell
     delay = cell.workload == "delay"
     k = cell.k if cell.rules in ("paper", "link") else 2
     return replace(cell, k=k, seconds=1.0 if delay else 0.0, crashes=0 if delay else 1)
 
 
 def _name(cell: Cell) -> str:
+    if cell.workload == "agreement":
+        return f"{NAMES[cell.rules]} with {cell.nodes} nodes, k = {cell.k}, all of {cell.assume}"
     k = f", k = {cell.k}" if cell.rules in ("paper", "link") else ""
     what = f"{cell.failed} failed" if cell.workload == "recovery" else f"{cell.size_bytes} bytes"
     return f"{NAMES[cell.rules]}{k} with {cell.nodes} nodes, {what}, {hop(cell.hop_ms)}"

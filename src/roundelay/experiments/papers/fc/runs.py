@@ -37,10 +37,15 @@ was ordered after the token was missed is delivered at all survivors. Four times
     order_ms     from that expiry until the next request is ordered
     expiry_ms    from that expiry to the end
     crash_ms     from the crash to the end
+
+*Agreement* is not a matter of chance: all runs of a small group under an assumption about failures
+are played, as `roundelay audit fc` does, and those are counted in which two members that function
+confirm different decisions. Every seed gives the same count.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from statistics import fmean
 from typing import Any, Literal
@@ -48,6 +53,7 @@ from typing import Any, Literal
 from roundelay.core.contract import Boot, Core, EngineFactory
 from roundelay.core.effects import Kind
 from roundelay.core.ids import NodeId
+from roundelay.experiments.audit.survey import survey
 from roundelay.experiments.meter import Meter
 from roundelay.experiments.results import Measures
 from roundelay.group.engines import engine_factory
@@ -100,7 +106,7 @@ CRASH_NS = 20 * MS
 PATIENCE_NS = 5 * S
 """How long a group may take to recover."""
 
-Workload = Literal["delay", "recovery"]
+Workload = Literal["delay", "recovery", "agreement"]
 Rules = Literal["paper", "link", "safe", "totem"]
 
 
@@ -111,7 +117,7 @@ class Cell:
     workload: Workload
     rules: Rules
     """Of FC; or Totem, which has its own."""
-    hop_ms: float
+    hop_ms: float = 1.5
     """What a hop costs in processor time: a key of `COSTS`."""
     k: int = 2
     """Of `paper` and `link`: how many members may fail together."""
@@ -124,6 +130,8 @@ class Cell:
     """Of `recovery`: how many groups are run until some of their members crash."""
     seconds: float = 0.0
     """Of `delay`: virtual time in which the requests come that count."""
+    assume: Literal["A1", "A2"] = "A1"
+    """Of `agreement`: whether a failing member's decision never reaches the next, or may."""
 
     def __post_init__(self) -> None:
         if self.hop_ms not in COSTS:
@@ -136,6 +144,8 @@ class Cell:
             raise ValueError("a request has a byte at least")
         if self.workload == "delay" and (self.seconds <= 0 or self.failed or self.crashes):
             raise ValueError("delay needs seconds, more than 0, and nobody fails")
+        if self.workload == "agreement" and (self.rules == "totem" or not self.k):
+            raise ValueError("agreement is of FC, with k of 1 or 2")
         if self.workload == "recovery":
             if not 1 <= self.failed <= min(2, (self.nodes - 1) // 2):
                 raise ValueError("failed is 1 or 2, and a majority stays")
@@ -145,6 +155,8 @@ class Cell:
     @property
     def cost(self) -> float:
         """About how many thousand frames arrive: the token never rests."""
+        if self.workload == "agreement":
+            return float(self.nodes ** (self.k + 1))  # About so many.
         hops_per_s = 600 if self.hop_ms else 16_000
         copies = 1 if self.rules == "totem" else self.nodes - 1
         views = self.rules == "totem" and self.workload == "recovery"
@@ -157,6 +169,8 @@ def run(cell: Cell, seed: int) -> Measures:
     """What comes of a cell, by name; of crashes, means over them. A pure function."""
     if cell.workload == "delay":
         return delays(cell, seed)
+    if cell.workload == "agreement":
+        return dict(_agreement(cell))
     found = [_Recovery(cell, seed, i).measure() for i in range(cell.crashes)]
     return {name: fmean(times[name] for times in found) for name in found[0]}
 
@@ -215,6 +229,17 @@ def _feed(world: World, cell: Cell, seed: int, meter: Meter | None = None) -> No
         world.loop.at(submission.time_ns, due, submission)
 
     follow()
+
+
+# Agreement
+
+
+@cache
+def _agreement(cell: Cell) -> Mapping[str, float]:
+    (count,) = survey(
+        [cell.assume], cell.nodes, cell.k, cell.rules, jobs=1, report=lambda done, total: None
+    )
+    return {"runs": count.runs, "divergent": count.divergent}
 
 
 # Delay
