@@ -33,6 +33,7 @@ SEEDS = {
     ("atop", False): range(100),
     ("allack", False): range(40),
     ("causal", False): range(40),
+    ("st", False): range(60),
     ("totem", True): range(30),
     ("fifo", True): range(20),
     ("dtp", True): range(10),
@@ -41,6 +42,7 @@ SEEDS = {
     ("atop", True): range(20),
     ("allack", True): range(20),
     ("causal", True): range(20),
+    ("st", True): range(30),
 }
 """By protocol, and whether the group is static."""
 
@@ -50,11 +52,13 @@ COVERING: dict[tuple[str, bool], tuple[int, ...]] = {
     ("dtp", False): (2, 9, 10, 46, 49, 79),
     ("cm", False): (0, 27, 39, 47, 51, 87, 104),
     ("pinwheel", False): (9, 16, 49, 68, 73, 79),
+    ("st", False): (1, 22, 27, 63, 74),
     ("totem", True): (7, 11),
     ("fifo", True): (6, 13),
     ("dtp", True): (12, 41),
     ("cm", True): (7, 39),
     ("pinwheel", True): (7,),
+    ("st", True): (58, 63),
 }
 """Seeds that reach the whole catalogue together. A change of what is drawn, or of a protocol, may
 call for others: a campaign with `--json` names the first seed that reached each goal."""
@@ -134,6 +138,24 @@ def test_the_swarm_is_broad():
         "window_packets=", "fail_to_receive_visits=",
     ):  # fmt: skip
         assert needed in text, needed
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_the_swarm_sends_to_parts_of_the_group_and_over_one_channel(static):
+    drawn = [scenario(seed, "st", static=static) for seed in range(100)]
+    text = "".join(drawn)
+    for needed in (
+        "subset=100%", "subset=40%", "network channel", "buffer=6 ", "loss=30% ", "network wan",
+        "window_packets=2", "buffer_packets=4", "lose DT to=", "lose DONE to=", "lose RR to=",
+    ):  # fmt: skip
+        assert needed in text, needed
+    assert any("subset=" not in one for one in drawn)
+    for one in drawn:
+        channel = "network channel" in one
+        assert channel == ("medium=channel" in one)
+        assert not channel or not re.search("duplicate=|reorder=|spike=|jitter=", one)
+        assert not static or "crash" not in one
+    assert "subset=" not in "".join(scenario(seed, "totem") for seed in range(30))
 
 
 @pytest.mark.parametrize("protocol", ["dtp", "cm", "pinwheel"])
