@@ -34,6 +34,7 @@ SEEDS = {
     ("allack", False): range(40),
     ("causal", False): range(40),
     ("fc", False): range(30),
+    ("st", False): range(30),
     ("totem", True): range(30),
     ("fifo", True): range(20),
     ("dtp", True): range(10),
@@ -43,6 +44,7 @@ SEEDS = {
     ("allack", True): range(20),
     ("causal", True): range(20),
     ("fc", True): range(20),
+    ("st", True): range(20),
 }
 """By protocol, and whether the group is static."""
 
@@ -53,12 +55,14 @@ COVERING: dict[tuple[str, bool], tuple[int, ...]] = {
     ("cm", False): (0, 27, 39, 47, 51, 87, 104),
     ("pinwheel", False): (9, 16, 49, 68, 73, 79),
     ("fc", False): (3, 4, 24, 27, 29, 35, 44, 49, 50, 102),
+    ("st", False): (1, 22, 27, 63, 74),
     ("totem", True): (7, 11),
     ("fifo", True): (6, 13),
     ("dtp", True): (12, 41),
     ("cm", True): (7, 39),
     ("pinwheel", True): (7,),
     ("fc", True): (64, 74, 96),
+    ("st", True): (58, 63),
 }
 """Seeds that reach the whole catalogue together. A change of what is drawn, or of a protocol, may
 call for others: a campaign with `--json` names the first seed that reached each goal."""
@@ -138,6 +142,24 @@ def test_the_swarm_is_broad():
         "window_packets=", "fail_to_receive_visits=",
     ):  # fmt: skip
         assert needed in text, needed
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_the_swarm_sends_to_parts_of_the_group_and_over_one_channel(static):
+    drawn = [scenario(seed, "st", static=static) for seed in range(100)]
+    text = "".join(drawn)
+    for needed in (
+        "subset=100%", "subset=40%", "network channel", "buffer=6 ", "loss=30% ", "network wan",
+        "window_packets=2", "buffer_packets=4", "lose DT to=", "lose DONE to=", "lose RR to=",
+    ):  # fmt: skip
+        assert needed in text, needed
+    assert any("subset=" not in one for one in drawn)
+    for one in drawn:
+        channel = "network channel" in one
+        assert channel == ("medium=channel" in one)
+        assert not channel or not re.search("duplicate=|reorder=|spike=|jitter=", one)
+        assert not static or "crash" not in one
+    assert "subset=" not in "".join(scenario(seed, "totem") for seed in range(30))
 
 
 @pytest.mark.parametrize("protocol", ["dtp", "cm", "pinwheel"])
