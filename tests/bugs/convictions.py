@@ -294,6 +294,7 @@ CONVICTIONS: dict[str, Conviction] = {
     "st_skips_what_others_ended": Breaks("st/members_apart", "and a:0 is due"),
     "st_owes_nothing": Violates("st/owed_to_one_that_is_gone", "S3"),
     "st_answers_answers": Breaks("st/went_on_sending", "frames to end epoch 0"),
+    "st_repeats_in_step": Violates("st/answer_among_repetitions", "D10 L1"),
     "st_asks_again_and_again": Exceeds(
         "st/many_fetched", "a sends each of twenty packets again once", sends("a", "RET", most=20)
     ),

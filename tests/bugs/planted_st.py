@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from roundelay.core.contract import Conclusion
-from roundelay.core.ids import Packet
+from roundelay.core.effects import Effect, SetTimer
+from roundelay.core.ids import Packet, View
 from roundelay.protocols.st import ending, recovery
 from roundelay.protocols.st.ending import End
 from roundelay.protocols.st.lists import List, Listed, union_order
 from roundelay.protocols.st.logs import Entry, Logs
-from roundelay.protocols.st.member import StMember
+from roundelay.protocols.st.member import REPEAT, StMember
 from roundelay.protocols.st.messages import Done, Message, Name, Transmission
 from roundelay.protocols.st.recovery import Recovery
 
@@ -178,6 +179,17 @@ def st_answers_answers() -> list[Patch]:
 
     original = StMember._receive
     return [(StMember, "_receive", receive)]
+
+
+@bug("All members repeat themselves at the same time, from the beginning of a view on.")
+def st_repeats_in_step() -> list[Patch]:
+    def start(self: StMember, view: View) -> list[Effect[Message]]:
+        effects = original(self, view)
+        timers = [e for e in effects if isinstance(e, SetTimer) and e.timer == REPEAT]
+        return [self._repeat if effect in timers else effect for effect in effects]
+
+    original = StMember.start
+    return [(StMember, "start", start)]
 
 
 @bug("Whatever is lacking is asked for again whenever a packet comes.")

@@ -124,7 +124,10 @@ class StMember:
         self._places: dict[tuple[NodeId, ...], tuple[int, ...]] = {}
         self._traced = self._outlet.traced
         if size > 1:
-            self._out += (self._repeat, self._watch)
+            # Members begin a view together, and must not all repeat themselves at the same time:
+            # what answers one of them would again and again be lost among what the others say.
+            first_s = self.config.repeat_s * (size + me) / size
+            self._out += (SetTimer(REPEAT, first_s), self._watch)
             self._arm("ready")
         self._advance()
         return self._drain()
