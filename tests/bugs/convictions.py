@@ -275,7 +275,7 @@ CONVICTIONS: dict[str, Conviction] = {
     "causal_safe_before_its_causes": Violates("causal/safe_behind_a_lost_cause", "S3"),
     "causal_delivers_without_causes": Breaks("causal/cause_lost", "a delivers after 0 1 0 0 c:0"),
     # ST
-    "st_appends_on_arrival": Violates("st/st_g9_three_losses", "O5"),
+    "st_appends_on_arrival": Breaks("st/st_g9_three_losses", "2.1 comes before 1.1, and after it"),
     "st_asks_destinations_alone": Violates("st/behind_a_gap_elsewhere", "S7"),
     "st_no_cut": Breaks("st/missed_by_all", "1.1 comes before 2.1, and after it"),
     "st_no_gate": Breaks("st/seen_by_another", "5.1 comes before 1.1, and after it"),

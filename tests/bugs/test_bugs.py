@@ -31,8 +31,8 @@ def read(scenario: str) -> str:
     return (SCENARIOS / f"{scenario}.txt").read_text()
 
 
-def play(text: str) -> Played:
-    runner = ScenarioRunner(watch=Watch())
+def play(text: str, *, watched: bool = True) -> Played:
+    runner = ScenarioRunner(watch=Watch() if watched else None)
     printed = rewrite(text, runner.play)
     return Played(runner.manifest().nodes, runner.rows, printed)
 

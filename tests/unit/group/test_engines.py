@@ -166,6 +166,8 @@ def test_an_engine_is_known_by_its_class_and_by_what_that_inherits_from():
 
     assert description_of(Wrong) is describe("totem")
     assert description_of(cm.Engine) is describe("cm")
+    # The simulator finds in this way what watches an engine.
+    assert description_of(type(engine_factory("st")("a", Outlet()))) is describe("st")
     assert description_of(Path) is None
 
 

@@ -14,12 +14,17 @@ from roundelay.protocols.st.messages import Again, Message, Placed, Raised
 
 
 class Engine(StMember):
-    """Makes a member that keeps the rules of its configuration."""
+    """A member that keeps the rules of its configuration."""
 
-    def __new__(cls, node: NodeId, outlet: Outlet, config: Config | None = None) -> Any:
-        config = config or Config()
-        member = StMember if config.rules == "safe" else LiteralMember
-        return member(node, outlet, config)
+    def __new__(cls, node: NodeId = "", outlet: Any = None, config: Config | None = None) -> Any:
+        """Another class of members, under the rules of the paper; a copy is made without
+        arguments."""
+        if config is not None and config.rules == "paper":
+            return LiteralMember(node, outlet, config)
+        return super().__new__(cls)
+
+    def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
+        super().__init__(node, outlet, config or Config())
 
 
 def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float]:
