@@ -275,6 +275,7 @@ CONVICTIONS: dict[str, Conviction] = {
     "causal_safe_before_its_causes": Violates("causal/safe_behind_a_lost_cause", "S3"),
     "causal_delivers_without_causes": Breaks("causal/cause_lost", "a delivers after 0 1 0 0 c:0"),
     # ST
+    "st_appends_on_arrival": Breaks("st/st_g9_three_losses", "2.1 comes before 1.1, and after it"),
     "st_asks_destinations_alone": Violates("st/behind_a_gap_elsewhere", "S7"),
     "st_no_cut": Breaks("st/missed_by_all", "1.1 comes before 2.1, and after it"),
     "st_no_gate": Breaks("st/seen_by_another", "5.1 comes before 1.1, and after it"),
@@ -298,4 +299,31 @@ CONVICTIONS: dict[str, Conviction] = {
         "st/many_fetched", "a sends each of twenty packets again once", sends("a", "RET", most=20)
     ),
     "st_window_never_closes": Breaks("st/no_room", "undelivered packets"),
+    "st_recovery_claims_nothing": Violates("st/stable_after_recovery", "L4"),
+    # FC
+    "fc_promise_not_kept": Breaks("fc/shorter_chain", "goes back to"),
+    "fc_half_is_a_majority": Breaks("fc/minority_ends_a_view", "which only 2 hold"),
+    "fc_holds_without_the_requests": Breaks("fc/body_asked_for", "believes that b holds"),
+    "fc_longest_chain": Breaks("fc/shorter_chain", "c delivers a:0 where c:0 was"),
+    "fc_own_chain_extended": Breaks("fc/shorter_chain", "c delivers a:0 where c:0 was"),
+    "fc_dropped_for_good": Breaks("fc/shorter_chain", "do not wait for a place"),
+    "fc_safe_without_the_masked": Violates("fc/safe_waits_for_the_masked", "S4"),
+    "fc_epoch_not_advanced": Breaks("fc/three_of_five_gone", "goes back to"),
+    "fc_confirmed_is_given_up": Breaks("fc/paused_maker", "which it had confirmed"),
+    "fc_ordered_twice": Breaks("fc/equal_counters", "believes that e holds"),
+    "fc_own_chain_at_the_end": Violates("fc/chains_differ_at_the_end", "D7"),
+    "fc_all_confirmed_at_the_end": Violates("fc/minority_ends_a_view", "O3i O6"),
+    "fc_safe_in_the_old_view": Violates("fc/minority_ends_a_view", "S3 S4"),
+    "fc_exchanges_nothing": Violates("fc/chains_differ_at_the_end", "D7"),
+    "fc_suspects_itself": Exceeds(
+        "fc/paused_maker",
+        "a, which was paused for less than silence_s, stays in its view",
+        views("a", most=2),
+    ),
+    "fc_waits_for_the_silent": Exceeds(
+        "fc/window_without_the_silent",
+        "a delivers its ten packets within 60 ms, while e is paused",
+        delivers_all("a", 10, until_ms=360),
+    ),
+    "fc_never_asks_for_requests": Violates("fc/body_asked_for", "L6 L7"),
 }

@@ -208,3 +208,14 @@ def st_window_never_closes() -> list[Patch]:
         return self.logs.least() + self.config.window_packets - self.logs.next
 
     return [(StMember, "_window", window)]
+
+
+@bug("What a recovery delivers is claimed by nobody, though all have it.")
+def st_recovery_claims_nothing() -> list[Patch]:
+    def go_on(self: StMember, done: Recovery) -> None:
+        traced, self._traced = self._traced, False
+        original(self, done)
+        self._traced = traced
+
+    original = StMember._go_on
+    return [(StMember, "_go_on", go_on)]

@@ -13,7 +13,13 @@ from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse, rewrite
 from roundelay.sim.watch import Watch
 
-from . import planted_engines, planted_orders, planted_st  # noqa: F401  # They register bugs.
+from . import (  # noqa: F401  # They register their bugs.
+    planted_engines,
+    planted_fc,
+    planted_orders,
+    planted_st,
+    planted_st_order,
+)
 from .convictions import CONVICTIONS, Breaks, Conviction, Exceeds, Played, Violates
 from .planted import BUGS, planted
 
@@ -25,8 +31,8 @@ def read(scenario: str) -> str:
     return (SCENARIOS / f"{scenario}.txt").read_text()
 
 
-def play(text: str) -> Played:
-    runner = ScenarioRunner(watch=Watch())
+def play(text: str, *, watched: bool = True) -> Played:
+    runner = ScenarioRunner(watch=Watch() if watched else None)
     printed = rewrite(text, runner.play)
     return Played(runner.manifest().nodes, runner.rows, printed)
 

@@ -28,7 +28,7 @@ def test_a_proof_is_where_the_declaration_says(name):
 
 
 def test_slices_share_the_properties_among_them():
-    """Each is judged on one kind of slice; suspects are besides that, of what is judged whole."""
+    """Each is counted on one kind of slice; suspects are besides that, of what is judged whole."""
     kinds = [kind for kind in Slice if kind is not Slice.SUSPECTS]
     assert sum(len(judged_on(kind)) for kind in kinds) == len(METHODS)
     assert judged_on(Slice.SUSPECTS) < judged_on(Slice.WHOLE)
@@ -40,10 +40,12 @@ def test_what_a_run_without_deliveries_keeps_is_declared_as_proved():
 
 def documented(name: str, method: Method) -> tuple[str, str]:
     """Both columns beside the name of a property."""
+    slices = [method.slice, method.also] if method.also is not Slice.NONE else [method.slice]
+    names = ", ".join(slice_.name.lower() for slice_ in slices)
     if not method.module:
-        return method.slice.name.lower(), "-"
+        return names, "-"
     link = f"[{method.module}](../src/roundelay/pipeline/{method.module}.py)"
-    return method.slice.name.lower(), f"{method.proof}: {link}"
+    return names, f"{method.proof}: {link}"
 
 
 def test_the_page_has_the_same_table():

@@ -100,6 +100,16 @@ def test_agreement_is_proved_however_the_rows_are_cut(cuts):
     }  # fmt: skip
 
 
+CONFIRMED = AGREED.replace("p.a=1", "p$a=1 q$a=1 p.a=1").replace("p.b=2", "p$b=2 q$b=2 p.b=2")
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (3, 6), (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)])
+def test_confirmations_are_no_obstacle_and_have_numbers_of_their_own(cuts):
+    assert stitched(CONFIRMED, cuts).proved == stitched(AGREED).proved
+    ahead = CONFIRMED.replace("p.b=2 q.b=2 ", "p!c p$c=3 q$c=3 ")
+    assert stitched(ahead, cuts).proved["O10"] == 4
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -114,6 +124,8 @@ def test_agreement_is_proved_however_the_rows_are_cut(cuts):
         ("D7", "p+V1{p,q} q+V1{p,q} p!a p.a=1 p+V2{p,q} q+V2{p,q}"),
         ("O8", "p+V1{p,q} q+V1{p,q} p!a p.a=1 p+V2{p,q} q+V2{p,q} q.a=1"),
         ("O10", "p!a p!b p.a=1 p.b=3"),
+        ("O10", "p!a p!b p$a=1 p$b=3 p.a=1 p.b=2"),
+        ("O10", "p!a p!b p$b=2 p$a=1 p.a=1 p.b=2"),
     ],
 )
 def test_a_fault_is_not_proved_away(name, text):
@@ -132,6 +144,7 @@ def some_traces() -> Iterator[tuple[Manifest, list[Row], str]]:
     for kinds in (
         *("keys", "keys views", "keys views crashes", "", "views", "keys destinations"),
         *("keys withdrawals", "keys views withdrawals crashes", "views withdrawals crashes"),
+        *("keys confirmations", "keys views confirmations", "keys views crashes confirmations"),
     ):
         for text in traces(11, 80, kinds):
             yield *mini.parse(text), text
@@ -180,6 +193,7 @@ def test_holes_repetitions_and_disorder_are_noticed():
 def test_what_is_unusual_is_written_about_every_run_in_a_batch():
     """Else the facts of the others would prove too much."""
     _, rows = mini.parse("p!a p#a=1 p$a=1 q$a=1 p.a=1 q.a=1")
+    rows = [row._replace(k2=None) if row.kind == "confirm" else row for row in rows]
     arrays = to_arrays([*rows, *rows])
     runs = pa.array(["one"] * len(rows) + ["two"] * len(rows))
     names = ["run", *(name for name, _ in EVENT_FIELDS)]

@@ -262,7 +262,8 @@ def test_a_wave_is_written_down_before_the_next_is_taken(plan, tmp_path):
     [
         (
             ["papers/pbft"],
-            "there is no plan papers/pbft; there are: papers/atop, papers/dtp, papers/totem",
+            "there is no plan papers/pbft; there are: papers/atop, papers/dtp, papers/fc, "
+            "papers/st, papers/totem",
         ),
         (["PLAN", "--master", "spork://here"], "'spork://here' is no Spark master; write local[*]"),
         (["PLAN", "-o", "/dev/null/x"], "cannot write to /dev/null/x"),

@@ -40,6 +40,7 @@ def test_figures_of_ours_and_of_a_peer_in_one_document(capsys):
         Cell("dtp", nodes=3, timeout_s=PATIENT_S),
         Cell("atop", nodes=3, service="safe", timeout_s=PATIENT_S),
         Cell("allack", nodes=3, senders="one", timeout_s=PATIENT_S),
+        Cell("fc", nodes=3, service="safe", datagram=1400, timeout_s=PATIENT_S),
     ],
     ids=str,
 )
@@ -61,7 +62,14 @@ def test_a_profile_names_functions_of_ours(capsys):
 def test_a_crash_and_a_return_are_timed():
     (found,) = runs.recovery(Cell(nodes=2, timeout_s=0.2), [1])
     assert found.crash_s > 0.1  # Not before the timeout, give or take.
+    assert found.pause_s > 0.1  # Totem delivers nothing before it has a new ring.
     assert 0 < found.rejoin_s < found.restart_s
+
+
+def test_a_masked_crash_makes_a_pause_that_is_shorter_than_the_way_to_the_new_view():
+    timeout_s = 1.0
+    (found,) = runs.recovery(Cell("fc", timeout_s=timeout_s), [1])
+    assert timeout_s / 10 < found.pause_s < timeout_s / 2 < found.crash_s
 
 
 def test_an_idle_group_is_looked_at():

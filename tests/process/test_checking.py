@@ -117,7 +117,7 @@ def test_a_broken_core_is_reported_and_the_node_goes_on(
     assert "no violation" in pair.log("a")[-1]
 
 
-@pytest.mark.parametrize("engine", ["totem", "dtp", "atop"])
+@pytest.mark.parametrize("engine", ["totem", "dtp", "atop", "fc"])
 def test_a_clean_run_through_view_changes_has_no_violation(tmp_path: Path, engine: str) -> None:
     with Cluster(tmp_path, "abc", engine, check=True) as cluster:
         cluster.start()

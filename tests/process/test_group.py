@@ -73,6 +73,36 @@ def test_a_pause_shorter_than_the_timeout_changes_nothing(tmp_path, engine):
         assert "this process did nothing for" in cluster.log("b")
 
 
+def test_fc_masks_a_pause_and_a_crash_and_delivers_meanwhile(tmp_path):
+    """The view is the same during and after the pause; after the crash it changes late. Safe
+    messages would wait for whoever is masked, and only the first message of a node is one."""
+    with Cluster(tmp_path, "abc", "fc", relay=False, timeout_s=4.0, safe_every=10**6) as cluster:
+        cluster.start()
+        cluster.view()
+        before = {node: cluster.counters(node) for node in cluster.nodes}
+
+        def unchanged(*nodes: str) -> bool:
+            now = {node: cluster.counters(node) for node in nodes}
+            return all(
+                now[node][name] == before[node][name]
+                for node in nodes
+                for name in ("views", "suspicions")
+            )
+
+        cluster.signal("b", signal.SIGSTOP)
+        cluster.traffic("a", "c", messages=40)
+        cluster.signal("b", signal.SIGCONT)
+        cluster.traffic(messages=40)
+        assert unchanged("a", "b", "c")
+        cluster.kill("c")
+        cluster.traffic("a", "b", messages=40)
+        assert unchanged("a", "b")
+        cluster.view("a", "b")
+        cluster.start("c")
+        cluster.view()
+        judge(cluster)
+
+
 def test_the_trial_convicts(tmp_path):
     """A delivery that is struck from the trace is missed, by the checker and by its receipt."""
     with Cluster(tmp_path, "ab", relay=False) as cluster:

@@ -1,8 +1,8 @@
 """A node under load, as the tests of real processes run it: `python worker.py SETTINGS`.
 
-SETTINGS is JSON: the node's settings, and `rate` (messages a second), `receipts` (a file, to which
-every receipt of a safe message is written) and `clock_s` (by how much the clock is wrong). SIGUSR1
-stops the load, SIGTERM the node.
+SETTINGS is JSON: the node's settings, and `rate` (messages a second), `safe_every` (the first of so
+many is safe), `receipts` (a file, to which every receipt of a safe message is written) and
+`clock_s` (by how much the clock is wrong). SIGUSR1 stops the load, SIGTERM the node.
 """
 
 import asyncio
@@ -18,11 +18,10 @@ from roundelay.runtime.group import Group
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.settings import settings
 
-SAFE_EVERY = 5
-
 
 async def main(told: dict[str, object]) -> None:
     rate = float(str(told.pop("rate")))
+    safe_every = int(str(told.pop("safe_every")))
     receipts = Path(str(told.pop("receipts")))
     stop, quiet = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -33,7 +32,7 @@ async def main(told: dict[str, object]) -> None:
     async with Group(settings(told), machine) as group:
         tasks = [
             asyncio.create_task(read(group)),
-            asyncio.create_task(load(group, rate, receipts, quiet)),
+            asyncio.create_task(load(group, rate, safe_every, receipts, quiet)),
         ]
         stopped = asyncio.create_task(stop.wait())
         done, _ = await asyncio.wait((stopped, *tasks), return_when=asyncio.FIRST_COMPLETED)
@@ -49,14 +48,16 @@ async def read(group: roundelay.Group) -> None:
         pass
 
 
-async def load(group: roundelay.Group, rate: float, receipts: Path, quiet: asyncio.Event) -> None:
+async def load(
+    group: roundelay.Group, rate: float, safe_every: int, receipts: Path, quiet: asyncio.Event
+) -> None:
     incarnation = group.status()["incarnation"]
     with receipts.open("a") as file:
         async with asyncio.TaskGroup() as notes:  # None of them outlives the file.
             for number in range(sys.maxsize):
                 if quiet.is_set():
                     await asyncio.Event().wait()
-                safe = number % SAFE_EVERY == 0
+                safe = number % safe_every == 0
                 receipt = await group.send(b"%d" % number, safe=safe)
                 if safe:
                     notes.create_task(note(receipt, incarnation, file))

@@ -97,7 +97,7 @@ def test_functions_are_what_they_enclose():
     assert digest(enclosing) != digest(explore)
 
 
-@pytest.mark.parametrize("protocol", ["totem", "fifo", "atop", "allack", "causal"])
+@pytest.mark.parametrize("protocol", ["totem", "fifo", "atop", "allack", "causal", "fc"])
 def test_a_small_scope_is_searched_completely_and_nothing_is_found(protocol):
     exploration = explore(protocol=protocol, deviations=1, situations=("messages", "crash"))
     figures = exploration.document()

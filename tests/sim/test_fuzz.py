@@ -8,11 +8,12 @@ import pytest
 
 from roundelay.bench.fuzz.arena import Arena, Stopwatch
 from roundelay.bench.fuzz.run import FAILURES_MAX, fuzz
+from roundelay.group.engines import engine_factory
 
 FRAMES = 7_000
 STATIC_FRAMES = 3_000
 SLOWEST_MS = 50.0
-ENGINES = ("totem", "dtp", "cm", "pinwheel", "fifo", "atop", "allack", "causal")
+ENGINES = ("totem", "dtp", "cm", "pinwheel", "fifo", "atop", "allack", "causal", "fc")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -32,6 +33,21 @@ def test_forged_frames_end_no_node_and_the_group_recovers(engine):
 @pytest.mark.parametrize("engine", [*ENGINES, "template"])
 def test_forged_frames_end_no_node_of_a_static_group(engine):
     tally = fuzz(engine, STATIC_FRAMES, seed=12, static=True)
+    assert tally.failures == []
+    assert tally.slowest_ms < SLOWEST_MS, tally.slowest
+
+
+@pytest.mark.parametrize("rules", ["paper", "link"])
+def test_forged_frames_end_no_node_under_the_rules_of_the_paper(rules, monkeypatch):
+    made = []
+
+    def factory(name):
+        made.append(name)
+        return engine_factory(name, {"rules": rules})
+
+    monkeypatch.setattr("roundelay.bench.fuzz.arena.engine_factory", factory)
+    tally = fuzz("fc", STATIC_FRAMES, seed=13, static=True)
+    assert made
     assert tally.failures == []
     assert tally.slowest_ms < SLOWEST_MS, tally.slowest
 

@@ -33,7 +33,8 @@ SEEDS = {
     ("atop", False): range(100),
     ("allack", False): range(40),
     ("causal", False): range(40),
-    ("st", False): range(60),
+    ("fc", False): range(30),
+    ("st", False): range(30),
     ("totem", True): range(30),
     ("fifo", True): range(20),
     ("dtp", True): range(10),
@@ -42,7 +43,8 @@ SEEDS = {
     ("atop", True): range(20),
     ("allack", True): range(20),
     ("causal", True): range(20),
-    ("st", True): range(30),
+    ("fc", True): range(20),
+    ("st", True): range(20),
 }
 """By protocol, and whether the group is static."""
 
@@ -52,12 +54,14 @@ COVERING: dict[tuple[str, bool], tuple[int, ...]] = {
     ("dtp", False): (2, 9, 10, 46, 49, 79),
     ("cm", False): (0, 27, 39, 47, 51, 87, 104),
     ("pinwheel", False): (9, 16, 49, 68, 73, 79),
+    ("fc", False): (3, 4, 24, 27, 29, 35, 44, 49, 50, 102),
     ("st", False): (1, 22, 27, 63, 74),
     ("totem", True): (7, 11),
     ("fifo", True): (6, 13),
     ("dtp", True): (12, 41),
     ("cm", True): (7, 39),
     ("pinwheel", True): (7,),
+    ("fc", True): (64, 74, 96),
     ("st", True): (58, 63),
 }
 """Seeds that reach the whole catalogue together. A change of what is drawn, or of a protocol, may
@@ -244,6 +248,6 @@ def test_several_nodes_crash_while_a_ring_is_being_formed():
 
 def test_every_mishap_is_something_that_happens():
     """Each kind of mishap, drawn alone, ends in commands that a story accepts."""
-    for protocol in ("totem", "fifo", "dtp", "atop", "causal"):
+    for protocol in ("totem", "fifo", "dtp", "atop", "causal", "fc"):
         text = "".join(scenario(seed, protocol) for seed in range(60))
         assert text.count("\nat ") > 10 * len(MISHAPS)

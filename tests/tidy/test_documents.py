@@ -18,6 +18,8 @@ from roundelay.sim.engines.atop import goals as atop
 from roundelay.sim.engines.atop import mishaps as atop_mishaps
 from roundelay.sim.engines.dtp import goals as dtp
 from roundelay.sim.engines.dtp import mishaps as dtp_mishaps
+from roundelay.sim.engines.fc import goals as fc
+from roundelay.sim.engines.fc import mishaps as fc_mishaps
 from roundelay.sim.engines.st import goals as st
 from roundelay.sim.engines.st import mishaps as st_mishaps
 from roundelay.sim.engines.totem import goals as totem
@@ -69,6 +71,8 @@ CATALOGUE = {
     "`allack`, in views": allack.IN_VIEWS,
     "`causal`": causal.ALWAYS,
     "`causal`, in views": causal.IN_VIEWS,
+    "`fc`": fc.ALWAYS,
+    "`fc`, in views": fc.IN_VIEWS,
     "`st`": st.ALWAYS,
     "`st`, in views": st.IN_VIEWS,
 }
@@ -90,6 +94,7 @@ def test_every_mishap_of_the_swarm_is_documented():
         "mishap": MISHAPS,
         "mishap of `dtp`, `cm`, `pinwheel` only": dtp_mishaps.MISHAPS,
         "mishap of `atop` only": atop_mishaps.MISHAPS,
+        "mishap of `fc` only": fc_mishaps.MISHAPS,
         "mishap of `causal` only": causal.MISHAPS,
         "mishap of `st` only": st_mishaps.MISHAPS,
     }

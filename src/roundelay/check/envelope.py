@@ -3,13 +3,15 @@
 If one of these fails, the protocol promised nothing, and its other properties are not judged.
 """
 
+from collections.abc import Callable, Hashable
+
 from roundelay.check.events import about
 from roundelay.check.liveness import unsettled
 from roundelay.check.model import Event, Message, Model, read_model
 from roundelay.check.order import circle, shared
 from roundelay.check.property import PROPERTIES, Finding, declare
 from roundelay.core.effects import Kind
-from roundelay.trace.schema import LOWER_LAYER, Row
+from roundelay.trace.schema import LOWER_LAYER, WORLD, Row
 
 DECISION = "DEC"
 """The tag of the frames in which FC's replicas tell their decisions."""
@@ -17,15 +19,27 @@ DECISION = "DEC"
 
 @declare("E1", "All nodes receive in one order")
 def one_channel(model: Model) -> Finding:
+    """Frames, where the trace tells which frame brought a message: what is sent again is then
+    another frame, with a place of its own. Else messages."""
+    received = {
+        proc: [e for e in events if e.kind == Kind.RECEIVE and e.message is not None]
+        for proc, events in model.by_proc.items()
+    }
+    frames = any(e.row.pkt is not None for events in received.values() for e in events)
+    item: Callable[[Event], Hashable] = _frame if frames else about
     lines: list[list[Event]] = []
     for proc in model.processes:
-        first: dict[Message | None, Event] = {}
-        for event in model.by_proc[proc]:
-            if event.kind == Kind.RECEIVE and event.message is not None:
-                first.setdefault(event.message, event)
+        first: dict[Hashable, Event] = {}
+        for event in received[proc]:
+            if not frames or event.row.pkt is not None:
+                first.setdefault(item(event), event)
         lines.append(list(first.values()))
-    count = shared([[about(event) for event in line] for line in lines])
-    return circle(model, count, lines)
+    count = shared([[item(event) for event in line] for line in lines])
+    return circle(model, count, lines, item)
+
+
+def _frame(event: Event) -> int | None:
+    return event.row.pkt
 
 
 @declare("E2", "Few replicas fail, none comes back, and nothing is cut off")
@@ -33,7 +47,8 @@ def few_failures(model: Model) -> Finding:
     """At most k neighbours on the ring, and in all fewer than half.
 
     A replica fails if it crashes, if another suspects it, or if its successor does not get its
-    decision: a protocol without an oracle cannot tell these apart.
+    decision: a protocol without an oracle cannot tell these apart. What a replica that crashes got,
+    or made of it, is nobody else's failure: whoever fails may miss anything.
     """
     count = len(model.processes)
     for recover in model.by_kind.get(Kind.RECOVER, ()):
@@ -64,18 +79,20 @@ def _failures(model: Model) -> dict[int, Event | Row]:
     for crash in model.by_kind.get(Kind.CRASH, ()):
         failed.setdefault(crash.proc, crash)
     crashed = set(failed)
-    decisions = {
-        row.pkt: row.proc
-        for row in model.rows
-        if row.kind == Kind.SEND and row.tag == DECISION and row.pkt is not None
-    }
+    decisions: dict[int, int] = {}
+    arrived: set[tuple[int | None, int]] = set()
     for row in model.rows:
-        if row.kind == Kind.SUSPECT:
+        if row.kind == Kind.SEND and row.tag == DECISION and row.pkt is not None:
+            decisions[row.pkt] = row.proc
+        elif row.kind == Kind.ARRIVE:
+            arrived.add((row.pkt, row.proc))
+    for row in model.rows:
+        if row.kind == Kind.SUSPECT and row.proc not in crashed:
             for proc in row.members or ():
                 failed.setdefault(proc, row)
         elif row.kind == Kind.DROP and row.pkt in decisions:
-            maker = decisions[row.pkt]
-            if row.peer == _successor(model, maker, crashed):
+            maker, receiver = decisions[row.pkt], row.peer if row.proc == WORLD else row.proc
+            if receiver == _successor(model, maker, crashed) and (row.pkt, receiver) not in arrived:
                 failed.setdefault(maker, row)
     return failed
 

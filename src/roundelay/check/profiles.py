@@ -71,27 +71,14 @@ _VIEWS = Properties("M1 M2 M3 M4 M5 M6 M7 M8 M10 D3 D4e D5 D6 D7 L2 L3")
 VIEW_SYNCHRONY = "vs"
 """The layer that ATOP assumes: it has nothing to say without views, and is no engine."""
 
-PLANNED: dict[str, Promises] = {
-    "fc": Promises(
-        Properties("D8 O3f O3i O4 O5 O6 O10 N1 N2 N3 L6", derived="D6 O5p O11"),
-        rules=(
-            ("safe", Properties("D8u")),
-            ("paper", Properties("N4")),
-            ("link", Properties("N4")),
-        ),
-        envelope="E2",
-        one_order=OneOrder.SAFE_RULES,
-    ),
-    VIEW_SYNCHRONY: Promises(
-        Properties(derived="M3 D3 D4s D5", assumed="M1 M2 M4 O1 O1r", optional="M9 M10")
-    ),
-}
-"""Promises of protocols whose traces can be checked though they have no engine here."""
+_OF_VIEW_SYNCHRONY = Promises(
+    Properties(derived="M3 D3 D4s D5", assumed="M1 M2 M4 O1 O1r", optional="M9 M10")
+)
 
 
 def protocol_names() -> tuple[str, ...]:
     """Every protocol that has a profile, sorted."""
-    return tuple(sorted({*engine_names(), *PLANNED}))
+    return tuple(sorted({*engine_names(), VIEW_SYNCHRONY}))
 
 
 def profile(
@@ -113,10 +100,10 @@ def profile(
     held = _standings(_TRACE) | _standings(promises.static)
     if views and protocol != VIEW_SYNCHRONY:
         held |= _standings(_VIEWS) | _standings(promises.in_views)
-        if not _one_order_everywhere(promises.one_order, safe, resilience or 0, nodes):
-            if held.keys() & {"O5", "O5p"}:
-                held |= _standings(Properties("O5w"))
-            held = {name: s for name, s in held.items() if name not in ("O5", "O5p", "O3f")}
+        given_up = _given_up(promises.one_order, resilience or 0, nodes)
+        if held.keys() & given_up & {"O5", "O5p"}:
+            held |= _standings(Properties("O5w"))
+        held = {name: standing for name, standing in held.items() if name not in given_up}
     if promises.resilient and not views and (resilience or not safe):
         held |= _standings(Properties(derived="D8u"))
     held |= _standings(dict(promises.rules).get(rules, Properties()))
@@ -138,12 +125,12 @@ def place(name: str) -> tuple[int, int, str]:
 
 
 def _promises(protocol: str) -> Promises:
-    if protocol in engine_names():
-        return describe(protocol).promises
-    if protocol not in PLANNED:
+    if protocol == VIEW_SYNCHRONY:
+        return _OF_VIEW_SYNCHRONY
+    if protocol not in engine_names():
         names = ", ".join(protocol_names())
         raise ValueError(f"there is no protocol {protocol!r}; choose one of {names}")
-    return PLANNED[protocol]
+    return describe(protocol).promises
 
 
 def _standings(properties: Properties) -> dict[str, Standing]:
@@ -162,20 +149,23 @@ def _known(what: str, given: str, names: tuple[str, ...]) -> None:
         raise ValueError(f"there is no {what} {given!r}; choose one of {', '.join(names)}")
 
 
-def _one_order_everywhere(when: OneOrder, safe: bool, resilience: int, nodes: int | None) -> bool:
-    """Whether no two processes ever deliver two messages in different order, partitions included.
+def _given_up(when: OneOrder, resilience: int, nodes: int | None) -> frozenset[str]:
+    """What an engine does not promise where there are views, for two processes on different sides
+    of a partition may deliver two messages in different order.
 
-    Engines that decide order when they send have this. Those that decide later have it if nobody
-    delivers what another side may take back: those with a resilience if F is at least half of the
-    group, others if what is not certain is delivered by the primary component alone.
+    Engines that decide order when they send give up nothing. Nor do those that decide later, if
+    nobody delivers what another side may order otherwise: those with a resilience, if F is at least
+    half of the group.
     """
     match when:
-        case OneOrder.HALF:
-            return nodes is not None and resilience >= nodes // 2
-        case OneOrder.SAFE_RULES:
-            return safe
+        case OneOrder.ALWAYS:
+            return frozenset()
+        case OneOrder.HALF if nodes is not None and resilience >= nodes // 2:
+            return frozenset()
+        case OneOrder.CONFIRMED:
+            return frozenset({"O5", "O5p"})
         case _:
-            return when is OneOrder.ALWAYS
+            return frozenset({"O5", "O5p", "O3f"})
 
 
 def _title(protocol: str, rules: str, resilience: int | None, mode: str) -> str:

@@ -158,6 +158,14 @@ def claims_delivered(who: str, what: str) -> str:
     return f"{who} claims that all have delivered {what}"
 
 
+def claims_level_1(who: str, what: str) -> str:
+    return f"{who} claims that all have claimed {what}"
+
+
+def delivers_on_level_1(who: str, what: str) -> str:
+    return f"{who} delivers {what}, which all must have received"
+
+
 def delivers_safe(who: str, what: str) -> str:
     return f"{who} delivers the safe {what}, which all must have received"
 

@@ -210,32 +210,29 @@ def resilient_delivery(model: Model) -> Finding:
 
 @declare("S7", "Each level of acknowledgment rests on the one below, and delivery on the first")
 def acknowledgment_levels(model: Model) -> Finding:
-    """Deliveries are judged only if the trace tells of levels at all: all whom the message is for,
-    and who are in the view, have it. What a recovery, or the end of a view, delivers need not have
-    reached level 2."""
-    first, second = _claims(model, 1), _claims(model, 2)
-    if not first and not second:
+    """Deliveries are judged only if the trace tells of levels at all. What the end of a recovery,
+    or of a view, delivers need not have reached level 2 there."""
+    if not model.by_kind.get(Kind.STABLE):
         return Finding(0)
-    accepted = received_by_all(model)
-    if accepted.reason:
-        return accepted
+    first = _claims(model, 1)
+    deliveries = [e for e in model.by_kind.get(Kind.DELIVER, ()) if e.message is not None]
 
     def claim(event: Event) -> str:
-        label = model.label(about(event))
-        return f"{model.name(event.proc)} claims that all reached level 1 of {label}"
-
-    reached = _all_did(model, second, _by_message(first), claim)
-    if reached.reason:
-        return reached
+        return say.claims_level_1(model.name(event.proc), model.label(about(event)))
 
     def delivery(event: Event) -> str:
-        label = model.label(about(event))
-        return f"{model.name(event.proc)} delivers {label}, which all have to accept first"
+        return say.delivers_on_level_1(model.name(event.proc), model.label(about(event)))
 
-    deliveries = [e for e in model.by_kind.get(Kind.DELIVER, ()) if e.message is not None]
-    accepted_by_all = _all_did(model, deliveries, model.holders, delivery)
-    count = accepted.instances + reached.instances + accepted_by_all.instances
-    return Finding(count, accepted_by_all.reason, accepted_by_all.witness)
+    count = 0
+    for finding in (
+        received_by_all(model),
+        _all_did(model, _claims(model, 2), _by_message(first), claim),
+        _all_did(model, deliveries, model.holders, delivery),
+    ):
+        count += finding.instances
+        if finding.reason:
+            return Finding(count, finding.reason, finding.witness)
+    return Finding(count)
 
 
 def _by_message(events: Iterable[Event]) -> Table:

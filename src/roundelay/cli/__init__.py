@@ -28,6 +28,7 @@ COMMANDS = {
     "chaos": "relay between real nodes, with faults",
     "sim": "run scenarios in the deterministic simulator",
     "claims": "measure what a paper claims, in the simulator",
+    "audit": "run an engine many times, and count the runs that break a promise",
     "sweep": "run many simulations on Spark, as a plan says",
     "ingest": "put traces of many runs into one table, on Spark",
     "check": "check a trace against the properties its protocol promises",

@@ -1,7 +1,14 @@
 """Engines as arguments of commands. What cannot be used is refused before a command begins."""
 
 from roundelay.cli.errors import UserError
-from roundelay.group.engines import EngineError, describe, engines_in_views
+from roundelay.group.engines import (
+    EngineError,
+    describe,
+    engine_config,
+    engines_in_views,
+    needs_channel,
+    without_views,
+)
 
 
 def engine(name: str) -> str:
@@ -26,3 +33,19 @@ def totally_ordering(name: str) -> str:
         names = ", ".join(n for n in engines_in_views() if describe(n).orders_all)
         raise UserError(f"{name} puts messages into no one order; here there are: {names}")
     return name
+
+
+def check_rules(protocol: str, rules: str, *, static: bool) -> None:
+    """Refuse rules that the engine does not have, or not on such groups."""
+    if rules == "safe":
+        return
+    if why := needs_channel(protocol, {"rules": rules}):
+        raise UserError(f"{why}, and seeds draw other networks; leave out --rules {rules}")
+    if not static and (why := without_views(protocol, {"rules": rules})):
+        raise UserError(f"{why}; add --static")
+    if not hasattr(engine_config(protocol), "rules"):
+        raise UserError(f"{protocol} has safe rules only; leave out --rules {rules}")
+    try:
+        engine_config(protocol, {"rules": rules})
+    except ValueError as e:
+        raise UserError(f"{protocol}: {e}") from None

@@ -39,18 +39,20 @@ class Properties:
 class OneOrder(StrEnum):
     """When all sides of a partition deliver the messages they share in the same order.
 
-    Otherwise only those who move on together agree on the order: the profile then replaces
-    O5, O5p and O3f by O5w.
+    Otherwise only those who move on together agree on the order: where there are views, the profile
+    then has O5w instead of O5 and O5p.
     """
 
     ALWAYS = "always"
     """The order is fixed when a packet is sent, or the engine promises no order at all."""
-    SAFE_RULES = "safe rules"
-    """Under the rules `safe`, and not under the literal rules of a paper."""
     HALF = "half"
-    """If the resilience F is at least half of the number of nodes."""
+    """If the resilience F is at least half of the number of nodes; else as with `NEVER`."""
     NEVER = "never"
-    """Another than the sender decides the place of a packet, and may deliver it there at once."""
+    """Another than the sender decides the place of a packet, and may deliver it there at once. Two
+    sides may give one message different keys: the profile has no O3f either."""
+    CONFIRMED = "confirmed"
+    """Only of what has a key. A key is given to what is confirmed, and so is the same on all sides;
+    what is not confirmed when a view ends is delivered without one, in the order of each side."""
 
 
 @value
@@ -123,6 +125,9 @@ class Description:
     """How many packets a message of this engine brings, those inside messages of a link included.
     A real node counts them, and needs room to take them in."""
     promises: Promises
+    envelope_options: Sequence[str] = ()
+    """Options that say how many faults the rules of a paper bear. The manifest of a trace has them
+    in its envelope, where the properties named by `Promises.envelope` look for them."""
     alarm: str = ""
     """The field of the configuration whose timer turns silence into a suspicion. A real node scales
     all timers until this one is the time-out of the group. Empty if nothing is ever suspected."""
@@ -134,6 +139,11 @@ class Description:
     """What the configuration alone cannot check: options that name nodes."""
     static_only: bool = False
     """Whether it notices no failure, and so cannot end a view: it runs on static groups only."""
+    static_rules: Sequence[str] = ()
+    """Values of its option `rules` under which it cannot end a view, though it can under others."""
+    channel_options: Sequence[str] = ()
+    """Options, like `medium=channel`, with which it needs a network that is one channel: all nodes
+    hear all frames in one order, their own too. The simulator has one, real nodes have none."""
     simulation: str = ""
     """Dotted name of the module with what the simulator knows of this engine, in `SIMULATION`;
     empty if it knows nothing special."""

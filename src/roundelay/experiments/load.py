@@ -13,7 +13,7 @@ from roundelay import __version__
 from roundelay.core.contract import Boot, Core
 from roundelay.experiments.meter import Meter
 from roundelay.experiments.results import Measures
-from roundelay.group.engines import describe, engine_config, engine_factory
+from roundelay.group.engines import engine_config, engine_factory, envelope, without_views
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
 from roundelay.sim.faults import Choices, Rates
@@ -56,8 +56,8 @@ class Cell:
     def __post_init__(self) -> None:
         if self.nodes < 2 or self.messages < 2 or self.rate_per_s <= 0:
             raise ValueError("nodes and messages are at least 2, and the rate is more than 0")
-        if self.mode == "views" and describe(self.protocol).static_only:
-            raise ValueError(f"{self.protocol} runs on static groups only; write mode = 'static'")
+        if self.mode == "views" and (why := without_views(self.protocol)):
+            raise ValueError(f"{why}; write mode = 'static'")
         engine_config(self.protocol)
 
     @property
@@ -78,6 +78,7 @@ def manifest(cell: Cell, seed: int) -> Manifest:
         nodes=cell.names,
         protocol=cell.protocol,
         resilience=getattr(config, "resilience", None),
+        envelope=envelope(cell.protocol),
         mode=cell.mode,
         seed=seed,
         revision=__version__,

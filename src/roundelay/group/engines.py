@@ -167,6 +167,33 @@ def engine_config(name: str, options: Mapping[str, str] | None = None) -> Any:
     return configure(name, describe(name).config, options or {})
 
 
+def envelope(name: str, options: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """How many faults the engine bears with these options; for the manifest of a trace."""
+    config = engine_config(name, options)
+    return {option: getattr(config, option) for option in describe(name).envelope_options}
+
+
+def without_views(name: str, options: Mapping[str, str] | None = None) -> str:
+    """Why the engine, with these options, cannot run where there are views: a sentence without its
+    end, to be completed by what to do. Empty if it can."""
+    description = describe(name)
+    if description.static_only:
+        return f"{name} runs on static groups only"
+    if (rules := (options or {}).get("rules", "")) in description.static_rules:
+        return f"{name} with rules={rules} runs on static groups only"
+    return ""
+
+
+def needs_channel(name: str, options: Mapping[str, str] | None = None) -> str:
+    """Why the engine, with these options, can run only on a network that is one channel: a sentence
+    without its end, to be completed by what to do. Empty if it can run on any."""
+    for needs in describe(name).channel_options:
+        option, _, value = needs.partition("=")
+        if (options or {}).get(option) == value:
+            return f"{name} with {needs} needs a network that is one channel"
+    return ""
+
+
 def configure(name: str, config: type[C], options: Mapping[str, str]) -> C:
     """A configuration with these fields set, each read as its type; `name` is for errors."""
     return config(**_typed(name, config, options))

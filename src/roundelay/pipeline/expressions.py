@@ -15,9 +15,10 @@ BLOCK_KEYS = 2048
 facts, and more messages to compare one by one where a single key of a block differs."""
 
 
-def block_number() -> "Column":
-    """The block that a row's key is in, as `proofs.batch_facts` counts them."""
-    return F.expr(f"k2 div {BLOCK_KEYS} - if(k2 < 0 and k2 % {BLOCK_KEYS} != 0, 1, 0)")
+def block_number(keys: int = BLOCK_KEYS) -> "Column":
+    """The block that a row's key is in, of so many numbers; by default as `proofs.batch_facts`
+    counts them."""
+    return F.expr(f"k2 div {keys} - if(k2 < 0 and k2 % {keys} != 0, 1, 0)")
 
 
 EXPANDED = ("digest", "size")

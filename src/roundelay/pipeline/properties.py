@@ -26,6 +26,8 @@ class Slice(StrEnum):
     """Some rows as they are written, each about one or more messages, split by a hash."""
     KEYS = "k"
     """Assignments and confirmations of some order keys, split by a hash of the key."""
+    DECISIONS = "d"
+    """Decisions and confirmations of some numbers, with the first later decision of every node."""
     TOKENS = "t"
     """What happened to the token in a stretch of the total order."""
     SUSPECTS = "s"
@@ -34,6 +36,8 @@ class Slice(StrEnum):
     """Views, crashes, faults and the end of the run, without any row about a message."""
     LIVES = "life"
     """The same with the first and the last row of every life of a node."""
+    LOSSES = "lost"
+    """The same with the first decision of each node that was lost on its way to each other one."""
 
 
 class Proof(StrEnum):
@@ -70,6 +74,9 @@ class Method:
     """Whether it looks at frames."""
     two_layers: bool = False
     """Whether it looks at the messages of the layer below as well."""
+    also: Slice = Slice.NONE
+    """Where one way to split a run does not bring together all that belongs together, another one
+    on which the property is judged as well. Its instances are counted on the first."""
 
 
 def _each(names: str, method: Method) -> dict[str, Method]:
@@ -81,7 +88,7 @@ METHODS: Mapping[str, Method] = {
     "T2": Method(Slice.LIVES),
     **_each("M1 M2 M4 M5 M6 M7 M8 M9 M10 L2 L3 E4", Method(Slice.VIEWS)),
     **_each("T3 T4 M3 D1 D3 D4s D4e D4t D5 D6 D8 D8u D9 D10", Method(Slice.MESSAGES)),
-    **_each("S1 S1d S2 S3 S4 S6 K2 N3 L1 L4 L6 L7", Method(Slice.MESSAGES)),
+    **_each("S1 S1d S2 S3 S4 S6 S7 K2 N3 L1 L4 L6 L7", Method(Slice.MESSAGES)),
     "E3": Method(Slice.MESSAGES, counted_once=True),
     **_each("D2 O3f", Method(Slice.MESSAGES, Proof.FACTS, "proofs/stitch")),
     "D7": Method(Slice.MESSAGES, Proof.FACTS, "proofs/stitch", counted_once=True),
@@ -93,11 +100,13 @@ METHODS: Mapping[str, Method] = {
         Method(Slice.WHOLE, Proof.FACTS, "proofs/stitch", suspects=True),
     ),
     **_each("O8 O10", Method(Slice.WHOLE, Proof.FACTS, "proofs/view_order")),
-    "O5w": Method(Slice.WHOLE, Proof.IMPLIED, "proofs/view_order"),
+    "O5w": Method(Slice.WHOLE, Proof.IMPLIED, "proofs/view_order", suspects=True),
     **_each("O1r O2 O2r O9 O11", Method(Slice.WHOLE, Proof.IMPLIED, "proofs/causality")),
     **_each("S5 K4", Method(Slice.WHOLE, Proof.JOIN, "judge/joins")),
-    **_each("S7 N1 N4 E1", Method(Slice.WHOLE)),
-    "E2": Method(Slice.WHOLE, frames=True),
+    "N1": Method(Slice.KEYS, also=Slice.MESSAGES),
+    "N4": Method(Slice.DECISIONS),
+    "E1": Method(Slice.WHOLE),
+    "E2": Method(Slice.LOSSES, frames=True),
     "L5": Method(Slice.MESSAGES, two_layers=True),
     "E5": Method(Slice.WHOLE, Proof.PARTS, "judge/layer_below", two_layers=True),
 }
@@ -110,10 +119,15 @@ layers have the same slices."""
 
 
 def judged_on(slice_: Slice) -> frozenset[str]:
-    """The properties that are judged on these parts of a run."""
+    """The properties that are judged on these parts of a run, and counted there."""
     if slice_ is Slice.SUSPECTS:
         return frozenset(name for name, method in METHODS.items() if method.suspects)
     return frozenset(name for name, method in METHODS.items() if method.slice is slice_)
+
+
+def judged_also_on(slice_: Slice) -> frozenset[str]:
+    """The properties that are judged on these parts of a run, and counted on others."""
+    return frozenset(name for name, method in METHODS.items() if method.also is slice_)
 
 
 COUNTED_ONCE = frozenset(name for name, method in METHODS.items() if method.counted_once)

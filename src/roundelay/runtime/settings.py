@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from roundelay.core.ids import NODE_NAME_BYTES_MAX
-from roundelay.group.engines import EngineError, describe, engine_names, engines_in_views
+from roundelay.group.engines import (
+    EngineError,
+    describe,
+    engine_names,
+    engines_in_views,
+    needs_channel,
+    without_views,
+)
 from roundelay.membership.config import MembershipConfig
 from roundelay.runtime.errors import ConfigError
 from roundelay.transport.address import Address, AddressError, parse_address
@@ -104,7 +111,7 @@ class Settings:
         for name, value in (("bind", self.bind), ("multicast", self.multicast)):
             if value is not None:
                 _parse(name, value)
-        _check_engine(self.engine)
+        _check_engine(self.engine, self.options)
         if not TIMEOUT_S_MIN <= self.timeout_s <= 60:
             raise ConfigError(
                 f"timeout_s={self.timeout_s:g} is not between {TIMEOUT_S_MIN:g} and 60 seconds"
@@ -123,8 +130,8 @@ class Settings:
         return parse_address(self.bind or self.peers[self.node])
 
 
-def _check_engine(name: str) -> None:
-    """ConfigError if real nodes cannot run an engine of that name."""
+def _check_engine(name: str, options: Mapping[str, str]) -> None:
+    """ConfigError if real nodes cannot run an engine of that name, or not with these options."""
     try:
         usable = name in engine_names() and not describe(name).static_only
     except EngineError as e:
@@ -132,6 +139,10 @@ def _check_engine(name: str) -> None:
     if not usable:
         known = ", ".join(engines_in_views())
         raise ConfigError(f"no engine for real nodes is called {name!r}; use {known}")
+    if why := without_views(name, options):
+        raise ConfigError(f"{why}, and real nodes have views; leave the option rules out")
+    if why := needs_channel(name, options):
+        raise ConfigError(f"{why}, which only the simulator has; leave this option out")
 
 
 SETTINGS: Mapping[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(Settings)}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from roundelay.core.ids import NodeId
-from roundelay.group.engines import engine_config
+from roundelay.group.engines import engine_config, envelope
 from roundelay.runtime.core_setup import CoreSetup
 from roundelay.runtime.settings import Settings
 from roundelay.trace.manifest import Manifest, TraceError
@@ -54,6 +54,7 @@ class Tracing:
             protocol=setup.engine,
             rules=setup.options.get("rules", "safe"),
             resilience=getattr(engine_config(setup.engine, setup.options), "resilience", None),
+            envelope=envelope(setup.engine, setup.options),
             mode="views",
             revision=version,
             machine=machine,

@@ -9,7 +9,7 @@ from typing import Any
 from roundelay import __version__
 from roundelay.core.contract import Boot, Core
 from roundelay.core.ids import NodeId
-from roundelay.group.engines import engine_config, engine_factory
+from roundelay.group.engines import engine_config, engine_factory, envelope
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
@@ -124,6 +124,7 @@ class ScenarioRunner:
             protocol=setup.engine,
             rules=setup.options.get("rules", "safe"),
             resilience=getattr(engine_config(setup.engine, setup.options), "resilience", None),
+            envelope=envelope(setup.engine, setup.options),
             mode="static" if setup.static else "views",
             seed=self.seed,
             revision=__version__,

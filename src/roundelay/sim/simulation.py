@@ -92,6 +92,8 @@ class Simulation:
     """What must sometimes happen in a campaign, besides what must with every engine ..."""
     goals_in_views: Sequence[Detector] = ()
     """... and where views come and go."""
+    goals_of_rules: Mapping[str, Sequence[Detector]] = field(default_factory=dict)
+    """By rules: goals instead of all these, where runs stay inside of what a paper assumes."""
     watch: Callable[[], Watcher] | None = None
     """Makes what asserts the engine's invariants while a run goes on."""
     mishaps: Mapping[str, Mishap] = field(default_factory=dict)

@@ -60,7 +60,8 @@ class Campaign:
         """Checked so far."""
         self.failed: list[int] = []
         self._counts: Counter[tuple[str, str]] = Counter()
-        self._reached = Counter(dict.fromkeys(catalogue(protocol, static=static), 0))
+        goals = catalogue(protocol, static=static, rules=rules)
+        self._reached = Counter(dict.fromkeys(goals, 0))
         self._first: dict[str, int] = {}
         """By goal: a seed to look at."""
         self._broken = 0
@@ -232,7 +233,7 @@ def run(
     except Exception as e:  # A core that raises anything is broken; the campaign goes on.
         broken = f"{type(e).__name__}: {e}"
     evidence.close(runner.rows)
-    goals = catalogue(protocol, static=static)
+    goals = catalogue(protocol, static=static, rules=rules)
     disagreements: tuple[str, ...] = ()
     if followers and report is not None:
         disagreements = tuple(disagreed(report, followers[0].verdicts()))

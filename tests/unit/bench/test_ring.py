@@ -1,6 +1,7 @@
 """What a measurement of real nodes is believed for, and what it refuses."""
 
 import dataclasses
+from typing import cast
 
 import pytest
 
@@ -183,3 +184,27 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(words, capsys):
 
 def test_a_pool_fits_the_head_of_its_messages():
     assert len(workload._head("a", POOL - 1)) <= 8
+
+
+class Said:
+    """A cluster that has said this."""
+
+    def __init__(self, *said):
+        self._said = iter(said)
+
+    def hear(self, limit_s):
+        return next(self._said)
+
+
+def test_the_longest_pause_is_of_a_survivor_and_not_over_before_the_crash():
+    said = Said(
+        ("b", {"view": ["b"], "at_s": 5.0, "pauses": [(1.0, 3.0), (4.5, 0.5)]}),
+        ("c", {"view": ["a"], "at_s": 5.0, "pauses": [(4.0, 9.0)]}),
+        ("a", {"joining": 5.0}),
+        ("a", {"view": ["a", "b"], "at_s": 6.0, "pauses": [(2.1, 0.2), (6.1, 0.7)]}),
+        ("b", {"view": ["a", "b"], "at_s": 5.5, "pauses": [(5.6, 0.6)]}),
+    )
+    found = runs._await_view(cast("Cluster", said), ("a", "b"))
+    assert found.at_s == 6.0
+    assert found.pause_s(2.0) == 0.7
+    assert found.pause_s(0.5) == 3.0

@@ -12,7 +12,7 @@ class Run:
 
     rng: random.Random
     kinds: frozenset[str]
-    """What may occur: views, keys, destinations, withdrawals, crashes."""
+    """What may occur: views, keys, confirmations of keys, destinations, withdrawals, crashes."""
     words: list[str] = field(default_factory=list)
     sent: dict[str, str] = field(default_factory=dict)
     """The sender of each message."""
@@ -79,8 +79,18 @@ class Run:
             number = list(self.sent).index(name) + 1
             number += self.rng.random() < 0.03
             key = f"={number}"
+            if "confirmations" in self.kinds:
+                key = self._confirm(node, name, number)
         self.words.append(f"{node}.{name}{key}")
         self.delivered[node].append(name)
+
+    def _confirm(self, node: str, name: str, number: int) -> str:
+        """Confirm a number, mostly; now and then deliver without a key what is not confirmed."""
+        if self.rng.random() < 0.1:
+            return ""
+        if self.rng.random() < 0.95:
+            self.words.append(f"{node}${name}={number}")
+        return f"={number}"
 
 
 def traces(seed: int, count: int, kinds: str = "") -> list[str]:

@@ -41,6 +41,35 @@ def test_a_verdict(name: str, validity: Validity, text: str):
     assert bool(verdict.witness) == (validity is VIOLATED)
 
 
+def in_frames(text: str, frames: str) -> tuple[Manifest, list[Row]]:
+    """A trace whose receipts come in these frames, a digit each, or none, a dash."""
+    manifest, rows = mini.parse(text)
+    numbers = iter(frames)
+    return manifest, [
+        row._replace(pkt=int(number) if (number := next(numbers)) != "-" else None)
+        if row.kind == Kind.RECEIVE
+        else row
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("validity", "frames", "text"),
+    [
+        # a is sent again for q, which missed it: another frame, behind that of b.
+        (OK, "12323", "p!a r!b p?a p?b p?a q?b q?a"),
+        (VACUOUS, "1223", "p!a r!b p?a p?b q?b q?a"),
+        (VIOLATED, "12332", "p!a r!b p?a p?b p?a q?a q?b"),
+        (VIOLATED, "1221", "p!a r!b p?a p?b q?b q?a"),
+        # Of what came in no frame that the trace knows, nothing is said.
+        (VACUOUS, "1--1", "p!a r!b p?a p?b q?b q?a"),
+        (VIOLATED, "----", "p!a r!b p?a p?b q?b q?a"),
+    ],
+)
+def test_one_channel_carries_frames(validity: Validity, frames: str, text: str):
+    expect(judge_rows("E1", *in_frames(text, frames)), validity)
+
+
 def replicas(text: str, k: int | None = 1) -> tuple[Manifest, list[Row]]:
     manifest, rows = mini.parse(text)
     return replace(manifest, envelope={} if k is None else {"k": k}), rows
@@ -96,10 +125,39 @@ def test_a_decision_lost_on_its_way_to_the_successor_is_a_failure(
     expect(judge_rows("E2", manifest, [*rows, sent, lost]), validity)
 
 
+@pytest.mark.parametrize(("arrives", "validity"), [(False, VIOLATED), (True, OK)])
+def test_a_decision_that_its_successor_refuses_is_lost_unless_another_copy_arrives(
+    arrives: bool, validity: Validity
+):
+    """A frame with wrong bytes is dropped by its receiver, and the row names the sender."""
+    manifest, rows = replicas(FIVE, k=0)
+    rows.append(Row(Kind.SEND, 0, 0, 99, 99, layer="net", tag="DEC", pkt=7))
+    if arrives:
+        rows.append(Row(Kind.ARRIVE, 1, 0, 99, 100, layer="net", tag="DEC", pkt=7, peer=0))
+    rows.append(Row(Kind.DROP, 1, 0, 100, 101, layer="net", tag="checksum", pkt=7, peer=0))
+    expect(judge_rows("E2", manifest, rows), validity)
+
+
 def test_who_is_suspected_has_failed():
     manifest, rows = replicas(FIVE, k=0)
     suspicion = Row(Kind.SUSPECT, 1, 0, 99, 99, members=(0,))
     expect(judge_rows("E2", manifest, [*rows, suspicion]), VIOLATED)
+
+
+def test_what_a_replica_that_crashes_suspects_is_nobodys_failure():
+    """It may have missed anything; that it failed itself is counted."""
+    manifest, rows = replicas(f"{FIVE} qX", k=1)
+    of_its_neighbour = Row(Kind.SUSPECT, 1, 0, 1, 2, members=(0,))
+    expect(judge_rows("E2", manifest, [*rows, of_its_neighbour]), OK)
+    by_another = of_its_neighbour._replace(proc=2)
+    expect(judge_rows("E2", manifest, [*rows, by_another]), VIOLATED)
+
+
+def test_a_suspicion_of_nobody_is_no_failure():
+    """With such a one a replica says that it has seen another confirm something else."""
+    manifest, rows = replicas(FIVE, k=0)
+    diverged = Row(Kind.SUSPECT, 1, 0, 99, 99, members=())
+    expect(judge_rows("E2", manifest, [*rows, diverged]), OK)
 
 
 def test_losses_that_were_not_recorded_leave_a_doubt():

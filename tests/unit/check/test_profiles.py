@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from roundelay.check import PROPERTIES, Standing, profile
-from roundelay.check.profiles import MODES, PLANNED, RULES, protocol_names
+from roundelay.check.profiles import MODES, RULES, VIEW_SYNCHRONY, protocol_names
 from roundelay.core.description import OneOrder
 from roundelay.group.engines import describe, engine_names
 
@@ -86,14 +86,46 @@ def test_forward_evidence_is_of_the_paper_and_uniformity_of_the_repair():
         assert "D8u" in names("fc", "safe", mode=mode)
         assert "D8u" not in names("fc", "paper", mode=mode)
         assert {"N1", "N2", "N3"} <= names("fc", mode=mode)
-    assert "O5" in names("fc", "safe", mode="views")
-    assert "O5w" in names("fc", "paper", mode="views")
+        assert {"O2", "O2r", "O9"} <= names("fc", "safe", mode=mode)
+        assert not names("fc", "paper", mode=mode) & {"O2", "O2r", "O9"}
+        assert not names("fc", "link", mode=mode) & {"O2", "O2r", "O9"}
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_only_what_is_confirmed_has_one_order_across_partitions(rules: str):
+    """The keys of `fc` are the same on all sides, the order of what has none is not."""
+    alone, views = names("fc", rules), names("fc", rules, mode="views")
+    everywhere = {"O3f", "O3i", "O4", "O6", "O10", "O1", "O1r", "N1", "N2", "N3", "S4"}
+    assert everywhere <= alone & views
+    assert {"O5", "O5p"} <= alone
+    assert not views & {"O5", "O5p"}
+    assert "O5w" in views - alone
+    assert {"S2", "S3"} <= views - alone
+
+
+def test_the_order_of_st_is_one_on_static_groups_only():
+    assert {"O5", "O5p", "O2"} <= names("st")
+    assert "O2" not in names("st", "paper")
+    views = names("st", mode="views")
+    assert {"O2", "O5w"} <= views
+    assert not views & {"O5", "O5p"}
+
+
+@pytest.mark.parametrize("rules", ["safe", "paper"])
+@pytest.mark.parametrize("mode", MODES)
+def test_st_promises_messages_to_whom_they_are_for(rules: str, mode: str):
+    held = names("st", rules, mode=mode)
+    assert {"D8", "D9", "D10", "O1", "O1r", "S1", "S4", "S7", "L1", "L4"} <= held
+    assert {"S2", "S3"} & held == ({"S2", "S3"} if mode == "views" else set())
+    # A static group stands still after a crash, whoever had delivered what.
+    assert "D8u" not in held
+    assert profile("st", "safe", mode=mode).standing("O2") is Standing.DERIVED
 
 
 @pytest.mark.parametrize("engine", engine_names())
 def test_an_engine_is_held_to_all_that_its_description_promises(engine):
     promises = describe(engine).promises
-    assert engine not in PLANNED
+    assert engine != VIEW_SYNCHRONY
     assert promises.static.names <= names(engine)
     if promises.one_order is OneOrder.ALWAYS:
         assert promises.static.names | promises.in_views.names <= names(engine, mode="views")
@@ -105,7 +137,7 @@ def test_what_is_not_promised_is_not_checked():
         assert {"O1r", "O2r"} <= names("causal", mode=mode)
         assert not names("fifo", mode=mode) & {"O2", "O2r", "O5", "O5p", "O5w", "O6"}
         assert not names("atop", mode=mode) & {"O2r", "O6", "O10", "K1"}
-        assert not names("fc", mode=mode) & {"K1", "K2", "K3", "O2"}
+        assert not names("fc", mode=mode) & {"K1", "K2", "K3", "S1", "L1", "L4"}
         assert not names("st", mode=mode) & {"O6", "O3f", "O4", "K1"}
         assert not names("totem", mode=mode) & {"K4", "S6"}
     assert "D7" not in names("vs", mode="views")

@@ -52,10 +52,19 @@ CASES = [
     ("S5", VACUOUS, "p!a q.a p*a"),
     ("S7", VIOLATED, "p!a{q,r} q?a r?a q*a q*a:2 q.a r*a"),
     ("S7", VIOLATED, "p!a{q,r} q?a q*a r?a r*a"),
-    ("S7", VIOLATED, "p!a{q,r} q?a r?a q*a r*a q.a q*a:2"),
-    ("S7", VIOLATED, "p!a{q,r} q?a r?a q*a r*a q*a:2 q.a r.a"),
+    ("S7", VIOLATED, "p!a{q,r} q?a r?a q*a q*a:2"),
+    ("S7", VIOLATED, "p!b{q} q?b q*b p!a{q,r} q?a q.a r?a"),  # Nobody claims a.
+    ("S7", VIOLATED, "p!b{q} q?b q*b p!a{q,r} q?a q.a"),
+    ("S7", VIOLATED, "p+V1{p,q} q+V1{p,q} p!b{p} p*b p!a p.a"),
     ("S7", OK, "p!a{q,r} q?a r?a q*a r*a q*a:2 q.a r*a:2 r.a"),
-    ("S7", VACUOUS, "p!a{q,r} q?a r?a q.a r.a"),
+    # The end of a recovery delivers on level 1, or on no claim at all.
+    ("S7", OK, "p!a{q,r} q?a r?a q*a r*a q.a q*a:2"),
+    ("S7", OK, "p!a{q,r} q?a r?a q*a r*a q*a:2 q.a r.a"),
+    ("S7", OK, "p!a{q,r} q?a r?a q*a q.a r.a"),
+    # Only those who are in the view have to have it.
+    ("S7", OK, "p+V1{p,q} q+V1{p,q} r+V1{r} p!a{p,r} p*a p*a:2 p.a"),
+    ("S7", OK, "p+V1{p,q} q+V1{p,q} p!b{p} p*b p!a p~T2{p} p.a"),
+    ("S7", VACUOUS, "p!a{q,r} q?a q.a r.a"),
 ]
 
 
@@ -90,12 +99,18 @@ def test_a_reason_names_who_lacks_what():
     assert judge("S6", "p!a q?a p.a r?a", 2).reason == (
         "p delivers a when only p,q had it; F = 2 demands 3"
     )
+    assert judge("S7", "p!a{q,r} q?a r?a q*a q*a:2").reason == (
+        "q claims that all have claimed a, r never did"
+    )
+    assert judge("S7", "p!b{p} p*b p!a{q,r} q?a q.a r?a").reason == (
+        "q delivers a, which all must have received, r did so only later"
+    )
 
 
-@pytest.mark.parametrize("name", ["S1", "S4"])
+@pytest.mark.parametrize("name", ["S1", "S4", "S7"])
 def test_without_a_total_order_doubt_speaks_for_the_node(name: str):
     """q may have received a in time, as far as anybody can tell; r never did."""
-    text = {"S1": "p!a p*a q?a", "S4": "p!a/s p.a q?a"}[name]
+    text = {"S1": "p!a p*a q?a", "S4": "p!a/s p.a q?a", "S7": "p!b{p} p*b p!a p.a q?a"}[name]
     manifest, rows = mini.parse(text)
     expect(judge_rows(name, manifest, rows), VIOLATED)
     expect(judge_rows(name, manifest, without_gseq(rows)), OK)

@@ -29,12 +29,16 @@ class Case:
         return next((int(w.removeprefix("F=")) for w in self.head if w.startswith("F=")), None)
 
     @property
+    def envelope(self) -> dict[str, int]:
+        return {w[0]: int(w[2:]) for w in self.head if w.startswith("k=")}
+
+    @property
     def exceptions(self) -> tuple[str, ...]:
         return self.head[self.head.index("but") + 1 :] if "but" in self.head else ()
 
     def trace(self) -> tuple[Manifest, list[Row]]:
         manifest, rows = mini.parse(self.text)
-        return replace(manifest, resilience=self.resilience), rows
+        return replace(manifest, resilience=self.resilience, envelope=self.envelope), rows
 
     def __str__(self) -> str:
         return "-".join(self.head)

@@ -65,6 +65,10 @@ def test_a_seed_of_the_swarm_is_shrunk_too(tmp_path, capsys):
         ([], "name a FILE, or a seed of the swarm"),
         (["{file}", "--protocol", "totem"], "name a FILE, or a seed of the swarm"),
         (["--protocol", "totem"], "say which seed of the swarm failed"),
+        (
+            ["--protocol", "fc", "--rules", "link", "--seed", "1"],
+            "static groups only; add --static",
+        ),
         (["{file}", "--budget", "0"], "--budget must be 1 or more"),
         (["/nowhere/at/all.txt"], "cannot read /nowhere/at/all.txt"),
         (["{fine}"], "the run does not fail, so there is nothing to shrink; it was: roundelay"),

@@ -42,6 +42,26 @@ def test_rules_that_an_engine_does_not_have_are_refused(rules, capsys):
     assert f"totem has safe rules only; leave out --rules {rules}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ["fc", "--rules", "paper"],
+            "fc with rules=paper runs on static groups only; add --static",
+        ),
+        (["fc", "--rules", "link"], "fc with rules=link runs on static groups only; add --static"),
+        (
+            ["st", "--static", "--rules", "paper"],
+            "st with rules=paper needs a network that is one channel, and seeds draw other",
+        ),
+        (["dtp", "--rules", "link"], "dtp: there are no rules 'link'; choose one of safe, paper"),
+    ],
+)
+def test_rules_that_cannot_end_a_view_or_that_nobody_has_are_refused(words, sentence, capsys):
+    assert main(["sim", "swarm", "--seeds", "1", "--protocol", *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
 def test_a_seed_can_be_read(capsys):
     assert main([*SWARM, "--first", "7", "--show"]) == 0
     assert "\nengine totem static" in capsys.readouterr().out

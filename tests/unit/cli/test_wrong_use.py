@@ -30,6 +30,14 @@ SETTINGS = 'group = "g"\nnode = "a"\n{}\n[peers]\na = "127.0.0.1:5401"\n'
         (SETTINGS.format("timeout_s = true"), "timeout_s=True is not of type number"),
         (SETTINGS.format("trace_frames = 1"), "trace_frames=1 is not of type bool"),
         (SETTINGS.format("options = 3"), "'options' is a table"),
+        (
+            SETTINGS.format("engine = 'st'\noptions = { medium = 'channel' }"),
+            "st with medium=channel needs a network that is one channel, which only the simulator",
+        ),
+        (
+            SETTINGS.format("engine = 'fc'\noptions = { rules = 'link' }"),
+            "fc with rules=link runs on static groups only, and real nodes have views",
+        ),
         ('group = ".."\nnode = "a"\n[peers]\na = "x"\n', "'..' cannot name a group"),
     ],
 )

@@ -11,15 +11,15 @@ from roundelay.experiments.plan import paper_plan, read
 from roundelay.experiments.registry import load_experiment, load_paper, paper_names
 
 REQUIRED = {"__init__.py", "runs.py", "plan.toml", "claims.py"}
-OPTIONAL = {"figures.py", "results.py"}
-"""Figures, and a look-up of results that claims and figures share."""
+OPTIONAL = {"figures.py", "results.py", "formulas.py"}
+"""Figures, a look-up of results that claims and figures share, and what the paper computes."""
 
 
 def test_papers_are_found_by_their_folders():
     folders = {path.name for path in files(papers).iterdir() if path.is_dir()}
     assert set(paper_names()) == folders - {"__pycache__"}
     with pytest.raises(
-        ValueError, match="no claims are known of 'isis'; there are those of: atop, dtp"
+        ValueError, match="no claims are known of 'isis'; there are those of: atop, dtp, fc"
     ):
         load_paper("isis")
 
@@ -58,6 +58,6 @@ def test_an_experiment_is_a_paper_or_one_of_the_others():
     assert load_experiment("load") is load
     assert load_experiment("totem") is load_paper("totem").runs
     with pytest.raises(
-        ValueError, match="no experiment is called 'atom'; there are: atop, dtp, load"
+        ValueError, match="no experiment is called 'atom'; there are: atop, dtp, fc, load"
     ):
         load_experiment("atom")

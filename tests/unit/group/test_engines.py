@@ -16,9 +16,13 @@ from roundelay.group.engines import (
     EngineError,
     describe,
     description_of,
+    engine_config,
     engine_factory,
     engine_names,
     engines_in_views,
+    envelope,
+    needs_channel,
+    without_views,
 )
 from roundelay.protocols.dtp import cm
 from roundelay.protocols.template import TemplateEngine
@@ -83,7 +87,53 @@ def test_a_description_is_true(name):
     named = promises.static.names | promises.in_views.names | set(promises.envelope.split())
     assert named <= PROPERTIES.keys()
     assert ("resilience" in fields) is promises.resilient
+    assert {*description.envelope_options} <= fields
+    assert "rules" in fields or not description.static_rules
+    needed = dict(option.split("=") for option in description.channel_options)
+    assert needed.keys() <= fields
+    if needed:
+        engine_config(name, needed)
+    for rules in description.static_rules:
+        engine_config(name, {"rules": rules} | (needed if "rules" in needed else {}))
     assert isinstance(simulation_of(name), Simulation)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "why"),
+    [
+        ("totem", {}, ""),
+        ("template", {}, "template runs on static groups only"),
+        ("dtp", {"rules": "paper"}, ""),
+        ("fc", {}, ""),
+        ("fc", {"rules": "safe"}, ""),
+        ("fc", {"rules": "paper"}, "fc with rules=paper runs on static groups only"),
+        ("st", {"medium": "channel"}, ""),
+        ("st", {"rules": "paper"}, "st with rules=paper runs on static groups only"),
+        ("fc", {"rules": "link"}, "fc with rules=link runs on static groups only"),
+    ],
+)
+def test_what_cannot_run_with_views_says_so(name, options, why):
+    assert without_views(name, options) == why
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "why"),
+    [
+        ("totem", {}, ""),
+        ("st", {}, ""),
+        ("st", {"medium": "reflector", "rules": "safe"}, ""),
+        ("st", {"medium": "channel"}, "st with medium=channel needs a network that is one channel"),
+        ("st", {"rules": "paper"}, "st with rules=paper needs a network that is one channel"),
+    ],
+)
+def test_what_needs_a_channel_says_so(name, options, why):
+    assert needs_channel(name, options) == why
+
+
+def test_an_envelope_is_what_the_options_say():
+    assert envelope("fc") == {"k": 1}
+    assert envelope("fc", {"rules": "paper", "k": "2"}) == {"k": 2}
+    assert envelope("dtp", {"rules": "paper"}) == {}
 
 
 @pytest.mark.parametrize("name", engine_names())
@@ -91,10 +141,10 @@ def test_packets_in_counts_what_data_frames_bring(name):
     """Until an engine has sent its packet, frames without one bring none."""
     description = describe(name)
     view = View(ViewId(0, "a"), ("a", "b"))
-    a = engine_factory(name)("a", Outlet())
-    sent = [effect.message for effect in a.start(view) if hasattr(effect, "message")]
-    tags = a.codec.tags
-    counted = {tags[a.codec.encode(m)[0]]: description.packets_in(m) for m in sent}
+    both = [engine_factory(name)(node, Outlet()) for node in view.members]
+    sent = [e.message for one in both for e in one.start(view) if hasattr(e, "message")]
+    codec = both[0].codec
+    counted = {codec.tags[codec.encode(m)[0]]: description.packets_in(m) for m in sent}
     assert {tag for tag, count in counted.items() if count} == set(description.data_tags)
 
 
@@ -106,7 +156,8 @@ def test_names_are_listed_without_loading_engines():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names, _, modules = done.stdout.strip().partition(" - ")
     assert {"cm", "dtp", "fifo", "pinwheel", "template", "totem"} <= set(names.split())
-    assert modules.split() == ["roundelay.protocols.atop", "roundelay.protocols.dtp"]
+    packages = ("atop", "dtp", "fc", "st")
+    assert modules.split() == [f"roundelay.protocols.{package}" for package in packages]
 
 
 def test_an_engine_is_known_by_its_class_and_by_what_that_inherits_from():
@@ -115,6 +166,8 @@ def test_an_engine_is_known_by_its_class_and_by_what_that_inherits_from():
 
     assert description_of(Wrong) is describe("totem")
     assert description_of(cm.Engine) is describe("cm")
+    # The simulator finds in this way what watches an engine.
+    assert description_of(type(engine_factory("st")("a", Outlet()))) is describe("st")
     assert description_of(Path) is None
 
 

@@ -45,6 +45,18 @@ GOOD = {"group": "g", "node": "a", "peers": PEERS}
         ({"bind": "x"}, "bind: 'x' is no address"),
         ({"engine": "paxos"}, "no engine for real nodes is called 'paxos'; use "),
         ({"engine": "template"}, "no engine for real nodes is called 'template'"),
+        (
+            {"engine": "fc", "options": {"rules": "paper"}},
+            "fc with rules=paper runs on static groups only, and real nodes have views; leave",
+        ),
+        (
+            {"engine": "st", "options": {"rules": "paper", "medium": "channel"}},
+            "st with rules=paper runs on static groups only, and real nodes have views; leave",
+        ),
+        (
+            {"engine": "st", "options": {"medium": "channel"}},
+            "st with medium=channel needs a network that is one channel, which only the simulator",
+        ),
         ({"timeout_s": 0.001}, "timeout_s=0.001 is not between 0.02 and 60 seconds"),
         ({"timeout_s": "soon"}, "timeout_s='soon' is not of type number"),
         ({"datagram_bytes": 100_000}, "datagram_bytes=100000 is not between"),

@@ -2,7 +2,8 @@
 
 import pytest
 
-from roundelay.group.engines import describe, engine_factory, engines_in_views
+from roundelay.group.engines import describe, engine_config, engine_factory, engines_in_views
+from roundelay.protocols.fc.fc import BUFFER_BYTES as FC_BUFFER_BYTES
 from roundelay.protocols.totem import BUFFER_BYTES, Config
 from roundelay.runtime.settings import settings
 from roundelay.runtime.tuning import (
@@ -55,6 +56,24 @@ def test_an_idle_token_rests_for_long_and_is_not_missed(timeout_s):
     options = engine_options(told("totem", timeout_s=timeout_s), 1400, 1000)
     hold, again = float(options["token_hold_s"]), float(options["token_retransmit_s"])
     assert 0.5 * again < hold < 0.8 * again
+
+
+@pytest.mark.parametrize("timeout_s", [0.02, 0.1, 0.4, 3.0])
+def test_a_token_is_made_anew_several_times_before_the_alarm(timeout_s):
+    options = engine_options(told("fc", timeout_s=timeout_s), 1400, 1000)
+    config = engine_config("fc", options)
+    assert config.silence_s == pytest.approx(timeout_s)
+    assert config.wait_s == pytest.approx(timeout_s / 5)
+    # Whoever is next may rest, and a decision may be lost once, before the token is missed.
+    assert config.idle_s + 2 * config.repeat_s <= config.wait_s * 1.001
+    assert config.stagger_s < config.repeat_s
+
+
+def test_what_fc_keeps_for_a_masked_member_is_bounded_in_bytes_and_holds_all_windows():
+    for datagram_bytes in (1400, 60_000):
+        config = engine_config("fc", engine_options(told("fc"), datagram_bytes, 1000))
+        assert config.buffer_packets * datagram_bytes <= FC_BUFFER_BYTES
+        assert config.buffer_packets >= 4 * config.window_packets
 
 
 @pytest.mark.parametrize("timeout_s", [0.1, 0.4, 3.0])

@@ -108,6 +108,9 @@ class Recoveries:
     crashes: int
     crash_s: float
     crash_s_max: float
+    pause_s: float
+    """The longest pause in deliveries at a survivor."""
+    pause_s_max: float
     rejoin_s: float
     rejoin_s_max: float
     restart_s: float
@@ -218,6 +221,8 @@ def recovery(cell: Cell, crashes: int) -> Recoveries:
         crashes,
         crash_s=median(r.crash_s for r in found),
         crash_s_max=max(r.crash_s for r in found),
+        pause_s=median(r.pause_s for r in found),
+        pause_s_max=max(r.pause_s for r in found),
         rejoin_s=median(r.rejoin_s for r in found),
         rejoin_s_max=max(r.rejoin_s for r in found),
         restart_s=median(r.restart_s for r in found),

@@ -215,9 +215,22 @@ class Member:
         return self._proof()
 
     async def _tell_views(self) -> None:
+        """Tell of every view once a message was delivered in it, and of the pauses in deliveries
+        since the last one that was told of."""
+        view: View | None = None
+        view_s = last_s = time.monotonic()
+        pauses: list[tuple[float, float]] = []
         async for event in self._group.batches():
-            if isinstance(event, View) and not event.transitional:
-                say(view=list(event.members), at_s=time.monotonic())
+            now = time.monotonic()
+            if isinstance(event, View):
+                if not event.transitional:
+                    view, view_s = event, now
+                continue
+            pauses.append((now, now - last_s))
+            last_s = now
+            if view is not None:
+                say(view=list(view.members), at_s=view_s, pauses=pauses)
+                view, pauses = None, []
 
     def _proof(self) -> dict[str, Any]:
         """What the leader compares, and counters that may explain a bad figure."""

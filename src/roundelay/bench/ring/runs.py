@@ -58,6 +58,9 @@ class Recovery:
 
     crash_s: float
     """From `kill -9` until the last survivor has the view without the victim."""
+    pause_s: float
+    """The longest time without a delivery at a survivor, from `kill -9` until each of them has
+    delivered in that view."""
     rejoin_s: float
     """From `join` in the restarted process until the last node has the view of all."""
     restart_s: float
@@ -179,30 +182,58 @@ def recovery(cell: Cell, victims: Sequence[int]) -> list[Recovery]:
         )
         for node in members:
             cluster.start(dataclasses.replace(job, node=node))
-        _await_view(cluster, members, members)
+        _await_view(cluster, members)
         for place in victims:
             victim = members[place % cell.nodes]
             survivors = tuple(node for node in members if node != victim)
             killed = cluster.kill(victim)
-            crash = _await_view(cluster, survivors, survivors) - killed
+            crash = _await_view(cluster, survivors)
             started = time.monotonic()
             cluster.start(dataclasses.replace(job, node=victim))
             joined = cluster.expect("joining", (victim,), READY_S)[victim]
-            back = _await_view(cluster, members, members)
-            found.append(Recovery(crash, back - joined, back - started))
+            back = _await_view(cluster, members)
+            found.append(
+                Recovery(
+                    crash.at_s - killed,
+                    crash.pause_s(killed),
+                    back.at_s - joined,
+                    back.at_s - started,
+                )
+            )
     return found
 
 
-def _await_view(cluster: Cluster, members: Sequence[str], nodes: Sequence[str]) -> float:
-    """Wait until all these nodes have the view with these members; returns the time at which the
-    last one had it."""
-    wanted = list(members)
-    at: dict[str, float] = {}
-    while len(at) < len(nodes):
+class _Awaited:
+    """A view that all its members have and deliver in."""
+
+    def __init__(self) -> None:
+        self.at: dict[str, float] = {}
+        """When each node had it."""
+        self._pauses: list[tuple[float, float]] = []
+        """When a delivery came, and how long none had come, at all nodes."""
+
+    @property
+    def at_s(self) -> float:
+        """When the last node had it."""
+        return max(self.at.values())
+
+    def note(self, node: str, words: Mapping[str, Any], wanted: Sequence[str]) -> None:
+        self._pauses += ((end, length) for end, length in words["pauses"])
+        if words["view"] == wanted:
+            self.at[node] = words["at_s"]
+        else:
+            self.at.pop(node, None)
+
+    def pause_s(self, since: float) -> float:
+        """The longest time without a delivery at one of the nodes that was not over by then."""
+        return max(length for end, length in self._pauses if end > since)
+
+
+def _await_view(cluster: Cluster, members: Sequence[str]) -> _Awaited:
+    """Wait until all these nodes have the view of them, and have delivered something in it."""
+    awaited = _Awaited()
+    while len(awaited.at) < len(members):
         node, words = cluster.hear(READY_S)
-        if "view" in words and node in nodes:
-            if words["view"] == wanted:
-                at[node] = words["at_s"]
-            else:
-                at.pop(node, None)
-    return max(at.values())
+        if "view" in words and node in members:
+            awaited.note(node, words, list(members))
+    return awaited

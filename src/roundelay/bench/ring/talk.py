@@ -1,7 +1,8 @@
 """How the process of a node and the leader talk: one JSON document per line.
 
-A node says `joining` when it joins, `ready` when all nodes are in one view, `view` or `beat` if its
-job asks for them, and `result` at the end. Instead of a result it says `split` if nodes suspected
+A node says `joining` when it joins, `ready` when all nodes are in one view, `view` (with the time
+of the view and the pauses in deliveries before it) or `beat` if its job asks for them, and `result`
+at the end. Instead of a result it says `split` if nodes suspected
 each other, or `failure`. The leader says `start`, with the time to begin, and `leave`.
 """
 

@@ -47,11 +47,13 @@ class Printer:
             )
 
     def recovery(self, found: "Sequence[Recoveries]") -> None:
-        self.line("kill -9 until the last survivor has the new view; join until all have it again")
+        self.line("kill -9 until the last survivor has the new view, with the longest pause in")
+        self.line("deliveries at a survivor; join until all have the view of all again")
         for f in found:
             timeout = "default" if f.timeout_s is None else f"{f.timeout_s * 1e3:.0f} ms"
             self.line(
                 f"  {f.engine}, {f.nodes} nodes, timeout {timeout:<8} new view {f.crash_s:.2f} s"
-                f" (at most {f.crash_s_max:.2f}), rejoin {f.rejoin_s:.2f} s"
+                f" (at most {f.crash_s_max:.2f}), pause {f.pause_s:.2f} s"
+                f" (at most {f.pause_s_max:.2f}), rejoin {f.rejoin_s:.2f} s"
                 f" (at most {f.rejoin_s_max:.2f}; with the start of Python {f.restart_s:.2f})"
             )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from roundelay import draw
 from roundelay.check.profiles import RULES
-from roundelay.cli.engines import engine
+from roundelay.cli.engines import check_rules, engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.cli.sim.files import read
@@ -107,6 +107,7 @@ def _given(args: argparse.Namespace) -> _Given:
         if args.seed is None:
             raise UserError("say which seed of the swarm failed, with --seed")
         static = args.static or describe(args.protocol).static_only
+        check_rules(args.protocol, args.rules, static=static)
         how = f"--protocol {args.protocol}{' --static' * static}"
         how += f" --rules {args.rules}" * (args.rules != "safe")
         text = scenario(args.seed, args.protocol, static=static, rules=args.rules)

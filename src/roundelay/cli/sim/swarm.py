@@ -6,10 +6,10 @@ import os
 import sys
 
 from roundelay.check.profiles import RULES
-from roundelay.cli.engines import engine
+from roundelay.cli.engines import check_rules, engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
-from roundelay.group.engines import describe, engine_factory, engine_names
+from roundelay.group.engines import describe, engine_names
 from roundelay.sim.seeds import scenario
 from roundelay.sim.swarm import Campaign
 
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     static = args.static or describe(args.protocol).static_only
-    _check_rules(args.protocol, args.rules)
+    check_rules(args.protocol, args.rules, static=static)
     for name in ("seeds", "jobs"):
         if getattr(args, name) < 1:
             raise UserError(f"--{name} must be 1 or more, not {getattr(args, name)}")
@@ -58,12 +58,3 @@ def run(args: argparse.Namespace) -> int:
         for seed in campaign.failed[:1]:
             print(f"made small: roundelay sim shrink {how} --seed {seed} -o story.txt")
     return 0 if campaign.ok else 1
-
-
-def _check_rules(protocol: str, rules: str) -> None:
-    if rules == "safe":
-        return
-    try:
-        engine_factory(protocol, {"rules": rules})
-    except ValueError:
-        raise UserError(f"{protocol} has safe rules only; leave out --rules {rules}") from None

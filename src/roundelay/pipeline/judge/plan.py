@@ -3,7 +3,7 @@
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from roundelay.pipeline.properties import BELOW, Slice, judged_on
+from roundelay.pipeline.properties import BELOW, Slice, judged_also_on, judged_on
 from roundelay.trace.manifest import Manifest
 
 SLICE_ROWS = 40_000
@@ -14,7 +14,10 @@ WHOLE_ROWS_MAX = 1_500_000
 """Rows about messages of the largest run that is judged in one piece. More would not fit into the
 memory of a task; with fewer, more verdicts on large runs are `inconclusive`."""
 
-SPLIT_SLICES = (Slice.VIEWS, Slice.MESSAGES, Slice.PACKETS, Slice.KEYS)
+SPLIT_SLICES = (
+    *(Slice.VIEWS, Slice.LOSSES),
+    *(Slice.MESSAGES, Slice.PACKETS, Slice.KEYS, Slice.DECISIONS),
+)
 """What a run that is not judged in one piece is split into, besides the token."""
 
 
@@ -90,6 +93,8 @@ class CheckPlan:
         if not in_one:
             for slice_ in SPLIT_SLICES:
                 judge_on(slice_, judged_on(slice_))
+                if again := [n for n in self.names if n in judged_also_on(slice_)]:
+                    made[slice_] = [*made.get(slice_, ()), *again]
             if self._splits_tokens:
                 judge_on(Slice.TOKENS, judged_on(Slice.TOKENS))
         if not self.too_large:

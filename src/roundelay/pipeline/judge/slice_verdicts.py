@@ -26,6 +26,10 @@ VERDICT_DDL = (
 )
 
 
+ASK_FOR_CLAIMS = ("S7", "L4")
+"""Properties that say nothing of a run in which nobody ever claims stability."""
+
+
 def judge_slice(key: tuple[Any, ...], table: Any) -> Any:
     """Judge one slice."""
     run, slice_ = (part.as_py() for part in key)
@@ -50,7 +54,7 @@ def judge_rows(rows: list[Row], context: Mapping[str, Any]) -> list[Verdict]:
     found = []
     for name in context["names"]:
         judged = model
-        if name == "L4" and context["claims"] and not claimed:
+        if name in ASK_FOR_CLAIMS and context["claims"] and not claimed:
             claims = [*present, _claim(context)]
             judged = read_model(claims, manifest, layer=context["layer"], skipped=layers)
             judged.withheld = model.withheld
@@ -60,7 +64,9 @@ def judge_rows(rows: list[Row], context: Mapping[str, Any]) -> list[Verdict]:
         judged.guessed = False
         try:
             verdict = PROPERTIES[name.removeprefix(BELOW)].verdict_on(judged)
-            found.append(_unless_guessed(replace(verdict, property=name), judged))
+            counted = 0 if name in context["counted elsewhere"] else verdict.instances
+            verdict = replace(verdict, property=name, instances=counted)
+            found.append(_unless_guessed(verdict, judged))
         except Exception as e:  # A check that fails has shown nothing, whatever the failure.
             found.append(_failed(name, e))
     return found

@@ -21,15 +21,22 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from roundelay.core.effects import Kind
 from roundelay.pipeline.expressions import block_number, expanded
+from roundelay.pipeline.judge import decisions
 from roundelay.pipeline.judge.plan import SLICE_ROWS, CheckPlan
 from roundelay.pipeline.judge.slice_verdicts import VERDICT_DDL, judge_slice
-from roundelay.pipeline.properties import FRAMES, Slice, judged_on, needs_lower_layer
+from roundelay.pipeline.properties import (
+    FRAMES,
+    Slice,
+    judged_also_on,
+    judged_on,
+    needs_lower_layer,
+)
 from roundelay.trace.schema import COLUMNS, MESSAGE_KINDS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-SPLIT = (Slice.MESSAGES, Slice.PACKETS, Slice.KEYS, Slice.TOKENS)
+SPLIT = (Slice.MESSAGES, Slice.PACKETS, Slice.KEYS, Slice.DECISIONS, Slice.TOKENS)
 """Kinds of slices of which a run has several."""
 
 IDENTITY = {
@@ -68,6 +75,10 @@ def judge_slices(
     if Slice.LIVES in made:
         parts.append(_lives(rows, sliced))
     parts += [_pieces(rows, sliced, slice_) for slice_ in IDENTITY if slice_ in made]
+    if Slice.DECISIONS in made:
+        parts.append(_decisions(rows, sliced))
+    if Slice.LOSSES in made:
+        parts.append(decisions.lost(rows.join(_of(sliced, Slice.LOSSES), "run")))
     if Slice.TOKENS in made:
         parts.append(_tokens(rows, sliced))
     if Slice.SUSPECTS in made:
@@ -124,6 +135,7 @@ def _contexts(plan: CheckPlan, slice_rows: int) -> Iterator[tuple[str, str, str]
             {
                 "manifest": manifest,
                 "names": names,
+                "counted elsewhere": sorted(judged_also_on(slice_)),
                 "layer": plan.layer,
                 "skipped": sorted(plan.skipped),
                 # T2 is about who wrote which rows, and must not see rows that nobody wrote.
@@ -160,9 +172,8 @@ def _everything(rows: "DataFrame", sliced: "DataFrame") -> "DataFrame":
 
 def _pieces(rows: "DataFrame", sliced: "DataFrame", slice_: Slice) -> "DataFrame":
     """Rows by a hash of what they are about."""
-    assigned = _kind_in([Kind.ORDER, Kind.CONFIRM]) & F.col("k2").isNotNull()
     about = _kind_in(sorted(MESSAGE_KINDS)) & F.col("m_seq").isNotNull()
-    some = rows.where(assigned if slice_ is Slice.KEYS else about)
+    some = rows.where(_assigned() if slice_ is Slice.KEYS else about)
     # What a row does not say is 0, as in the model.
     same = F.xxhash64(*(F.coalesce(F.col(name), F.lit(0)) for name in IDENTITY[slice_]))
     number = F.pmod(same, F.col("pieces"))
@@ -173,6 +184,16 @@ def _pieces(rows: "DataFrame", sliced: "DataFrame", slice_: Slice) -> "DataFrame
         .withColumn("slice", F.concat("slice", number.cast("string")))
         .select("run", "slice", *COLUMNS)
     )
+
+
+def _assigned() -> "Column":
+    """Rows that decide or confirm a place in the order."""
+    return _kind_in([Kind.ORDER, Kind.CONFIRM]) & F.col("k2").isNotNull()
+
+
+def _decisions(rows: "DataFrame", sliced: "DataFrame") -> "DataFrame":
+    some = rows.where(_assigned()).join(_of(sliced, Slice.DECISIONS), "run")
+    return decisions.in_blocks(some.where(_kept()))
 
 
 def _tokens(rows: "DataFrame", sliced: "DataFrame") -> "DataFrame":

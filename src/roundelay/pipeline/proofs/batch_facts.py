@@ -19,7 +19,8 @@ concluded from them:
 
 All these are about the rows of the ordering. Rows of the layer below it tell of the same messages
 again; facts about these have names of their own, which begin with `BELOW`, and are fewer: no key is
-known there.
+known there. Where a protocol confirms what it decided, `order`, `stay` and `hole` are told of the
+confirmations too, in facts whose names begin with `CONFIRMED`.
 
 Facts of one batch are few, whatever it holds. They are made with numpy, without a loop over rows.
 
@@ -73,6 +74,8 @@ they are not counted."""
 
 BELOW = "below/"
 """What the names of facts about the layer below begin with."""
+CONFIRMED = "confirmed/"
+"""What the names of facts about confirmations begin with."""
 
 DDL = "fact string, run string, proc int, inc bigint, first bigint, v array<bigint>"
 
@@ -143,6 +146,12 @@ def _layer(rows: BatchRows, facts: FactWriter) -> None:
         _sources(delivered, by, facts)
         _stays(delivered, facts)
         _blocks(delivered, facts)
+    confirmed = rows.where(rows.of(Kind.CONFIRM) & rows["has_k2"].astype(bool))
+    if confirmed.count:
+        told = facts.prefixed(CONFIRMED)
+        _order(confirmed, told)
+        _stays(confirmed, told)
+        span_facts.write_holes(confirmed, told)
 
 
 def _writers(rows: BatchRows, facts: FactWriter) -> None:
@@ -176,7 +185,7 @@ def _writers(rows: BatchRows, facts: FactWriter) -> None:
 
 
 def _order(rows: BatchRows, facts: FactWriter) -> None:
-    """Of deliveries that have a key. v: last lseq, messages, falls, first key, last key."""
+    """Of rows that have a key. v: last lseq, messages, falls, first key, last key."""
     if not rows.count:
         return
     at = rows.segment

@@ -13,8 +13,8 @@ which messages were meant:
     empty         numbers of keys that belong to no message, as bits, by block of keys
     leap          keys that leap over more numbers than `NUMBERS_MAX`, so that holes are not told
     life          crashes (0) and recoveries (1)
-    unusual       what spans cannot tell: messages with destinations of their own, confirmations, or
-                  more spans than `SPANS_MAX`
+    unusual       what spans cannot tell: messages with destinations of their own, confirmations
+                  without a number, or more spans than `SPANS_MAX`
 """
 
 import numpy as np
@@ -39,14 +39,15 @@ VIEW = ("c_seq", "c_rep", "c_kind", "has_c_seq")
 def write_spans(rows: BatchRows, facts: FactWriter) -> None:
     """Facts about everything but deliveries."""
     about = rows["has_m_src"].astype(bool)
-    unusual = (rows["has_dst"].astype(bool) & about) | rows.of(Kind.CONFIRM)
+    numbered = rows["has_k2"].astype(bool)
+    unusual = (rows["has_dst"].astype(bool) & about) | (rows.of(Kind.CONFIRM) & ~numbered)
     _unusual(rows, facts, np.flatnonzero(unusual))
     at = np.flatnonzero(rows.of(Kind.CRASH, Kind.RECOVER))
     facts.write("life", rows, at, rows.of(Kind.RECOVER)[at])
     _sent(rows, facts, np.flatnonzero(rows.of(Kind.ORIGINATE) & about))
     withdrawn = np.flatnonzero(rows.of(Kind.WITHDRAW) & about)
     facts.write("withdrawn", rows, withdrawn, *_numbers(rows, withdrawn, withdrawn))
-    empty = np.flatnonzero(rows["has_k2"].astype(bool) & ~about)
+    empty = np.flatnonzero(numbered & ~about)
     _bits("empty", rows, facts, empty, rows["k2"][empty], np.ones(len(empty), dtype=np.int64))
 
 
@@ -54,9 +55,7 @@ def write_delivery_spans(rows: BatchRows, by: Ints, facts: FactWriter) -> None:
     """Facts about deliveries; `by` is their order by sender."""
     _delivered(rows, by, facts)
     _transitional(rows, facts)
-    numbered = rows.where(rows["has_k2"].astype(bool) & (rows["c_kind"] == REGULAR))
-    if numbered.count:
-        _holes(numbered, facts)
+    write_holes(rows, facts)
 
 
 def _unusual(rows: BatchRows, facts: FactWriter, at: Ints, fact: str = "unusual") -> None:
@@ -124,8 +123,11 @@ def _transitional(rows: BatchRows, facts: FactWriter) -> None:
 # Numbers of keys.
 
 
-def _holes(rows: BatchRows, facts: FactWriter) -> None:
+def write_holes(rows: BatchRows, facts: FactWriter) -> None:
     """v, as of empty: k0, k1, number of the block, bits."""
+    rows = rows.where(rows["has_k2"].astype(bool) & (rows["c_kind"] == REGULAR))
+    if not rows.count:
+        return
     same = np.ones(rows.count - 1, dtype=bool)
     for column in (rows.number, *(rows[name] for name in ("k0", "k1", *VIEW))):
         same &= column[1:] == column[:-1]

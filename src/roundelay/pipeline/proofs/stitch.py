@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
 from roundelay.pipeline.expressions import BLOCK_KEYS
-from roundelay.pipeline.proofs.batch_facts import BELOW
+from roundelay.pipeline.proofs.batch_facts import BELOW, CONFIRMED
 from roundelay.pipeline.proofs.causality import Implied, conclude_causality
 from roundelay.pipeline.proofs.streams import one_ring_each, read_streams
 from roundelay.pipeline.proofs.transitional import Lists, beginnings, delivery_lists, unkeyed_owners
@@ -145,10 +145,7 @@ def stitch(facts: Iterable[Fact]) -> RunProofs:
 
 def _conclude_below(by_fact: Facts) -> list[Implied]:
     """What spans say of the layer below the ordering. It has the same views, and no keys."""
-    below: Facts = defaultdict(list)
-    for name, facts in by_fact.items():
-        if name.startswith(BELOW):
-            below[name.removeprefix(BELOW)] = facts
+    below = _called(BELOW, by_fact)
     if not below:
         return []
     for name in ("writer", "install", "end", "life"):
@@ -160,6 +157,15 @@ def _conclude_below(by_fact: Facts) -> list[Implied]:
     return conclude_causality(below, views, read_streams(below, views), None, None)
 
 
+def _called(prefix: str, by_fact: Facts) -> Facts:
+    """The facts whose names begin with this, without it."""
+    found: Facts = defaultdict(list)
+    for name, facts in by_fact.items():
+        if name.startswith(prefix):
+            found[name.removeprefix(prefix)] = facts
+    return found
+
+
 def _conclude_views(run: RunProofs, facts: Facts, views: Views) -> None:
     """What follows where keys climb, every message comes once, and views are known."""
     lists = delivery_lists(facts)
@@ -169,11 +175,27 @@ def _conclude_views(run: RunProofs, facts: Facts, views: Views) -> None:
     if not any(regular(view) and stay.unkeyed for (*_, view), stay in views.stays.items()):
         run.unkeyed_owners = unkeyed_owners(facts, lists, views)
     _rings(run, facts, views, lists)
-    if run.placed and (count := contiguous(facts, views)) is not None:
+    numbered = _numbered(run, facts, views)
+    if numbered is not None and (count := contiguous(numbered)) is not None:
         run.proved["O10"] = count
     if (count := together(facts, views)) is not None:
         run.implied.append(Implied("O5w", count, ("O6",)))
     run.common_views = views_in_line(views)
+
+
+def _numbered(run: RunProofs, facts: Facts, views: Views) -> Facts | None:
+    """The facts that O10 is about: of confirmations, where there are any, else of deliveries. None
+    if keys do not climb there, or rows may be in other views than they say."""
+    confirmed = _called(CONFIRMED, facts)
+    if not confirmed:
+        return facts if run.placed else None
+    stays = confirmed["stay"]
+    if views.static:
+        placed = len({tuple(fact.v[:4]) for fact in stays}) <= 1
+    else:
+        placed = all(views.within(fact, fact.v[4]) is not None for fact in stays)
+    confirmed["empty"] = facts["empty"]
+    return confirmed if placed and _climb(confirmed["order"]) else None
 
 
 def _suspects(by_fact: Facts) -> list[Block]:
@@ -206,11 +228,16 @@ def _tangled(one: Fact, next_: Fact, last: int) -> bool:
 def _histories(run: RunProofs, facts: list[Fact]) -> bool:
     """Whether keys climb in every history."""
     run.keyed = sum(fact.v[1] for fact in facts)
+    run.steps = run.keyed - len({fact.proc for fact in facts})
+    return _climb(facts)
+
+
+def _climb(facts: list[Fact]) -> bool:
+    """Whether keys climb at every node."""
     climbs = not any(fact.v[2] for fact in facts)
     for one, next_ in pairwise(facts):
         if one.proc == next_.proc:
             climbs &= one.v[7:11] < next_.v[3:7] and not _tangled(one, next_, one.v[0])
-    run.steps = run.keyed - len({fact.proc for fact in facts})
     return climbs
 
 

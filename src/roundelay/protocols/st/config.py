@@ -33,6 +33,12 @@ class Config:
     """Packets that a member keeps until they are delivered. Members together send at most as many
     as the fullest of them has room for."""
 
+    pack_s: float = 0.060
+    """`paper` only: the sender of a packet that is not known to be with all whom it is for sends it
+    again after so long; several times `ready_s`."""
+    hold_s: float = 0.060
+    """`paper` only: a packet that is pre-acknowledged is delivered after so long in any case."""
+
     def __post_init__(self) -> None:
         if self.rules not in RULES:
             raise ValueError(f"there are no rules {self.rules!r}; choose one of {', '.join(RULES)}")
@@ -40,7 +46,10 @@ class Config:
             raise ValueError(
                 f"there is no medium {self.medium!r}; choose one of {', '.join(MEDIA)}"
             )
+        if self.rules == "paper" and self.medium != "channel":
+            raise ValueError("rules=paper is for a network that is one channel: add medium=channel")
         if min(self.window_packets, self.ack_packets, self.buffer_packets) < 1:
             raise ValueError("window_packets, ack_packets and buffer_packets are 1 at least")
-        if min(self.ready_s, self.ack_s, self.repeat_s) <= 0 or self.silence_s < 2 * self.ready_s:
+        times = (self.ready_s, self.ack_s, self.repeat_s, self.pack_s, self.hold_s)
+        if min(times) <= 0 or self.silence_s < 2 * self.ready_s:
             raise ValueError("all times are more than 0, and silence_s is twice ready_s at least")

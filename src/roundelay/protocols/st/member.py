@@ -523,9 +523,12 @@ class StMember:
 
     def _go_on(self, recovery: Recovery) -> None:
         """All have all: deliver what is left, and begin the next epoch."""
+        claimed = {entry.name for entry in self.logs.agreed}
         for item in recovery.left():
             packet = recovery.packet(item.name)
             assert packet is not None, "a member was done without a packet"
+            if self._traced and item.name not in claimed:
+                self._out.append(Record(Kind.STABLE, packet.span, self._id, level=1))
             self._out.append(Deliver(packet, self._id))
         self.last = recovery.collected
         self.recovery = None

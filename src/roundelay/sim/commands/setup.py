@@ -2,7 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from roundelay.group.engines import configure, describe, engine_config, engine_factory
+from roundelay.group.engines import (
+    configure,
+    describe,
+    engine_config,
+    engine_factory,
+    needs_channel,
+    without_views,
+)
 from roundelay.group.packer import GroupConfig
 from roundelay.membership.config import MembershipConfig
 from roundelay.sim.arguments import exactly, read_costs, read_network, split
@@ -14,13 +21,15 @@ if TYPE_CHECKING:
 
 def set_engine(runner: "ScenarioRunner", arguments: list[str]) -> None:
     _before_nodes(runner)
-    words, runner.setup.options = split(arguments)
+    words, options = split(arguments)
     modes = [word for word in words if word in ("static", "views")]
     names = [word for word in words if word not in modes]
-    (runner.setup.engine,) = exactly(1, names, "one engine, and static or views if you like")
-    engine_factory(runner.setup.engine, runner.setup.options)
-    alone = not modes and describe(runner.setup.engine).static_only
-    runner.setup.static = "static" in modes or alone
+    (engine,) = exactly(1, names, "one engine, and static or views if you like")
+    engine_factory(engine, options)
+    static = "static" in modes or (not modes and describe(engine).static_only)
+    if not static and (why := without_views(engine, options)):
+        raise ValueError(f"{why}; write: engine {engine} static ...")
+    runner.setup.engine, runner.setup.options, runner.setup.static = engine, options, static
 
 
 def set_membership(runner: "ScenarioRunner", arguments: list[str]) -> None:
@@ -72,6 +81,8 @@ def create_nodes(runner: "ScenarioRunner", arguments: list[str]) -> None:
         raise ValueError("name each node once, like: nodes a b c")
     members = tuple(sorted(names))
     setup = runner.setup
+    if (why := needs_channel(setup.engine, setup.options)) and not setup.network.reflects:
+        raise ValueError(f"{why}; write: network channel")
     describe(setup.engine).check_options(engine_config(setup.engine, setup.options), members)
     runner.create_world(members)
     if "down" not in arguments:

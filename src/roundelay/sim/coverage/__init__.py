@@ -15,11 +15,14 @@ from roundelay.sim.simulation import Detector, simulation_of
 __all__ = ["Detector", "Evidence", "catalogue", "goal_name", "reached", "sentence"]
 
 
-def catalogue(protocol: str, *, static: bool = False) -> dict[str, Detector]:
-    """The goals of a campaign, by name: those of every engine, and the engine's own."""
+def catalogue(protocol: str, *, static: bool = False, rules: str = "safe") -> dict[str, Detector]:
+    """The goals of a campaign, by name: those of every engine, and the engine's own. Under other
+    rules than the safe ones an engine may have goals of their own, and no others."""
     simulation = simulation_of(protocol)
     goals = [*traffic.ALWAYS, *simulation.goals]
-    if not static:
+    if rules in simulation.goals_of_rules:
+        goals = [*simulation.goals_of_rules[rules]]
+    elif not static:
         goals += [*views.IN_VIEWS, *simulation.goals_in_views]
     return {goal_name(goal): goal for goal in goals}
 

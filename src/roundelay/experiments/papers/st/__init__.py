@@ -1,0 +1,1 @@
+"""[TachikawaTakizawa], section 5: what selective retransmission saves, and what recovery costs."""
