@@ -76,3 +76,14 @@ def test_a_member_without_room_closes_the_window():
     assert outlet.waiting == 1
     engine.receive(FROM_A, Placed(2, 2, replace(words(0, 1, None, (1, 1, 1)), room=1)))
     assert outlet.waiting == 0
+
+
+def test_a_member_that_is_alone_keeps_nothing():
+    outlet = Queue()
+    engine = Engine("b", outlet, Config())
+    engine.start(View(ViewId(4, "b"), ("b",), primary=True))
+    for number in range(100):
+        outlet.packets.append(replace(packet(0), span=Span("b", 0, number, 1)))
+        delivered = [e for e in engine.submit() if isinstance(e, Deliver)]
+        assert len(delivered) == 1
+    assert not engine.logs.known

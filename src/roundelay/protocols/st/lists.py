@@ -28,7 +28,7 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
 from roundelay.core.value import value
-from roundelay.protocols.st.messages import PART_BYTES, ListPart, Name
+from roundelay.protocols.st.messages import PART_BYTES, PARTS_MAX, ListPart, Name
 from roundelay.wire.packet import MEMBERS_MAX
 from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
 
@@ -75,6 +75,14 @@ class List:
     done: tuple[int, ...]
     """By source: packets for this member below this number are delivered."""
     listed: tuple[Listed, ...]
+
+
+def own_max(size: int) -> int:
+    """How many own packets a member of a group of so many may keep until all whom they are for have
+    delivered them. If everybody does, a list has at most half as many parts as a list may have: the
+    other half is for what a member has not heard to be delivered everywhere."""
+    item = _LISTED.size + (size + 7) // 8 + 16 * size
+    return max(1, PARTS_MAX * PART_BYTES // (2 * item * size))
 
 
 def encode_list(made: List) -> bytes:

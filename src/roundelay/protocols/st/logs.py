@@ -70,6 +70,8 @@ class Logs:
         self.known: dict[Name, Entry] = {}
         """Own packets and those for this member, as long as one of their destinations may not have
         delivered them."""
+        self.kept = 0
+        """How many of them are own ones."""
         self._open: list[deque[int]] = [deque() for _ in range(size)]
         """By source: numbers of accepted packets."""
         self._undone: list[deque[int]] = [deque() for _ in range(size)]
@@ -120,6 +122,7 @@ class Logs:
         """Give an own packet its number."""
         name = Name(self.me, self.next)
         self.known[name] = Entry(name, to, tuple(self.sent), tuple(self.expected), packet)
+        self.kept += 1
         return name
 
     def count(self, to: tuple[int, ...]) -> None:
@@ -242,6 +245,7 @@ class Logs:
         ]
         for name in gone:
             del self.known[name]
+            self.kept -= name.source == me
 
     def stop(self) -> List:
         """The list that this member makes of the epoch."""

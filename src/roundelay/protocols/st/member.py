@@ -30,7 +30,7 @@ from roundelay.core.effects import (
 from roundelay.core.ids import NodeId, Packet, View
 from roundelay.protocols.st import ending
 from roundelay.protocols.st.config import Config
-from roundelay.protocols.st.lists import Collected, List, parts
+from roundelay.protocols.st.lists import Collected, List, own_max, parts
 from roundelay.protocols.st.logs import Entry, Logs
 from roundelay.protocols.st.medium import REFLECTOR, Channel, Medium, Reflected
 from roundelay.protocols.st.messages import (
@@ -118,6 +118,8 @@ class StMember:
         """Members that were asked for a word since the last repetition."""
         self._more = True
         """Whether packets may wait in the outlet."""
+        self._kept_max = own_max(size)
+        """Own packets that this node may keep: a list of them must be one that others can read."""
         self._id = view.id
         self._index = {member: i for i, member in enumerate(view.members)}
         self._everybody = tuple(range(size))
@@ -327,6 +329,8 @@ class StMember:
                 self._delivered += 1
             if self._told_room < self.size <= self._room():
                 self._news = True  # Others wait to hear that there is room.
+            if self.size == 1:
+                logs.forget()  # Nothing is ever repeated.
         self._give_receipts()
 
     def _give_receipts(self) -> None:
@@ -344,7 +348,9 @@ class StMember:
         room = min(self.rooms)
         if room:
             room = max(1, room // self.size)
-        return self.logs.least() + min(self.config.window_packets, room) - self.logs.next
+        logs = self.logs
+        window = logs.least() + min(self.config.window_packets, room) - logs.next
+        return min(window, self._kept_max - logs.kept)
 
     def _room(self) -> int:
         """Packets that this node has room for."""
