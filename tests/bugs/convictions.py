@@ -133,6 +133,15 @@ def log_ends(node: str, message: str) -> Callable[[Played], bool]:
     return has
 
 
+def sends(node: str, tag: str, most: int) -> Callable[[Played], bool]:
+    """The node sends at most so many frames of a type."""
+
+    def few(played: Played) -> bool:
+        return sum(row.tag == tag for row in played.of(node, Kind.SEND)) <= most
+
+    return few
+
+
 CONVICTIONS: dict[str, Conviction] = {
     # The ring
     "one_rotation_safe": Violates("totem/g04_two_rotations", "S1 S4"),
@@ -267,4 +276,25 @@ CONVICTIONS: dict[str, Conviction] = {
     "causal_delivers_without_causes": Breaks("causal/cause_lost", "a delivers after 0 1 0 0 c:0"),
     # ST
     "st_appends_on_arrival": Violates("st/st_g9_three_losses", "O5"),
+    "st_asks_destinations_alone": Violates("st/behind_a_gap_elsewhere", "S7"),
+    "st_no_cut": Breaks("st/missed_by_all", "1.1 comes before 2.1, and after it"),
+    "st_no_gate": Breaks("st/seen_by_another", "5.1 comes before 1.1, and after it"),
+    "st_not_heard_itself": Breaks("st/own_place_unknown", "3.1 comes before 1.1, and after it"),
+    "st_heard_is_agreed": Breaks("st/destinations", "a believes (3, 3, 1) of b"),
+    "st_list_changes": Breaks("st/went_on_sending", "tells another list of member 1"),
+    "st_deliveries_are_no_edges": Breaks(
+        "st/made_before_placed_after", "4.2 comes before 2.1, and after it"
+    ),
+    "st_done_too_early": Breaks("st/fetched_in_order", "a member was done without a packet"),
+    "st_again_is_heard_now": Breaks("st/each_lost_once", "1.1 comes before 3.1, and after it"),
+    "st_epoch_is_not_checked": Exceeds(
+        "st/word_of_an_old_epoch", "c begins one recovery", sends("c", "RST", most=1)
+    ),
+    "st_ends_with_its_own_list": Violates("st/crash_of_the_reflector", "D7"),
+    "st_skips_what_others_ended": Breaks("st/members_apart", "and a:0 is due"),
+    "st_answers_answers": Breaks("st/went_on_sending", "frames to end epoch 0"),
+    "st_asks_again_and_again": Exceeds(
+        "st/many_fetched", "a sends each of twenty packets again once", sends("a", "RET", most=20)
+    ),
+    "st_window_never_closes": Breaks("st/no_room", "undelivered packets"),
 }

@@ -13,7 +13,12 @@ from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse, rewrite
 from roundelay.sim.watch import Watch
 
-from . import planted_engines, planted_orders, planted_st_order  # noqa: F401  # For their bugs.
+from . import (  # noqa: F401  # They register bugs.
+    planted_engines,
+    planted_orders,
+    planted_st,
+    planted_st_order,
+)
 from .convictions import CONVICTIONS, Breaks, Conviction, Exceeds, Played, Violates
 from .planted import BUGS, planted
 
@@ -69,3 +74,12 @@ def test_the_product_comes_through_the_scenario(scenario):
 
 def test_every_bug_has_its_conviction():
     assert CONVICTIONS.keys() == BUGS.keys()
+
+
+def test_a_circle_that_no_two_members_see():
+    """Of the three packets of example 1(2) every two members agree on the order, but all do not."""
+    text = read("st/each_lost_once")
+    with planted("st_again_is_heard_now"):
+        found = violated(rewrite(text, ScenarioRunner().play))
+    assert "O5" in found
+    assert "O5p" not in found

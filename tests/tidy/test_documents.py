@@ -18,6 +18,8 @@ from roundelay.sim.engines.atop import goals as atop
 from roundelay.sim.engines.atop import mishaps as atop_mishaps
 from roundelay.sim.engines.dtp import goals as dtp
 from roundelay.sim.engines.dtp import mishaps as dtp_mishaps
+from roundelay.sim.engines.st import goals as st
+from roundelay.sim.engines.st import mishaps as st_mishaps
 from roundelay.sim.engines.totem import goals as totem
 from roundelay.sim.mishaps import MISHAPS
 from roundelay.trace.schema import Row
@@ -67,6 +69,8 @@ CATALOGUE = {
     "`allack`, in views": allack.IN_VIEWS,
     "`causal`": causal.ALWAYS,
     "`causal`, in views": causal.IN_VIEWS,
+    "`st`": st.ALWAYS,
+    "`st`, in views": st.IN_VIEWS,
 }
 
 
@@ -87,6 +91,7 @@ def test_every_mishap_of_the_swarm_is_documented():
         "mishap of `dtp`, `cm`, `pinwheel` only": dtp_mishaps.MISHAPS,
         "mishap of `atop` only": atop_mishaps.MISHAPS,
         "mishap of `causal` only": causal.MISHAPS,
+        "mishap of `st` only": st_mishaps.MISHAPS,
     }
     for title, mishaps in tables.items():
         rows = "".join(f"| `{kind}` | {draw.__doc__} |\n" for kind, draw in mishaps.items())

@@ -56,7 +56,7 @@ REPEAT = "repeat"
 WATCH = "watch"
 """Names of timers."""
 
-STUCK_SILENCES = 8
+STUCK_SILENCES = 4
 """If packets wait and nothing is delivered for so many times `silence_s`, the view ends."""
 WATCHES = 4
 """How often silence is looked at before it is too long."""
@@ -448,6 +448,9 @@ class StMember:
                 self._send(want, peer)
 
     def _repeat_recovery(self, recovery: Recovery) -> None:
+        if recovery.young:
+            recovery.young = False
+            return
         if recovery.collected.missing:
             self._send(Reset(recovery.epoch))
         if self.me in recovery.done:

@@ -41,6 +41,8 @@ class Recovery:
         """The order of all packets of the epoch, once all lists are here."""
         self.ahead: Collected | None = None
         """At the end of a view: lists of the next epoch, from members that have gone on."""
+        self.young = True
+        """Whether it began since the timer of repetitions last ran out: answers are under way."""
         self.attempts = 0
         """Repetitions, of which each asks another member."""
         self.asked: set[Name] = set()

@@ -36,6 +36,7 @@ def _options(random: Random, nodes: int, static: bool) -> Mapping[str, object]:
         "ack_packets": random.choice((None, None, 1, 3)),
         "buffer_packets": random.choice((None, None, 24, 4)),
         "ack_s": random.choice((None, None, 0.0002, 0.004)),
+        "silence_s": random.choice((None, None, 0.06)),
     }
 
 

@@ -257,8 +257,7 @@ def ends_in_a_recovery(run: Evidence) -> bool:
 
 
 def epochs_apart(run: Evidence) -> bool:
-    """A view ends, and of those who move on together one has ended an epoch that another has
-    not."""
+    """Of those who move on together one has ended an epoch, and another has not."""
     epochs, left = _epochs(run), _left(run)
     stopped: dict[Where, int] = {}
     for row, sent in _sent(run, "RST"):

@@ -150,23 +150,28 @@ def _crash_in_a_recovery(draft: ScenarioDraft, at: int, later: int) -> None:
 def _epochs_apart(draft: ScenarioDraft, at: int, later: int) -> None:
     """A view ends when some have finished a recovery and others have not."""
     random = draft.random
-    mixed = random.sample(draft.nodes, len(draft.nodes))
-    gone, behind = mixed[0], sorted(mixed[1 : random.randint(2, len(mixed))] or mixed[1:])
-    _lose_one(draft, at, random.choice(draft.nodes))
+    gone, *others = random.sample(draft.nodes, len(draft.nodes))
+    behind = others[: random.randint(1, max(1, len(others) - 1))]
+    missing = random.choice([node for node in draft.nodes if node not in behind])
     for tag in ("DONE", "DT", "RR"):
-        draft.at(at + MS, f"lose {tag} to={','.join(behind)}")
+        draft.at(at - MS, f"lose {tag} to={','.join(sorted(behind))}")
+    _lose_one(draft, at, missing)
+    draft.at(at + MS // 2, f"submit {gone} next{_to(draft, missing)}")
     for node in draft.nodes:
-        draft.at(
-            at + random.choice((2, 5)) * MS, f"submit {node} apart{_to(draft)}{draft.service()}"
-        )
-    draft.at(at + random.choice((8, 20, 40)) * MS, f"crash {gone}")
-    draft.at(at + random.choice((60, 250)) * MS, "lose none")
-    draft.restart(later + 400 * MS, gone)
+        apart = f"submit {node} apart{_to(draft)}{draft.service()}"
+        draft.at(at + random.choice((2, 5)) * MS, apart)
+    crash = at + random.choice((6, 12, 30)) * MS
+    draft.at(crash, f"crash {gone}")
+    if random.random() < 0.6:
+        draft.restart(crash + random.choice((0, 2)) * MS, gone)
+        draft.at(crash + random.choice((2, 40)) * MS, "lose none")
+    else:
+        draft.at(crash + random.choice((50, 200)) * MS, "lose none")
+        draft.restart(later + 400 * MS, gone)
 
 
 def _sent_before(draft: ScenarioDraft, at: int, later: int) -> None:
-    """A source crashes when some have delivered its last packet and others hold an earlier one
-    back, since they have not heard everybody."""
+    """A source crashes when its last packet is with some, and others hold an earlier one back."""
     random = draft.random
     source, held, *others = random.sample(draft.nodes, len(draft.nodes))
     draft.at(at - MS, f"lose RR to={held}{random.choice(('', f' times={random.randint(1, 4)}'))}")
