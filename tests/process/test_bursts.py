@@ -13,6 +13,7 @@ import roundelay
 from roundelay.check import check
 from roundelay.check.text import table
 from roundelay.links.engine import LinkEngine
+from roundelay.protocols.st.member import StMember
 from roundelay.runtime.collect import collect, quiet_end
 from roundelay.runtime.input_log import Input, read, records
 from roundelay.runtime.replay import replay
@@ -69,10 +70,12 @@ def settled(group: roundelay.Group) -> bool:
     engine = core.engine
     if isinstance(engine, LinkEngine):
         return bool(engine.link.ledger.stable == engine.link.ledger.received)
+    if isinstance(engine, StMember):
+        return not engine.logs.waiting and engine.logs.least() == engine.logs.next
     return bool(engine.claimed == engine.delivered)
 
 
-@pytest.mark.parametrize("engine", ["totem", "dtp", "atop", "allack"])
+@pytest.mark.parametrize("engine", ["totem", "dtp", "atop", "allack", "st"])
 def test_bursts_are_ordered_traced_and_replayed(tmp_path, engine):
     log = asyncio.run(load(tmp_path, engine))
     assert log["a"] == log["b"] == log["c"]
