@@ -51,8 +51,7 @@ async def load(engine: str, faults: list[str]) -> dict[str, Log]:
             receipts = []
             for number in range(ROUNDS * len(SUBSETS)):
                 to = SUBSETS[number % len(SUBSETS)]
-                for group in groups:
-                    receipts.append(await group.send(b"%d" % number, to=to))
+                receipts += [await group.send(b"%d" % number, to=to) for group in groups]
             for receipt in receipts:
                 await receipt
             expected = ROUNDS * len(NODES) * len(SUBSETS) * 8 // 15  # Each is in 8 of 15 subsets.

@@ -12,7 +12,7 @@ from roundelay.bench.fuzz.run import FAILURES_MAX, fuzz
 FRAMES = 7_000
 STATIC_FRAMES = 3_000
 SLOWEST_MS = 50.0
-ENGINES = ("totem", "dtp", "cm", "pinwheel", "fifo", "atop", "allack", "causal")
+ENGINES = ("totem", "dtp", "cm", "pinwheel", "fifo", "atop", "allack", "causal", "st")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
