@@ -72,7 +72,15 @@ def test_everybody_gets_everything_in_one_order(engine):
     play(story)
 
 
-@pytest.mark.parametrize("settings", [{"engine": "fifo"}, {"datagram_bytes": 1400}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"engine": "fifo"},
+        {"datagram_bytes": 1400},
+        {"engine": "st"},
+        {"engine": "st", "datagram_bytes": 576},
+    ],
+)
 def test_large_and_empty_messages_arrive_whole(settings):
     async def story() -> None:
         async with cluster("ab", **settings) as (a, b):

@@ -15,6 +15,7 @@ from roundelay.check import check
 from roundelay.check.text import table
 from roundelay.links.engine import LinkEngine
 from roundelay.protocols.fc.member import Member as FcMember
+from roundelay.protocols.st.member import StMember
 from roundelay.runtime.collect import collect, quiet_end
 from roundelay.runtime.input_log import Input, read, records
 from roundelay.runtime.replay import replay
@@ -73,10 +74,12 @@ def settled(group: roundelay.Group) -> bool:
         return engine.stable >= engine.chain.real
     if isinstance(engine, LinkEngine):
         return bool(engine.link.ledger.stable == engine.link.ledger.received)
+    if isinstance(engine, StMember):
+        return not engine.logs.waiting and engine.logs.least() == engine.logs.next
     return bool(engine.claimed == engine.delivered)
 
 
-@pytest.mark.parametrize("engine", ["totem", "dtp", "atop", "allack", "fc"])
+@pytest.mark.parametrize("engine", ["totem", "dtp", "atop", "allack", "fc", "st"])
 def test_bursts_are_ordered_traced_and_replayed(tmp_path, engine):
     log = asyncio.run(load(tmp_path, engine))
     assert log["a"] == log["b"] == log["c"]

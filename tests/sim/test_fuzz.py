@@ -13,7 +13,7 @@ from roundelay.group.engines import engine_factory
 FRAMES = 7_000
 STATIC_FRAMES = 3_000
 SLOWEST_MS = 50.0
-ENGINES = ("totem", "dtp", "cm", "pinwheel", "fifo", "atop", "allack", "causal", "fc")
+ENGINES = ("totem", "dtp", "cm", "pinwheel", "fifo", "atop", "allack", "causal", "fc", "st")
 
 
 @pytest.mark.parametrize("engine", ENGINES)

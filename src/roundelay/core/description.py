@@ -97,6 +97,15 @@ def _nothing_to_tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping
     return {}
 
 
+HeaderBytes = Callable[[int], int]
+"""Bytes that a frame of the engine adds to its packet, in a group of so many nodes."""
+
+
+def _small_header(nodes: int) -> int:
+    """What a real node leaves room for in any case is enough."""
+    return 0
+
+
 Check = Callable[[Any, Sequence[NodeId]], None]
 """Looks at a configuration where the nodes of the group are known. ValueError, with a sentence for
 people that says what to write, if it makes no sense for them."""
@@ -135,6 +144,9 @@ class Description:
     """Options that all nodes of a group must have alike, besides the alarm: nodes that differ in
     one refuse each other. Others, such as windows, each node may choose for itself."""
     tune: Tune = _nothing_to_tune
+    header_bytes: HeaderBytes = _small_header
+    """For headers that grow with the group, such as vectors: a real node makes its packets smaller
+    by so much, so that they fit a datagram. Some 40 bytes, names and destinations need no word."""
     check_options: Check = _nothing_to_check
     """What the configuration alone cannot check: options that name nodes."""
     static_only: bool = False

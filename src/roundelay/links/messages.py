@@ -121,6 +121,11 @@ class LinkCodec(Generic[P]):
         return self._read(data, 0)
 
 
+def header_bytes(nodes: int) -> int:
+    """What a link adds to a content, in a group of so many."""
+    return _DATA.size + _COUNT.size + 8 * nodes
+
+
 @lru_cache(maxsize=MEMBERS_MAX + 1)
 def _vector(count: int) -> struct.Struct:
     return struct.Struct(f">{count}Q")

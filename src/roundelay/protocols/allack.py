@@ -28,7 +28,7 @@ from roundelay.core.ids import NodeId, Packet, View
 from roundelay.core.value import value
 from roundelay.links.engine import HoldBack, LinkEngine, Ordered
 from roundelay.links.link import LinkConfig
-from roundelay.links.messages import Data, LinkCodec
+from roundelay.links.messages import Data, LinkCodec, header_bytes
 from roundelay.wire.packet import decode_packet, encode_packet
 from roundelay.wire.primitives import Reason, WireError
 
@@ -207,6 +207,7 @@ DESCRIPTION = Description(
     engine=AllAckEngine,
     config=Config,
     data_tags=("DATA",),
+    header_bytes=header_bytes,
     packets_in=lambda message: type(message) is Data and message.content.packet is not None,
     promises=Promises(
         Properties("O1 O1r O2 O3f O3i O4 O5 O9 S1 S3 S4 L4 L5", "O5p L1", "E5"),

@@ -25,7 +25,7 @@ from roundelay.core.ids import NodeId, Packet, Service, View
 from roundelay.core.value import value
 from roundelay.links.engine import LinkEngine, Ordered
 from roundelay.links.link import LinkConfig
-from roundelay.links.messages import Data, LinkCodec
+from roundelay.links.messages import Data, LinkCodec, header_bytes
 from roundelay.wire.packet import MEMBERS_MAX, decode_packet, encode_packet
 from roundelay.wire.primitives import I64_MAX, Reason, WireError
 
@@ -165,6 +165,7 @@ DESCRIPTION = Description(
     engine=CausalEngine,
     config=Config,
     data_tags=("DATA",),
+    header_bytes=lambda nodes: header_bytes(nodes) + 2 + 8 * nodes,  # Causes, too.
     packets_in=lambda message: type(message) is Data,
     promises=Promises(
         Properties("O1r O2r S1 S3 S4 L1 L4", "D8 O1 O2"),

@@ -28,7 +28,7 @@ from roundelay.core.description import Capacity, Description, Promises, Properti
 from roundelay.core.effects import Deliver, Effect, Kind, Receipt, Record, Refuse
 from roundelay.core.ids import NodeId, Packet, Service, View
 from roundelay.links.link import Link, LinkConfig
-from roundelay.links.messages import Data, LinkCodec
+from roundelay.links.messages import Data, LinkCodec, header_bytes
 from roundelay.links.messages import Message as LinkMessage
 from roundelay.wire.packet import decode_packet, encode_packet
 from roundelay.wire.primitives import Reason, WireError
@@ -237,6 +237,7 @@ DESCRIPTION = Description(
     engine=FifoEngine,
     config=Config,
     data_tags=("DATA",),
+    header_bytes=header_bytes,
     packets_in=lambda message: type(message) is Data,
     promises=Promises(
         Properties("O1r S1 S3 S4 L1 L4", derived="D8 O1"),

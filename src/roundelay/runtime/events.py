@@ -88,6 +88,11 @@ class Message(tuple[bytes, "Batch", int]):
         """Whether it was sent as safe: then every member of `view` delivers it, or fails."""
         return self.batch.safe
 
+    @property
+    def to(self) -> tuple[NodeId, ...] | None:
+        """The peers that it is for; None if it is for all."""
+        return self.batch.to
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Message):
             return NotImplemented
@@ -108,7 +113,7 @@ class Message(tuple[bytes, "Batch", int]):
     def _value(self) -> tuple[object, ...]:
         who = (self.sender, self.incarnation, self.number)
         where = (self.position, self.view.id, self.view.transitional)
-        return (where, who, self.safe, self.payload)
+        return (where, who, self.safe, self.to, self.payload)
 
     def __repr__(self) -> str:
         return f"<Message {self.position} from {self.sender}: {self.payload[:40]!r}>"
@@ -125,6 +130,7 @@ class Batch:
         "safe",
         "sender",
         "size",
+        "to",
         "view",
     )
 
@@ -144,6 +150,8 @@ class Batch:
         """The sender's number of the first message."""
         self.sender, self.incarnation, self.number, _ = packet.span
         self.safe = packet.service is Service.SAFE
+        self.to = packet.destinations
+        """The peers that they are for; None if they are for all."""
         self._index = deliver.index
 
     @property

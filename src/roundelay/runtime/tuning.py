@@ -9,6 +9,7 @@ import dataclasses
 from roundelay.core.description import Capacity, Description
 from roundelay.group.engines import describe
 from roundelay.membership.config import MembershipConfig
+from roundelay.runtime.errors import ConfigError
 from roundelay.runtime.settings import Settings
 
 LAN_TIMEOUT_S = 0.100
@@ -32,6 +33,13 @@ HEADERS_BYTES = 160
 packet, wrapped up once more by recovery. Smaller: recovery sends datagrams that are too large.
 Larger: room is wasted."""
 
+DESTINATIONS_BYTES = 2
+"""Bytes of a packet that say how many destinations it has."""
+
+PACKET_BYTES_MIN = 64
+"""The smallest packets, in bytes, that nodes make. Smaller: large messages go in pieces that are
+hardly more than headers. Larger: small datagrams are refused that would do."""
+
 
 def membership_config(timeout_s: float) -> MembershipConfig:
     """Membership's timers for this timeout; pauses of expelled nodes stay as they are."""
@@ -49,9 +57,22 @@ def membership_config(timeout_s: float) -> MembershipConfig:
 
 
 def packet_bytes(settings: Settings, datagram_bytes: int) -> int:
-    """The largest packet that fits a datagram, also when recovery wraps it up once more."""
-    longest = max(len(name.encode()) for name in settings.peers)
-    return datagram_bytes - HEADERS_BYTES - len(settings.group.encode()) - 3 * longest
+    """The largest packet that fits a datagram, also when recovery wraps it up once more, with the
+    header of the engine and, if it may have destinations, with their names. ConfigError if none
+    does."""
+    engine = describe(settings.engine)
+    names = [len(name.encode()) for name in settings.peers]
+    room = datagram_bytes - HEADERS_BYTES - len(settings.group.encode()) - 3 * max(names)
+    room -= engine.header_bytes(len(names))
+    if engine.selective:
+        room -= DESTINATIONS_BYTES + sum(names) + len(names)
+    if room < PACKET_BYTES_MIN:
+        raise ConfigError(
+            f"datagrams of {datagram_bytes} bytes have no room for messages: with {len(names)} "
+            f"peers and engine {settings.engine!r} they need "
+            f"{datagram_bytes - room + PACKET_BYTES_MIN}; set datagram_bytes"
+        )
+    return room
 
 
 def wanted_window(datagram_bytes: int) -> tuple[int, int]:

@@ -1,16 +1,31 @@
 """Timers and windows for real nodes."""
 
+from typing import Any
+
 import pytest
 
+from roundelay.core.contract import Item, Origin
+from roundelay.core.ids import NODE_NAME_BYTES_MAX, Packet, Service, Span, ViewId
 from roundelay.group.engines import describe, engine_config, engine_factory, engines_in_views
+from roundelay.links.messages import Data
+from roundelay.membership.codec import MembershipCodec
+from roundelay.membership.messages import RingItem
 from roundelay.protocols.fc.fc import BUFFER_BYTES as FC_BUFFER_BYTES
+from roundelay.protocols.st.ending import list_items
+from roundelay.protocols.st.lists import List
+from roundelay.protocols.st.messages import Placed, Transmission
 from roundelay.protocols.totem import BUFFER_BYTES, Config
+from roundelay.runtime.errors import ConfigError
 from roundelay.runtime.settings import settings
 from roundelay.runtime.tuning import (
+    PACKET_BYTES_MIN,
     engine_options,
     membership_config,
+    packet_bytes,
     window,
 )
+from roundelay.wire.frame import encode, encode_origin
+from roundelay.wire.packet import encode_packet
 
 
 def told(engine: str, **more):
@@ -90,3 +105,49 @@ def test_timers_that_are_no_alarms_stay_as_they_are(engine, timers, timeout_s):
     chosen = dict.fromkeys(timers, 0.05)
     options = engine_options(told(engine, timeout_s=timeout_s, options=chosen), 1400, 1000)
     assert {options[name] for name in timers} == {"0.05"}
+
+
+@pytest.mark.parametrize("engine", ["fifo", "st"])
+@pytest.mark.parametrize("datagram_bytes", [1400, 60_000])
+@pytest.mark.parametrize("nodes", [2, 10, 16])
+def test_a_packet_for_all_by_name_fits_a_datagram_with_the_header_of_its_engine(
+    engine, datagram_bytes, nodes
+):
+    """As it is sent, and as recovery sends it at the end of a view."""
+    names = tuple(f"{'n' * 20}{i:02}" for i in range(nodes))
+    peers = {node: f"127.0.0.1:{port}" for port, node in enumerate(names, 1)}
+    given = settings({"group": "g" * 20, "node": names[0], "peers": peers, "engine": engine})
+    body = bytes(packet_bytes(given, datagram_bytes))
+    view = ViewId(7, names[0])
+    packet = Packet(Span(names[0], 1, 1, 1), Service.AGREED, body, names)
+    origin = encode_origin(Origin("g" * 20, names[0], 1, view))
+    data: Any
+    if engine == "st":
+        full = (9,) * nodes
+        data = Placed(1, 1, Transmission(0, 0, 1, full, full, full, full, 9, packet))
+    else:
+        data = Data(0, 1, 0, (9,) * nodes, packet)
+    tag, made = describe(engine).engine.codec.encode(data)
+    assert 0 <= datagram_bytes - len(encode(origin, tag, 1, 1, made)) < 220
+    item = RingItem(1, view, Item((0, 1, 1), encode_packet(packet)))
+    tag, made = MembershipCodec().encode(item)
+    assert len(encode(origin, tag, 1, 1, made)) <= datagram_bytes
+
+
+@pytest.mark.parametrize("datagram_bytes", [576, 1400])
+def test_a_part_of_a_list_fits_a_datagram(datagram_bytes):
+    part_bytes = int(engine_options(told("st"), datagram_bytes, 1000)["part_bytes"])
+    name = "n" * NODE_NAME_BYTES_MAX
+    origin = encode_origin(Origin(name, name, 1, ViewId(7, name)))
+    made = List(0, 0, 1, (0,) * 50, (0,) * 50, (1,) * 50, ())
+    for item in list_items(made, part_bytes):
+        tag, body = MembershipCodec().encode(RingItem(1, ViewId(7, name), item))
+        assert len(encode(origin, tag, 1, 1, body)) <= datagram_bytes
+
+
+def test_a_group_that_is_too_large_for_its_datagrams_is_refused_in_a_sentence():
+    peers = {f"n{port}": f"127.0.0.1:{port}" for port in range(1, 20)}
+    given = settings({"group": "g", "node": "n1", "peers": peers, "engine": "st"})
+    with pytest.raises(ConfigError, match="have no room for messages: with 19 peers"):
+        packet_bytes(given, 576)
+    assert packet_bytes(given, 1400) > PACKET_BYTES_MIN

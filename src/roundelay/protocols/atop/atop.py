@@ -30,7 +30,7 @@ from roundelay.core.ids import NodeId, Packet, View
 from roundelay.core.value import value
 from roundelay.links.engine import HoldBack, LinkEngine, Ordered
 from roundelay.links.link import LinkConfig
-from roundelay.links.messages import Data
+from roundelay.links.messages import Data, header_bytes
 from roundelay.protocols.atop.atom import COVER_SLOTS_MAX, Atom, Stamp
 from roundelay.protocols.atop.messages import CODEC, Content
 from roundelay.protocols.atop.policy import BookKeeper, Given, GivenWeights, Policy, Silent
@@ -247,6 +247,7 @@ DESCRIPTION = Description(
     engine=AtopEngine,
     config=Config,
     data_tags=("DATA",),
+    header_bytes=lambda nodes: header_bytes(nodes) + 2 + 4 * nodes,  # Weights, too.
     packets_in=lambda message: type(message) is Data and message.content.packet is not None,
     promises=Promises(
         Properties("O1 O1r O2 O3f O3i O4 O5 O9 S1 S3 S4 L4 L5", "O5p L1", "E5"),

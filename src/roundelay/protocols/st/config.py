@@ -1,6 +1,7 @@
 """What may be tuned."""
 
 from roundelay.core.value import value
+from roundelay.protocols.st.messages import PART_BYTES
 
 RULES = ("safe", "paper")
 MEDIA = ("reflector", "channel")
@@ -32,6 +33,9 @@ class Config:
     buffer_packets: int = 1024
     """Packets that a member keeps until they are delivered. Members together send at most as many
     as the fullest of them has room for."""
+    part_bytes: int = PART_BYTES
+    """Most bytes of a list that one frame carries; frames must not be larger than a datagram.
+    Smaller: a recovery needs more frames. All members cut lists alike."""
 
     pack_s: float = 0.060
     """`paper` only: the sender of a packet that is not known to be with all whom it is for sends it
@@ -50,6 +54,8 @@ class Config:
             raise ValueError("rules=paper is for a network that is one channel: add medium=channel")
         if min(self.window_packets, self.ack_packets, self.buffer_packets) < 1:
             raise ValueError("window_packets, ack_packets and buffer_packets are 1 at least")
+        if not 1 <= self.part_bytes <= PART_BYTES:
+            raise ValueError(f"part_bytes={self.part_bytes} is not between 1 and {PART_BYTES}")
         times = (self.ready_s, self.ack_s, self.repeat_s, self.pack_s, self.hold_s)
         if min(times) <= 0 or self.silence_s < 2 * self.ready_s:
             raise ValueError("all times are more than 0, and silence_s is twice ready_s at least")

@@ -75,10 +75,10 @@ def read_summary(summary: bytes, members: int) -> Summary:
     return Summary(epoch, done)
 
 
-def list_items(made: List) -> list[Item]:
+def list_items(made: List, part_bytes: int) -> list[Item]:
     """A list, to be handed out."""
     found: list[Item] = []
-    for part in parts(made):
+    for part in parts(made, part_bytes):
         w = Writer()
         w.u16(part.parts)
         w.rest(part.data)

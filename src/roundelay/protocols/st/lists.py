@@ -128,10 +128,10 @@ def decode_list(data: bytes, member: int) -> List:
     return List(epoch, member, next_, counts, got, done, tuple(listed))
 
 
-def parts(made: List) -> list[ListPart]:
+def parts(made: List, part_bytes: int = PART_BYTES) -> list[ListPart]:
     """The list in frames."""
     data = encode_list(made)
-    pieces = [data[at : at + PART_BYTES] for at in range(0, len(data), PART_BYTES)]
+    pieces = [data[at : at + part_bytes] for at in range(0, len(data), part_bytes)]
     return [
         ListPart(made.epoch, made.member, part, len(pieces), piece)
         for part, piece in enumerate(pieces)
@@ -145,6 +145,8 @@ class Collected:
         self.epoch = epoch
         self.lists: dict[int, List] = {}
         self._parts: dict[int, dict[int, bytes]] = {}
+        self._counts: dict[int, int] = {}
+        """By member: parts that its list has, as they are collected."""
         self._size = size
 
     @property
@@ -157,10 +159,14 @@ class Collected:
         if m.member in self.lists or m.member >= self._size:
             return False
         found = self._parts.setdefault(m.member, {})
-        found[m.part] = m.data
-        if len(found) < m.parts or sorted(found) != list(range(m.parts)):
+        if self._counts.setdefault(m.member, m.parts) != m.parts or (
+            found.setdefault(m.part, m.data) != m.data
+        ):
+            del self._parts[m.member], self._counts[m.member]  # Nobody knows which was right.
+            raise WireError(Reason.IMPLAUSIBLE, "lists that differ under one name")
+        if len(found) < m.parts:
             return False
-        del self._parts[m.member]
+        del self._parts[m.member], self._counts[m.member]
         made = decode_list(b"".join(found[part] for part in range(m.parts)), m.member)
         if len(made.counts) != self._size or made.epoch != self.epoch:
             raise WireError(Reason.IMPLAUSIBLE, "a list of another group")

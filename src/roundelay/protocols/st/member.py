@@ -424,7 +424,7 @@ class StMember:
         self._plan(self.recovery)
 
     def _tell_list(self, made: List, peer: int | None) -> None:
-        for part in parts(made):
+        for part in parts(made, self.config.part_bytes):
             self._send(part, peer)
 
     def _take_part(self, m: ListPart) -> None:
@@ -598,7 +598,7 @@ class StMember:
             for collected in (self.last, recovery.collected, recovery.ahead)
             if collected is not None
             for _, made in sorted(collected.lists.items())
-            for item in ending.list_items(made)
+            for item in ending.list_items(made, self.config.part_bytes)
         ]
         packets = {name: entry.packet for name, entry in self.logs.known.items()} | recovery.late
         return [*items, *(ending.packet_item(name, packets[name]) for name in sorted(packets))]

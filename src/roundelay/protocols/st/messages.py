@@ -16,7 +16,7 @@ from roundelay.wire.packet import MEMBERS_MAX, decode_packet, encode_packet
 from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
 
 PART_BYTES = 1200
-"""Most bytes of the list that one frame carries, which must not be larger than a datagram."""
+"""Most bytes of a list that one frame carries."""
 PARTS_MAX = 4096
 """Most parts of a list."""
 WANTED_MAX = 32
@@ -249,7 +249,7 @@ class StCodec:
             case 8:
                 epoch, member, part, parts = r.fields(_PART)
                 _in_range(epoch <= I64_MAX and part < parts <= PARTS_MAX)
-                message = ListPart(epoch, member, part, parts, r.rest(2 * PART_BYTES))
+                message = ListPart(epoch, member, part, parts, r.rest(PART_BYTES))
             case 9:
                 epoch = r.u64(I64_MAX)
                 lists = r.many(r.u16, MEMBERS_MAX)

@@ -10,7 +10,18 @@ from roundelay.protocols.st.config import Config
 from roundelay.protocols.st.literal import LiteralMember
 from roundelay.protocols.st.literal_messages import Ret
 from roundelay.protocols.st.member import StMember
-from roundelay.protocols.st.messages import Again, Message, Placed, Raised
+from roundelay.protocols.st.messages import (
+    PART_BYTES,
+    Again,
+    Message,
+    Placed,
+    Raised,
+    transmission_bytes,
+)
+
+LIST_HEADERS_BYTES = 416
+"""Bytes of a datagram that hold no part of a list: headers of frames and of recovery, and names of
+the greatest length."""
 
 
 class Engine(StMember):
@@ -30,7 +41,11 @@ class Engine(StMember):
 def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float]:
     """Every sender has a window of its own: together they fill the receive buffer."""
     window = max(2, capacity.window_packets // max(1, capacity.nodes))
-    return {"window_packets": window, "ack_packets": max(1, window // 4)}
+    return {
+        "window_packets": window,
+        "ack_packets": max(1, window // 4),
+        "part_bytes": max(1, min(PART_BYTES, capacity.datagram_bytes - LIST_HEADERS_BYTES)),
+    }
 
 
 def _packets_in(message: Message | Ret) -> int:
@@ -54,9 +69,10 @@ DESCRIPTION = Description(
         one_order=OneOrder.NEVER,
     ),
     alarm="silence_s",
-    shared_options=("rules", "medium", "ready_s"),
+    shared_options=("rules", "medium", "ready_s", "part_bytes"),
     simulation="roundelay.sim.engines.st",
     tune=_tune,
+    header_bytes=transmission_bytes,
     static_rules=("paper",),
     channel_options=("medium=channel", "rules=paper"),
 )
