@@ -4,6 +4,7 @@ Planted bugs show the rest: see `tests/bugs/planted_st.py`.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -74,7 +75,8 @@ def play(change: Callable[[StMember], None]) -> None:
     (before,) = parse(BEFORE)
     (after,) = parse(AFTER)
     story.play(before)
-    engine = story.world.hosts["b"].core.engine
+    core: Any = story.world.hosts["b"].core
+    engine = core.engine
     assert engine.logs.epoch == 1, "there was a recovery"
     change(engine)
     story.play(after)

@@ -2,6 +2,7 @@
 until then."""
 
 from dataclasses import replace
+from typing import Any
 
 from tests.unit.protocols.outlet import Queue
 
@@ -17,7 +18,7 @@ VIEW = View(ViewId(4, "a"), ("a", "b", "c"), primary=True)
 FROM_A = Origin("group", "a", 0, VIEW.id)
 
 
-def member(**options: object) -> StMember:
+def member(**options: Any) -> StMember:
     engine = Engine("b", Queue(), replace(Config(), **options))
     engine.start(VIEW)
     return engine
