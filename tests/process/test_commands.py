@@ -291,6 +291,8 @@ def test_who_is_to_get_a_message_has_to_be_a_peer(nodes, capsys):
     until((nodes.directory / "a.sock").exists, "the node")
     control = f"--control={nodes.directory / 'a.sock'}"
     assert main(["send", "hello", "--to=a", control]) == 0
+    assert main(["send", "hello", "--to=a,a", control]) == 0
+    assert main(["send", "hello", "--to=a,zz", control]) == 2
     assert main(["send", "hello", "--to=a", "--to=zz", control]) == 2
     assert "`to` names 'zz', which is no peer; the peers are a" in capsys.readouterr().err
     with Client(nodes.directory / "a.sock") as client:

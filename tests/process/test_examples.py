@@ -198,6 +198,23 @@ def test_chat():
             terminal.ends()
 
 
+def test_regions():
+    with Terminals("regions.py") as nodes:
+        nodes.wait_for("ready")
+        nodes.of["c"].type("ab.stock=5")  # It holds no replica, and has its receipt.
+        nodes.wait_for("ab.stock=5", at="ab")
+        nodes.of["a"].type("ab.stock=4 bc.stock=1")
+        nodes.wait_for("ab.stock=4", at="a")
+        nodes.wait_for("ab.stock=4 bc.stock=1", at="b")
+        nodes.wait_for("bc.stock=1", at="c")
+        nodes.ask("c", "zz.stock=1", "`to` names 'z', which is no peer; the peers are a, b, c")
+        nodes.of["c"].type("abc.price=9")
+        nodes.wait_for("abc.price=9 bc.stock=1", at="c")
+        for terminal in nodes.of.values():
+            terminal.ends()
+        assert not any("ab.stock" in line for line in nodes.of["c"].lines)
+
+
 def test_counter():
     with Terminals("counter.py") as nodes:
         nodes.wait_for("value 0")

@@ -23,8 +23,8 @@ from typing import Any
 
 from roundelay.core.contract import Boot, Origin
 from roundelay.core.effects import CancelTimer, Deliver, Effect, Receipt, Record, Send, SetTimer
-from roundelay.core.ids import NodeId, ViewId
-from roundelay.group.engines import engine_factory
+from roundelay.core.ids import NodeId, Service, ViewId
+from roundelay.group.engines import describe, engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.group.static import StaticStack
 
@@ -37,6 +37,8 @@ memory."""
 IDLE_EXPIRIES_MAX = 200
 """Timers in a row without a delivery after which an engine counts as stuck. Fewer: an engine that
 waits for a few timers is given up. More: a stuck engine is found later."""
+SAME_MESSAGES = 20
+"""Messages of a node in a row that go to the same subset. Fewer: packets hold less."""
 PEER = "totem"
 """The engine that the others are compared with."""
 
@@ -56,6 +58,8 @@ class Measurement:
     expiries: int
     """Of timers, while nothing else was to be done."""
     complete: bool
+    messages: float
+    """Sent and delivered by all whom they are for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class Figures:
     packing: bool
     events_per_s: float
     deliveries_per_s: float
+    messages_per_s: float
     ns_per_delivery: float
     ratio: float
     """Its deliveries per second to totem's, in the same round."""
@@ -82,7 +87,7 @@ class Figures:
 class Bench:
     """Five cores and what is under way between them."""
 
-    def __init__(self, engine: str, messages: int, *, packing: bool) -> None:
+    def __init__(self, engine: str, messages: int, *, packing: bool, subset: float = 1.0) -> None:
         group = GroupConfig() if packing else GroupConfig(packet_messages=1)
         factory = engine_factory(engine)
         self.cores = {
@@ -100,7 +105,8 @@ class Bench:
         self._left = dict.fromkeys(NODES, messages)
         """Yet to be submitted, by node."""
         self._refill: list[tuple[NodeId, int]] = []
-        self._due = messages * len(NODES) * len(NODES)
+        self._subsets = _subsets(subset) if describe(engine).selective else [None]
+        self._due = messages * len(NODES) * len(self._subsets[0] or NODES)
 
     def run(self) -> bool:
         """Until everything is delivered everywhere; False if it never will be."""
@@ -131,9 +137,11 @@ class Bench:
             count = min(wanted, self._left[node])
             self._left[node] -= count
             self.events += count
-            core = self.cores[node]
-            for _ in range(count):
-                core.accept(payload)
+            core, subsets = self.cores[node], self._subsets
+            first = self._left[node]
+            for number in range(first, first + count):
+                to = subsets[number // SAME_MESSAGES % len(subsets)]
+                core.accept(payload, Service.AGREED, to)
                 self._perform(node, core.flush())
 
     def _expire(self) -> None:
@@ -169,25 +177,42 @@ class Bench:
         return origin
 
 
-def measure(engine: str, messages: int, *, packing: bool) -> Measurement:
-    """Let each node send so many messages."""
-    bench = Bench(engine, messages, packing=packing)
+def _subsets(share: float) -> list[tuple[NodeId, ...] | None]:
+    """Subsets of this share of the group, the nodes next to each other; all in turn."""
+    size = max(1, round(share * len(NODES)))
+    if size >= len(NODES):
+        return [None]
+    twice = NODES + NODES
+    return [tuple(sorted(twice[at : at + size])) for at in range(len(NODES))]
+
+
+def measure(engine: str, messages: int, *, packing: bool, subset: float = 1.0) -> Measurement:
+    """Let each node send so many messages, to this share of the group if the engine can."""
+    bench = Bench(engine, messages, packing=packing, subset=subset)
     start = time.process_time()
     complete = bench.run()
     seconds = time.process_time() - start
     return Measurement(
-        seconds, bench.events, bench.deliveries, bench.packets, bench.expiries, complete
+        seconds,
+        bench.events,
+        bench.deliveries,
+        bench.packets,
+        bench.expiries,
+        complete,
+        bench.deliveries / len(bench._subsets[0] or NODES),
     )
 
 
-def compare(engines: Sequence[str], messages: int, rounds: int, report: Report) -> list[Figures]:
+def compare(
+    engines: Sequence[str], messages: int, rounds: int, report: Report, subset: float = 1.0
+) -> list[Figures]:
     """Run these engines in turn, totem always among them."""
     turns = [PEER, *(engine for engine in engines if engine != PEER)]
     plan = [(engine, packing) for packing in (False, True) for engine in turns]
     runs: dict[tuple[str, bool], list[Measurement]] = {turn: [] for turn in plan}
     for i in range(rounds):
         for j, (engine, packing) in enumerate(plan):
-            runs[engine, packing].append(measure(engine, messages, packing=packing))
+            runs[engine, packing].append(measure(engine, messages, packing=packing, subset=subset))
             report(i * len(plan) + j + 1, rounds * len(plan))
     return [
         _figures(engine, packing, runs[engine, packing], runs[PEER, packing])
@@ -208,6 +233,7 @@ def _figures(
         packing,
         events_per_s=median(run.events / run.seconds for run in runs),
         deliveries_per_s=median(rates),
+        messages_per_s=median(run.messages / run.seconds for run in runs),
         ns_per_delivery=median(1e9 / rate if rate else 0.0 for rate in rates),
         ratio=median(a / b if b else 0.0 for a, b in zip(rates, others, strict=True)),
         event_ratio=median(a / b for a, b in zip(costs, peer_costs, strict=True)),

@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--to",
         action="append",
         metavar="NODE",
-        help="for this node alone, or once for each of several; not every engine can do that",
+        help="for these nodes alone (b or b,c); not every engine can do that",
     )
     parser.add_argument("--safe", action="store_true", help="delivered only once everybody has it")
     connection.configure(parser)
@@ -27,11 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     sent = []
+    to = None if args.to is None else [name for names in args.to for name in names.split(",")]
     payloads = _payloads(args.text)
     with connection.connected(args) as client:
         for payload in payloads:
             encoded = base64.b64encode(payload).decode("ascii")
-            asked = client.ask(do="send", payload=encoded, safe=args.safe, to=args.to)
+            asked = client.ask(do="send", payload=encoded, safe=args.safe, to=to)
             number = asked["number"]
             position = client.answer()["position"]
             sent.append({"number": number, "position": position})

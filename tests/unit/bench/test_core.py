@@ -53,9 +53,9 @@ def test_the_cost_of_an_event_is_compared_round_by_round(monkeypatch):
     first, second = [(1, 128), (3, 256)], [(16, 128), (32, 256)]
     turns = iter(first * 2 + second * 2)
 
-    def measure(engine, messages, *, packing):
+    def measure(engine, messages, *, packing, subset):
         seconds, events = next(turns)
-        return core.Measurement(seconds, events, 50, 50, 0, complete=True)
+        return core.Measurement(seconds, events, 50, 50, 0, complete=True, messages=10)
 
     monkeypatch.setattr(core, "measure", measure)
     figures = core.compare(["dtp"], 1, 2, lambda done, total: None)
@@ -85,3 +85,12 @@ def test_the_profile_names_every_layer(capsys):
         share["package"] for share in shares
     }
     assert sum(share["share"] for share in shares) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("subset", "receivers"), [(0.2, 1), (0.5, 2), (1.0, 5)])
+@pytest.mark.parametrize("engine", ["fifo", "st"])
+def test_messages_for_a_subset_are_delivered_by_it_alone(engine, subset, receivers):
+    found = core.measure(engine, 60, packing=True, subset=subset)
+    assert found.complete
+    assert found.messages == 60 * len(core.NODES)
+    assert found.deliveries == found.messages * receivers

@@ -25,6 +25,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--messages", type=int, default=4_000, help="of each of five nodes, in a run"
     )
+    parser.add_argument(
+        "--subset",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="of the group that a message is for, more than 0 and at most 1, where engines can",
+    )
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine, alternating")
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
@@ -35,13 +42,16 @@ def run(args: argparse.Namespace) -> int:
     engines = args.protocol or list(engine_names())
     if args.messages < 1 or args.rounds < 1:
         raise UserError("--messages and --rounds must be at least 1")
+    if not 0 < args.subset <= 1:
+        raise UserError("--subset must be more than 0, and at most 1")
     progress = Progress("running cores")
-    figures = core.compare(engines, args.messages, args.rounds, progress.update)
+    figures = core.compare(engines, args.messages, args.rounds, progress.update, args.subset)
     progress.close()
     if args.json:
         document = {
             "nodes": len(core.NODES),
             "message_bytes": core.MESSAGE_BYTES,
+            "subset": args.subset,
             "engines": [dataclasses.asdict(f) for f in figures],
         }
         print(json.dumps(document, indent=2))
@@ -53,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         " in the same round"
     )
     print(
-        "  engine      packing   events/s  deliveries/s  ns/delivery  messages/packet"
+        "  engine      packing   events/s  deliveries/s    messages/s  ns/delivery  messages/packet"
         "    rate  event cost"
     )
     for f in figures:
@@ -67,6 +77,6 @@ def _line(f: "Figures") -> str:
         return f"{name}  does not run saturated on a static group"
     waits = f"  {f.expiries} waits for a timer" if f.expiries else ""
     return (
-        f"{name}{f.events_per_s:>11,.0f}{f.deliveries_per_s:>14,.0f}{f.ns_per_delivery:>13,.0f}"
+        f"{name}{f.events_per_s:>11,.0f}{f.deliveries_per_s:>14,.0f}{f.messages_per_s:>14,.0f}{f.ns_per_delivery:>13,.0f}"
         f"{f.messages_per_packet:>17.1f}{f.ratio:>7.2f}x{f.event_ratio:>11.2f}x{waits}"
     )

@@ -6,6 +6,9 @@ from roundelay.core.ids import Packet
 from roundelay.protocols.st.lists import List, Listed
 from roundelay.protocols.st.messages import Name, Transmission
 
+AHEAD_MAX = 1 << 31
+"""How far the numbers of a header may be apart."""
+
 
 class Entry:
     """A packet that this member sent, or that is for it."""
@@ -138,6 +141,11 @@ class Logs:
         for member, number in enumerate(t.ack):
             if number > seen[member]:
                 seen[member] = number
+
+    def too_far(self, t: Transmission) -> bool:
+        """Whether its number is so far ahead that headers cannot tell what is missing before it."""
+        source = t.source
+        return t.number - _first(self._undone[source], self.expected[source]) > AHEAD_MAX
 
     def goes_back(self, t: Transmission) -> bool:
         """Whether its source would take back what it said before."""

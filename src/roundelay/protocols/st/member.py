@@ -278,10 +278,13 @@ class StMember:
                 self._untold += 1
 
     def _invented(self, t: Transmission) -> bool:
-        """Whether it tells of own packets that were never sent, or is not this node's own."""
+        """Whether it tells of own packets that were never sent, is not this node's own, or is more
+        than members can have sent."""
         logs = self.logs
-        if t.ack[self.me] > logs.next:
+        if t.ack[self.me] > logs.next or logs.too_far(t):
             return True
+        if t.packet is not None and logs.waiting > 2 * (self.config.buffer_packets + self.size):
+            return True  # Members send no more than there is room for.
         if t.source != self.me or t.packet is None:
             return False
         entry = logs.known.get(Name(self.me, t.number))
