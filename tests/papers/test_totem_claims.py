@@ -296,7 +296,7 @@ def test_json_is_one_document(quick, capsys):
     [
         (
             ["claims", "corosync"],
-            "no claims are known of 'corosync'; there are those of: atop, dtp, fc, totem",
+            "no claims are known of 'corosync'; there are those of: atop, dtp, fc, st, totem",
         ),
         (["claims", "totem", "--seeds", "0"], "--seeds 0 measures nothing; give at least 1"),
     ],

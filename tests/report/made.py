@@ -15,11 +15,32 @@ from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import Row as TraceRow
 from roundelay.trace.writer import Writer
 
-TOTEM = {
+SHARES = {
+    **{"missed_share": 0.02, "goback_share": 0.4, "linked_share": 0.1, "recovery_share": 0.3},
+    **{"single_share": 0.1, "clean_share": 0.5},
+}
+
+WORKLOADS = {
     "saturated": {"rate_per_s": 900.0},
     "poisson": {"latency_ms": 9.0, "wait_ms": 7.0, "rotation_ms": 14.0},
     "token loss": {"loss_ms": 15.0},
     "new ring": {"total_ms": 140.0, "forming_ms": 46.0, "hops": 25.0},
+    "delay": {
+        **{"delay_ms": 5.0, "hop_us": 1500.0},
+        **{"confirmation_hops": 1.4, "confirmation_most_hops": 2.0},
+    },
+    "recovery": {"silence_ms": 100.0, "order_ms": 1.0, "expiry_ms": 3.0, "crash_ms": 115.0},
+    "agreement": {"runs": 100.0, "divergent": 4.0},
+    "losses": SHARES,
+    "engine": {
+        **SHARES,
+        **{
+            "needed_share": 0.02,
+            "again_share": 0.02,
+            "again_copies_share": 0.03,
+            "recoveries_per_round": 2.0,
+        },
+    },
 }
 """Figures near those that come out, by workload."""
 
@@ -43,7 +64,7 @@ def _measures(planned: PlannedRun) -> dict[str, float]:
     cell = planned.cell
     if hasattr(cell, "workload"):
         factor = 1 + 0.01 * planned.seed
-        return {name: value * factor for name, value in TOTEM[cell.workload].items()}
+        return {name: value * factor for name, value in WORKLOADS[cell.workload].items()}
     if hasattr(cell, "period_s"):
         base = cell.cost + cell.period_s + planned.seed / 100
         return {name: base + number for number, name in enumerate(_atop_measures())}

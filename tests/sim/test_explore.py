@@ -255,7 +255,10 @@ def test_a_violation_is_a_file_and_a_command(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--protocol", "template"], "choose a protocol of: allack, atop, causal, fifo, totem"),
+        (
+            ["--protocol", "template"],
+            "choose a protocol of: allack, atop, causal, fc, fifo, st, totem",
+        ),
         (["--situation", "nowhere"], "there is no situation 'nowhere'"),
         (["--nodes", "2"], "--nodes must be 3 to 5, not 2"),
         (["--deviations", "-1"], "--deviations must be 0 or more, not -1"),
