@@ -130,7 +130,7 @@ def _fail_together(draft: ScenarioDraft, failing: list[str], at: int, wait_ms: i
         # Of those who stay, the last or the first, so that they hear different decisions.
         pair = (others[-1:], others[:1])[i]
         deaf |= {*random.choice((pair, pair, random.sample(others, len(others) // 2)))}
-        if missed and not alone:
+        if missed:
             # One that misses two in a row waits longer than the next member, and is suspected.
             deaf -= {*others[:1]}
         missed |= deaf & {others[0]}
