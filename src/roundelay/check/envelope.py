@@ -6,15 +6,13 @@ If one of these fails, the protocol promised nothing, and its other properties a
 from collections.abc import Callable, Hashable
 
 from roundelay.check.events import about
+from roundelay.check.failures import apart, failures, longest_run
 from roundelay.check.liveness import unsettled
 from roundelay.check.model import Event, Message, Model, read_model
 from roundelay.check.order import circle, shared
 from roundelay.check.property import PROPERTIES, Finding, declare
 from roundelay.core.effects import Kind
-from roundelay.trace.schema import LOWER_LAYER, WORLD, Row
-
-DECISION = "DEC"
-"""The tag of the frames in which FC's replicas tell their decisions."""
+from roundelay.trace.schema import LOWER_LAYER, Row
 
 
 @declare("E1", "All nodes receive in one order")
@@ -44,11 +42,10 @@ def _frame(event: Event) -> int | None:
 
 @declare("E2", "Few replicas fail, none comes back, and nothing is cut off")
 def few_failures(model: Model) -> Finding:
-    """At most k neighbours on the ring, and in all fewer than half.
+    """At most k neighbours on the ring at a time, and in all fewer than half.
 
     A replica fails if it crashes, if another suspects it, or if its successor does not get its
-    decision: a protocol without an oracle cannot tell these apart. What a replica that crashes got,
-    or made of it, is nobody else's failure: whoever fails may miss anything.
+    decision: a protocol without an oracle cannot tell these apart. Whoever fails may miss anything.
     """
     count = len(model.processes)
     for recover in model.by_kind.get(Kind.RECOVER, ()):
@@ -56,66 +53,24 @@ def few_failures(model: Model) -> Finding:
     for fault in model.faults:
         if fault.tag in ("partition", "cut"):
             return Finding(count, "the network is cut", (fault,))
-    failed = _failures(model)
+    failed = failures(model)
     if failed and len(failed) > (count - 1) // 2:
         reason = f"{model.names(sorted(failed))} failed, {len(failed)} of {count}"
-        return Finding(count, reason, tuple(failed[proc] for proc in sorted(failed)))
+        return Finding(count, reason, tuple(failed[proc][0] for proc in sorted(failed)))
     k = model.manifest.envelope.get("k") if model.manifest is not None else None
     if failed and not isinstance(k, int):
         return Finding(count, unknown="the manifest does not tell how many neighbours may fail")
-    neighbours = _longest_run(model, set(failed))
+    neighbours = longest_run(model, set(failed))
     if isinstance(k, int) and len(neighbours) > k:
         reason = f"{model.names(neighbours)} are neighbours and failed; at most {k} may"
-        return Finding(count, reason, tuple(failed[proc] for proc in neighbours))
+        return Finding(count, reason, tuple(failed[proc][0] for proc in neighbours))
+    if strangers := apart(model, failed):
+        reason = f"{model.names(strangers)} failed at the same time, and are no neighbours"
+        return Finding(count, reason, tuple(failed[proc][0] for proc in strangers))
     frames = any(row.kind == Kind.SEND for row in model.rows)
     if not frames and any(fault.tag == "rates" for fault in model.faults):
         return Finding(count, unknown="the trace does not tell which frames were lost")
     return Finding(count)
-
-
-def _failures(model: Model) -> dict[int, Event | Row]:
-    """Who failed, and the row that shows it."""
-    failed: dict[int, Event | Row] = {}
-    for crash in model.by_kind.get(Kind.CRASH, ()):
-        failed.setdefault(crash.proc, crash)
-    crashed = set(failed)
-    decisions: dict[int, int] = {}
-    arrived: set[tuple[int | None, int]] = set()
-    for row in model.rows:
-        if row.kind == Kind.SEND and row.tag == DECISION and row.pkt is not None:
-            decisions[row.pkt] = row.proc
-        elif row.kind == Kind.ARRIVE:
-            arrived.add((row.pkt, row.proc))
-    for row in model.rows:
-        if row.kind == Kind.SUSPECT and row.proc not in crashed:
-            for proc in row.members or ():
-                failed.setdefault(proc, row)
-        elif row.kind == Kind.DROP and row.pkt in decisions:
-            maker, receiver = decisions[row.pkt], row.peer if row.proc == WORLD else row.proc
-            if receiver == _successor(model, maker, crashed) and (row.pkt, receiver) not in arrived:
-                failed.setdefault(maker, row)
-    return failed
-
-
-def _successor(model: Model, proc: int, gone: set[int]) -> int:
-    """The next replica on the ring that has not crashed."""
-    place = model.processes.index(proc)
-    ring = model.processes[place + 1 :] + model.processes[:place]
-    return next((other for other in ring if other not in gone), proc)
-
-
-def _longest_run(model: Model, failed: set[int]) -> tuple[int, ...]:
-    """The most neighbours on the ring that all failed."""
-    longest: tuple[int, ...] = ()
-    for place in range(len(model.processes)):
-        run: list[int] = []
-        for proc in model.processes[place:] + model.processes[:place]:
-            if proc not in failed:
-                break
-            run.append(proc)
-        if len(run) > len(longest):
-            longest = tuple(run)
-    return longest
 
 
 @declare("E3", "The group does not change, nobody crashes, and everything arrives at last")

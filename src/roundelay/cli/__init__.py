@@ -20,6 +20,8 @@ from roundelay.trace.extras import EXTRAS, needs
 COMMANDS = {
     "demo": "run a group through faults, check its trace, draw what went wrong",
     "node": "run a node of a real group",
+    "keygen": "make a key for a group, or change it",
+    "key": "tell a running node about its key",
     "send": "send messages through a running node",
     "tail": "show what a running node delivers",
     "status": "show how a running node is",

@@ -45,6 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="until silence is failure",
     )
     parser.add_argument("--datagram", dest="datagram_bytes", type=int, metavar="BYTES")
+    parser.add_argument("--key", metavar="FILE", help="the group's key: see `roundelay keygen`")
+    parser.add_argument(
+        "--cipher", choices=("aes", "chacha"), help="to seal with (default: what is fast here)"
+    )
     parser.add_argument("--state", metavar="DIR", help="what must survive a crash is kept here")
     parser.add_argument("--trace", metavar="DIR", help="write a trace")
     parser.add_argument(
@@ -85,6 +89,8 @@ async def _serve(told: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with Group(told) as group:
+        if told.key is not None:
+            loop.add_signal_handler(signal.SIGHUP, _reload_key, group)
         group.ignore()  # `roundelay tail` asks for events; here nobody reads them.
         stopping = asyncio.create_task(stop.wait())
         failing = asyncio.create_task(group.wait_closed())
@@ -95,10 +101,19 @@ async def _serve(told: Settings) -> None:
         failing.cancel()
 
 
+def _reload_key(group: Group) -> None:
+    """Read the key file again; a node whose new file is bad goes on with the keys that it has."""
+    try:
+        group.reload_key()
+    except RoundelayError as e:
+        logging.getLogger("roundelay").error("the key was not changed: %s", e)
+
+
 def _settings(args: argparse.Namespace) -> Settings:
     values: dict[str, Any] = {} if args.file is None else _read(args.file)
     for name in (
         *("group", "node", "bind", "multicast", "engine", "timeout_s", "datagram_bytes"),
+        *("key", "cipher"),
         *("state", "trace", "trace_every_row", "trace_frames", "check", "record", "control"),
     ):
         if getattr(args, name) is not None:

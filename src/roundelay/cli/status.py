@@ -67,6 +67,7 @@ def text(document: dict[str, Any]) -> str:
         f"queues     {queues['packets_to_send']} packets to send, "
         f"{queues['packets_to_read']} to be read by the application",
         f"drops      {_pairs(document['drops'])}",
+        f"seal       {_seal(document['seal'])}",
     ]
     lines += _check(document.get("check"))
     lines += [f"warning    {sentence}" for sentence in document.get("warnings", [])]
@@ -99,6 +100,16 @@ def _check(check: dict[str, Any] | None) -> list[str]:
     if check["failure"]:
         lines.append(f"           {check['failure']}")
     return lines
+
+
+def _seal(seal: dict[str, Any] | None) -> str:
+    """With what a node seals its datagrams, and which peers have proven to be alive."""
+    if seal is None:
+        return "none: whoever reaches the port can be a member; make a key with `roundelay keygen`"
+    accepts = [key_id for key_id in seal["accepts"] if key_id != seal["sends_with"]]
+    also = f", accepts {accepts[0]} too" if accepts else ""
+    proven = ", ".join(seal["proven"]) or "none"
+    return f"{seal['cipher']}, key {seal['sends_with']}{also}; proven: {proven}"
 
 
 def _pairs(counts: dict[str, int]) -> str:

@@ -156,6 +156,9 @@ class Description:
     channel_options: Sequence[str] = ()
     """Options, like `medium=channel`, with which it needs a network that is one channel: all nodes
     hear all frames in one order, their own too. The simulator has one, real nodes have none."""
+    recovery_tag: str = ""
+    """The name of the frames with which a member begins to make good for a loss, where the whole
+    group then stops for a while. Without a loss there should be none."""
     simulation: str = ""
     """Dotted name of the module with what the simulator knows of this engine, in `SIMULATION`;
     empty if it knows nothing special."""

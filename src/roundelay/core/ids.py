@@ -19,6 +19,14 @@ NODE_NAME_BYTES_MAX = 64
 limit leaves less room for messages."""
 
 
+def is_name(text: str) -> bool:
+    """Whether a text can name a node or a group. Names become parts of file names, lines of logs
+    and terminals: so they are printable, and neither hold a separator nor mean a directory."""
+    if not text.isprintable() or "/" in text or text in ("", ".", ".."):
+        return False
+    return len(text.encode()) <= NODE_NAME_BYTES_MAX
+
+
 class Service(IntEnum):
     """The guarantee that the sender asked for. Each one includes those before it."""
 

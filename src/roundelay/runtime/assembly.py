@@ -21,6 +21,7 @@ from roundelay.runtime.node_log import NodeLog
 from roundelay.runtime.peer_addresses import PeerAddresses, look_up
 from roundelay.runtime.port import Port
 from roundelay.runtime.ports import Ports
+from roundelay.runtime.sealing import SealSetup
 from roundelay.runtime.settings import DATAGRAM_BYTES, Settings
 from roundelay.runtime.state import NoStorage, StateDirectory, Storage
 from roundelay.runtime.terms import terms_of
@@ -32,6 +33,7 @@ from roundelay.runtime.tuning import (
     wanted_window,
     window,
 )
+from roundelay.trace.extras import EXTRAS, needs
 from roundelay.trace.manifest import TraceError
 from roundelay.transport.address import (
     Address,
@@ -103,6 +105,7 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
             packet_bytes(settings, size),
             settings.queue_bytes,
             terms,
+            sealed=settings.key is not None,
         )
         node_log = NodeLog(settings.group, settings.node, settings.timeout_s)
         where = PeerAddresses(setup.boot, peers, machine, port.socket.family, node_log, found)
@@ -110,6 +113,8 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
     except BaseException:
         storage.close()
         raise
+    if settings.key is None:
+        node_log.no_key()
     node.node_log.listening(settings.listen, size, storage.incarnation)
     wanted, (_, packets) = wanted_window(size)[1], window(size, room)
     if packets < wanted:
@@ -126,6 +131,7 @@ def _build(
     peer_addresses: PeerAddresses,
     machine: Machine,
 ) -> Node:
+    sealed = None if settings.key is None else _seal_setup(settings, setup.boot, machine)
     try:
         core = setup.make_core()
     except ValueError as e:
@@ -156,7 +162,18 @@ def _build(
         packets_in=describe(setup.engine).packets_in,
         timeout_s=settings.timeout_s,
         backlog_bytes=settings.backlog_bytes,
+        sealed=sealed,
     )
+
+
+def _seal_setup(settings: Settings, boot: Boot, machine: Machine) -> SealSetup:
+    try:
+        from roundelay.runtime.seal_setup import seal_setup
+    except ModuleNotFoundError as e:
+        if (package := (e.name or "").partition(".")[0]) not in EXTRAS:
+            raise
+        raise StartError(f"a node with a key cannot start; {needs(package)}") from None
+    return seal_setup(settings, boot, machine)
 
 
 def _open_storage(settings: Settings, machine: Machine) -> Storage:

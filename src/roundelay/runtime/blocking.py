@@ -248,6 +248,10 @@ class Group:
         """What `roundelay status` shows."""
         return self._run(self._inner.status)
 
+    def reload_key(self) -> dict[str, Any]:
+        """Read the key file again, and use what it holds from now on: see `roundelay.Group`."""
+        return self._run(self._inner.reload_key)
+
     # Calls
 
     def _run(self, function: Callable[[], T]) -> T:

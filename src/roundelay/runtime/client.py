@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import stat
+import struct
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ to fail; too large: a command hangs on a node that is stopped."""
 LINE_BYTES_MAX = 128 * 1024 * 1024
 """Longest answer, in bytes: `tail` shows a large message as one line, in base64. Too small: such a
 line is cut and makes no sense; without a limit, a foreign server could fill the memory."""
+
+
+_CREDENTIALS = struct.Struct("3i")
+"""Of the process that serves a socket: its id, its user and its group."""
 
 
 class ClientError(Exception):
@@ -112,6 +117,12 @@ class Client:
         except ValueError as e:
             self._socket.close()
             raise ClientError(f"{str(path)!r} is no path of a socket ({e})") from None
+        if not _trusted(self._socket):
+            self._socket.close()
+            raise ClientError(
+                f"another user answers at {path}, so nothing is told to it; name the control "
+                "socket of a node of your own"
+            )
         self._file = self._socket.makefile("rb")
 
     def ask(self, **request: Any) -> dict[str, Any]:
@@ -174,6 +185,22 @@ class Client:
     ) -> None:
         self._file.close()
         self._socket.close()
+
+
+def _trusted(connection: socket.socket) -> bool:
+    """Whether this user or root serves a socket. Root trusts everybody: it looks after the nodes
+    of others."""
+    here = os.geteuid()
+    return here == 0 or _server_user(connection) in (here, 0, None)
+
+
+def _server_user(connection: socket.socket) -> int | None:
+    """The user who serves a socket; None where the system does not tell."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    raw = connection.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(raw)[1])
 
 
 def _answers(path: Path) -> bool:

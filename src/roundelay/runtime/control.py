@@ -7,6 +7,7 @@ A Unix socket that only its owner can use. A request is one line of JSON, an ans
     {"do": "send", "payload": .., "safe": false}    {"number": 7}, then {"position": "12.a:3"};
                                                     with "to", a list of names, for these alone
     {"do": "tail"}                                  a line for every view and message from now on
+    {"do": "reload_key"}                            read the key file again; the state of the seal
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from roundelay.runtime.addressees import addressees
 from roundelay.runtime.errors import ConfigError, RoundelayError, StartError
 from roundelay.runtime.events import Arrival
 from roundelay.runtime.node import Node
+from roundelay.runtime.sealing import no_key
 
 LINE_BYTES_MAX = 2 * 1024 * 1024
 """Longest request, in bytes: a message of 1.5 MB in base64. Too small: larger messages need the
@@ -75,7 +77,8 @@ class ControlServer:
     async def start(self) -> None:
         """Listen, or raise StartError."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_place(self.path)
             listener = _bind(self.path)
         except OSError as e:
             raise StartError(
@@ -153,6 +156,10 @@ class ControlServer:
                     await self._send(request, writer)
                 case "tail":
                     await self._tail(reader, writer)
+                case "reload_key":
+                    if self._node.sealing is None:
+                        raise no_key()
+                    _reply(writer, self._node.sealing.reload())
                 case unknown:
                     _reply(writer, {"error": f"there is no request {unknown!r}"})
         except RoundelayError as e:
@@ -271,6 +278,30 @@ def _line(document: dict[str, Any]) -> bytes:
 
 def _reply(writer: asyncio.StreamWriter, document: dict[str, Any]) -> None:
     writer.write(_line(document))
+
+
+def _check_place(path: Path) -> None:
+    """StartError if another user could take the place of the socket at `path`: commands would talk
+    to a node of that user then. In a directory such as /tmp, where everybody may only remove what
+    is theirs, the place must be free."""
+    directory = path.parent.stat()
+    if directory.st_uid not in (os.geteuid(), 0):
+        raise StartError(
+            f"{path.parent}, where the control socket goes, belongs to another user; name a "
+            "socket in a directory of your own"
+        )
+    if directory.st_mode & 0o022 and not directory.st_mode & stat.S_ISVTX:
+        raise StartError(
+            f"others can write to {path.parent}, where the control socket goes, and could put "
+            f"one of theirs in its place; take that away with: chmod go-w {path.parent}; or name "
+            "a socket elsewhere"
+        )
+    with contextlib.suppress(FileNotFoundError):
+        if path.lstat().st_uid != os.geteuid():
+            raise StartError(
+                f"{path}, where the control socket goes, belongs to another user; name a socket "
+                "in a directory of your own"
+            )
 
 
 def _bind(path: Path) -> socket.socket:

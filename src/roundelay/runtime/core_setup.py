@@ -29,6 +29,8 @@ class CoreSetup:
     queue_bytes: int
     terms: Terms = NO_TERMS
     """The settings that the node tells its peers."""
+    sealed: bool = False
+    """Whether its frames travel under a seal, and so have no checksums."""
 
     def make_core(self) -> Core[Any]:
         """A fresh core; ValueError if the engine does not know an option."""
@@ -57,6 +59,7 @@ class CoreSetup:
             "timeout_s": self.timeout_s,
             "packet_bytes": self.packet_bytes,
             "queue_bytes": self.queue_bytes,
+            "sealed": self.sealed,
             "terms": [self.terms.settings, self.terms.peers],
         }
 
@@ -82,4 +85,5 @@ class CoreSetup:
             header["packet_bytes"],
             header["queue_bytes"],
             Terms(*header.get("terms", ())),
+            header.get("sealed", False),
         )

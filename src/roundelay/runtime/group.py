@@ -21,6 +21,7 @@ from roundelay.runtime.port import Port
 from roundelay.runtime.ports import Ports
 from roundelay.runtime.reading import Batches, Events, Reading
 from roundelay.runtime.receipts import Receipt
+from roundelay.runtime.sealing import no_key
 from roundelay.runtime.sending import Sending
 from roundelay.runtime.settings import (
     BACKLOG_BYTES,
@@ -54,6 +55,8 @@ def join(
     datagram_bytes: int | None = None,
     queue_bytes: int = QUEUE_BYTES,
     backlog_bytes: int = BACKLOG_BYTES,
+    key: str | PathLike[str] | None = None,
+    cipher: str | None = None,
     state: str | PathLike[str] | None = None,
     trace: str | PathLike[str] | None = None,
     trace_every_row: bool = False,
@@ -83,6 +86,8 @@ def join(
                 "datagram_bytes": datagram_bytes,
                 "queue_bytes": queue_bytes,
                 "backlog_bytes": backlog_bytes,
+                "key": key,
+                "cipher": cipher,
                 "state": state,
                 "trace": trace,
                 "trace_every_row": trace_every_row,
@@ -345,6 +350,15 @@ class Group:
             if not future.done():
                 future.set_exception(error)
         self._watchers.clear()
+
+    def reload_key(self) -> dict[str, Any]:
+        """Read the key file again, and use what it holds from now on; returns the state of the
+        seal, and under `changed` whether the file held other keys. A StartError or ConfigError if
+        the file cannot be used: then the keys stay as they were."""
+        sealing = self._running.sealing
+        if sealing is None:
+            raise no_key()
+        return sealing.reload()
 
     def status(self) -> dict[str, Any]:
         """What `roundelay status` shows."""

@@ -61,8 +61,10 @@ class Housekeeping:
 
     def _warn_of_never_heard(self) -> None:
         if self._loop.time() - self._started >= NEVER_HEARD_S:
+            where = self._peer_addresses
             for peer in self._known_peers.never_heard():
-                self._node_log.never_heard(peer, str(self._peer_addresses.peers[peer]))
+                if not self._node_log.unread(where.addresses.get(peer)):
+                    self._node_log.never_heard(peer, str(where.peers[peer]))
 
     def _warn_of_repeats(self) -> None:
         meter = self._meter

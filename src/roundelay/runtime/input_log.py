@@ -14,6 +14,7 @@ Every start of a node makes a file of its own.
 
 import contextlib
 import json
+import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
@@ -28,6 +29,7 @@ from roundelay.core.ids import NodeId, Packet, Service
 _HEAD = struct.Struct(">BI")
 _SIZE = struct.Struct(">I")
 _DIGEST = struct.Struct(">I")
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 HEADER_BYTES_MAX = 1 << 20
 """Longest first line that is read, in bytes. A node writes a few kilobytes, so a longer line is not
 a header. Without a limit, any large file would be read into memory."""
@@ -77,7 +79,8 @@ class InputLog:
     def __init__(self, path: Path, header: dict[str, Any], codec: Codec[Any]) -> None:
         """Open the file, or raise OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: BinaryIO = path.open("wb")
+        # It holds frames in plain, also those that came under a seal: only its owner may read it.
+        self._file: BinaryIO = os.fdopen(os.open(path, _FLAGS, 0o600), "wb")
         self._file.write(json.dumps(header, sort_keys=True).encode() + b"\n")
         self._file.flush()  # A node that is killed at once leaves a header, not an empty file.
         self.trouble: Callable[[str], None] = lambda sentence: None

@@ -24,7 +24,19 @@ class Machine:
     wall_ns: Callable[[], int] = time.time_ns
     """Nanoseconds since the epoch. It may be wrong, and may be set back."""
     random_bits: Callable[[int], int] = secrets.randbits
+    random_bytes: Callable[[int], bytes] = secrets.token_bytes
     resolve: Resolve = resolve
+    cpu_info: Path = Path("/proc/cpuinfo")
+    """Where the system tells what its processors can do."""
+
+    def has_aes(self) -> bool:
+        """Whether the processor encrypts with AES by itself. Where the system does not say, it is
+        taken for one that does, as nearly all are."""
+        try:
+            words = self.cpu_info.read_text(encoding="ascii", errors="replace").split()
+        except OSError:
+            return True
+        return "aes" in words
 
     @property
     def id(self) -> str:

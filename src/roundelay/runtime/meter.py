@@ -1,7 +1,7 @@
 """What a node counts about itself, for `status`."""
 
 import time
-from collections import deque
+from collections import Counter, deque
 from typing import Any
 
 BOUNDS_MS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -62,6 +62,8 @@ class Meter:
 
     def __init__(self) -> None:
         self.frames_sent = 0
+        self.frames: Counter[int] = Counter()
+        """The same, by the tag of their message."""
         self.frames_received = 0
         self.packets_delivered = 0
         self.messages_delivered = 0

@@ -26,6 +26,13 @@ def prometheus(document: dict[str, Any]) -> str:
         metric("members", "gauge", "Members of the view", [(plain, len(view["members"]))])
         primary = int(view["primary"])
         metric("primary", "gauge", "Whether the view is the primary component", [(plain, primary)])
+    seal = document["seal"]
+    metric("sealed", "gauge", "Whether datagrams are sealed", [(plain, int(seal is not None))])
+    if seal is not None:
+        proven = len(seal["proven"])
+        metric("proven_peers", "gauge", "Peers that have proven to be alive", [(plain, proven)])
+        accepted = len(seal["accepts"])
+        metric("accepted_keys", "gauge", "Keys that are accepted", [(plain, accepted)])
     for key, value in document["queues"].items():
         metric(key, "gauge", f"{_spoken(key)} that wait", [(plain, value)])
     for key, value in document["counters"].items():

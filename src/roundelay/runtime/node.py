@@ -2,7 +2,8 @@
 
 `Node` ties its parts together, each of which has a module of its own:
 
-    port, receiving, admission, backlog    from a datagram to an input of the core
+    port, sealing                          from a datagram to a frame
+    receiving, admission, backlog          from a frame to an input of the core
     sending                                messages of the application, also inputs
     timers                                 deadlines that expire, also inputs
     performing                             the effects of every input
@@ -11,7 +12,7 @@
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,7 @@ from roundelay.runtime.peer_addresses import PeerAddresses
 from roundelay.runtime.performing import Performer
 from roundelay.runtime.port import Port
 from roundelay.runtime.receiving import Receiving
+from roundelay.runtime.sealing import Sealing, SealSetup
 from roundelay.runtime.sending import Sending
 from roundelay.runtime.state import Storage
 from roundelay.runtime.timers import Timers
@@ -61,8 +63,10 @@ class Node:
         packets_in: PacketsIn,
         timeout_s: float,
         backlog_bytes: int,
+        sealed: SealSetup | None = None,
     ) -> None:
         """`peer_addresses` are those of all other nodes of the group."""
+        seal = None if sealed is None else sealed.seal
         self.group = boot.group
         self.name = boot.node
         self.incarnation = boot.incarnation
@@ -78,7 +82,7 @@ class Node:
         self.instruments = instruments
         self.meter = meter = instruments.meter
         self.node_log = node_log = instruments.node_log
-        self.endpoint: Endpoint[Any] = Endpoint(boot, core.codec)
+        self.endpoint: Endpoint[Any] = Endpoint(boot, core.codec, sealed=seal is not None)
         self.peer_addresses = peer_addresses
         self.deliveries = deliveries = Deliveries(boot.node, meter)
         self.sending = sending = Sending(loop, core, instruments, self._flush_core)
@@ -98,6 +102,7 @@ class Node:
             peer_addresses,
             instruments,
             core.status.terms,
+            seal,
         )
         self._perform = performer.perform
         self.admission = Admission(
@@ -109,7 +114,7 @@ class Node:
             node_log,
             loop.time,
             answer_s=timeout_s / 2,
-            receive=lambda data: self.receive(data),
+            receive=lambda frame: self._receiving.receive(frame),
             close=self.close,
         )
         self._receiving = Receiving(
@@ -125,9 +130,21 @@ class Node:
             perform=self._perform,
             fail=self._fail,
         )
+        self.sealing: Sealing | None = None
+        if sealed is not None:
+            self.sealing = Sealing(
+                sealed,
+                self._receiving,
+                self.endpoint,
+                port,
+                peer_addresses,
+                node_log,
+                loop.time,
+            )
         # The port calls these directly: there is a datagram for each call.
-        self.receive = self._receiving.receive
-        self.receive_many = self._receiving.receive_many
+        receiving = self._receiving if self.sealing is None else self.sealing
+        self.receive = receiving.receive
+        self.receive_many = receiving.receive_many
         self.backlogged = self.backlog.backlogged
         self._housekeeping = Housekeeping(
             loop,
@@ -137,7 +154,10 @@ class Node:
             instruments,
         )
         peer_addresses.serve(
-            lambda data, address: port.socket.send(data, (address,)), performer.update_addresses
+            lambda data, address: port.socket.send(
+                data if seal is None else seal.seal(data), (address,)
+            ),
+            performer.update_addresses,
         )
 
     @property
@@ -145,8 +165,15 @@ class Node:
         return self.deliveries.view
 
     @property
+    def key_ids(self) -> Sequence[bytes]:
+        return () if self.sealing is None else self.sealing.seal.key_ids
+
+    @property
     def next_alarm(self) -> float:
         return self._timers.next_alarm
+
+    def nobodys_key(self) -> None:
+        self.node_log.nobodys_key(self._port.source)
 
     # Life
 

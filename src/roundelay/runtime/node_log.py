@@ -30,6 +30,12 @@ LONG_AGO = 10
 when: it spoke to other members only, so this node cannot know when it fell silent."""
 
 
+NO_KEY = (
+    "no key is set, so whoever reaches the port of this node can read along and be a member; make "
+    "one with `roundelay keygen`, and set key"
+)
+
+
 class NodeLog:
     """Writes what changed, the likely cause, and the setting to look at."""
 
@@ -52,6 +58,8 @@ class NodeLog:
         """When a warning of each kind was last written."""
         self._standing: dict[str, tuple[float, str]] = {}
         """When the cause of a warning was last seen, and its words; for `status`."""
+        self._unread: dict[SocketAddress, float] = {}
+        """Where datagrams came from that this node cannot read, and when the last one did."""
         self.silence_s: Callable[[NodeId], float | None] = lambda node: None
         """How long a peer was not heard; None if that is not known."""
         self._clock = clock
@@ -251,6 +259,88 @@ class NodeLog:
             f"twins {node}",
             f"two nodes call themselves {node!r}{where}; stop one of them, or give it another name",
             STANDING_S,
+        )
+
+    def no_key(self) -> None:
+        """This node seals nothing."""
+        log.warning("%s: %s", self._name, NO_KEY)
+
+    def plain_peer(self, source: SocketAddress | None) -> None:
+        self._warn_unread(
+            source,
+            "plain",
+            f"datagrams without a seal came{_from(source)}, and this node has a key: start every "
+            "node with the same key file, or none with one",
+        )
+
+    def sealed_peer(self, source: SocketAddress | None) -> None:
+        self._warn_unread(
+            source,
+            "sealed",
+            f"sealed datagrams came{_from(source)}, and this node has no key: start it with the "
+            "key file of its group",
+        )
+
+    def other_key(self, source: SocketAddress | None) -> None:
+        self._warn_unread(
+            source,
+            "key",
+            f"datagrams under another key came{_from(source)}: give this node and that one the "
+            "same key file, then run `roundelay key reload`, or restart them",
+        )
+
+    def nobodys_key(self, source: SocketAddress | None) -> None:
+        """Of the groups that share a port, none has the key of a datagram."""
+        self._warn_unread(
+            source,
+            "key",
+            f"datagrams came{_from(source)} under a key that no group on this port has: give the "
+            "nodes of each group one key file, then run `roundelay key reload`, or restart them",
+        )
+
+    def sealed_stranger(self, source: SocketAddress | None) -> None:
+        self._warn_unread(
+            source,
+            "sealed stranger",
+            f"datagrams under the key of the group came{_from(source)} whose sender is not among "
+            "the peers of this node: give every node the same peers",
+        )
+
+    def own_name(self, source: SocketAddress | None) -> None:
+        self._warn(
+            "own name",
+            f"datagrams under the name of this node came{_from(source)}: a second node of that "
+            "name, which gets nowhere, or somebody who repeats old datagrams",
+            STANDING_S,
+        )
+
+    def seal_version(self, version: int, cipher: int, source: SocketAddress | None) -> None:
+        self._warn_unread(
+            source,
+            "seal version",
+            f"datagrams with a seal of version {version}, cipher {cipher}, came{_from(source)}, "
+            "which this node cannot open: run the same release of Roundelay at every node",
+        )
+
+    def _warn_unread(self, source: SocketAddress | None, kind: str, sentence: str) -> None:
+        """Warn that what came from `source` cannot be read by this node at all."""
+        if source is not None:
+            if len(self._unread) >= KINDS_MAX:
+                self._unread.clear()
+            self._unread[source] = self._clock()
+        self._warn(kind, sentence, STANDING_S)
+
+    def unread(self, source: SocketAddress | None) -> bool:
+        """Whether datagrams came from there lately that this node cannot read: whoever is there
+        runs, and a warning has said what is wrong."""
+        last = None if source is None else self._unread.get(source)
+        return last is not None and self._clock() < last + STANDING_S
+
+    def keys_changed(self, count: int) -> None:
+        log.info(
+            "%s: the key was changed%s",
+            self._name,
+            "; the old one is accepted for a while" if count > 1 else "",
         )
 
     def unresolved(self, node: NodeId, address: Address, every_s: float) -> None:

@@ -14,8 +14,8 @@ us, since our frames go to the old address. A node that hears nothing of a peer 
 The peer then asks, with a nonce, both at the address that the `here` came from and at the one that
 it knows, and takes the new one only if the new one answers and the old one does not. So a forged
 frame moves no node, and a node that is still at its old address is not moved either. An attacker
-that can read and answer datagrams at its own address can still pose as a node that is silent:
-frames are not signed.
+that can read and answer datagrams at its own address can still pose as a node that is silent, if
+the group has no key. If it has one, only a peer that has proven to be alive is heard at all.
 """
 
 import asyncio
@@ -73,6 +73,8 @@ class PeerAddresses:
         """`peers` are the other nodes; `found` has the addresses that are known already."""
         self.addresses: dict[NodeId, SocketAddress] = dict(found)
         """The address of each peer, where it is known."""
+        self._configured: dict[NodeId, SocketAddress] = dict(found)
+        """What `peers` says, where it resolves; a peer may have been found elsewhere since."""
         self.peers = peers
         """The other nodes and their addresses by the setting `peers`."""
         self._boot = boot
@@ -101,6 +103,11 @@ class PeerAddresses:
         """Use `send` from now on, and call `moved` after every change of `addresses`."""
         self._send, self._moved = send, moved
 
+    def places(self, peer: NodeId) -> set[SocketAddress]:
+        """Where a peer is known to be, and where it should be."""
+        known = self.addresses.get(peer), self._configured.get(peer)
+        return {address for address in known if address is not None}
+
     def search(self, members: Collection[NodeId]) -> None:
         """Search for peers that are not among the `members` of the view; called every second."""
         loop = asyncio.get_running_loop()
@@ -124,7 +131,7 @@ class PeerAddresses:
         probe has found since then stays."""
         self._lookups[peer] = asyncio.get_running_loop().time()
         if found is not None and found != self._resolved[peer]:
-            self._resolved[peer] = found
+            self._resolved[peer] = self._configured[peer] = found
             self._move(peer, found)
 
     def receive(self, data: bytes, source: SocketAddress | None) -> None:

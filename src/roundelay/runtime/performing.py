@@ -5,7 +5,7 @@ queues.
 """
 
 import time
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from roundelay.core.effects import (
     CancelTimer,
@@ -35,6 +35,9 @@ from roundelay.transport.address import SocketAddress
 from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.primitives import Reason
 
+if TYPE_CHECKING:  # Only nodes with a key need the package `cryptography`.
+    from roundelay.sealing.seal import Seal
+
 _TOKEN = Kind.TOKEN
 
 SEND_BYTES = 32_768
@@ -56,6 +59,7 @@ class Performer:
         peer_addresses: PeerAddresses,
         instruments: Instruments,
         terms: Terms,
+        seal: "Seal | None",
     ) -> None:
         """`terms` are this node's own settings, as its core compares them with those of others."""
         self._endpoint = endpoint
@@ -71,6 +75,7 @@ class Performer:
         self._node_log = instruments.node_log
         self._tracing = instruments.tracing
         self._terms = terms
+        self._seal = seal
         self._addresses: dict[NodeId, tuple[SocketAddress]] = {}
         """Where a frame for one node goes."""
         self._everybody: tuple[SocketAddress, ...] = ()
@@ -168,4 +173,5 @@ class Performer:
         if self._tracing is not None:
             self._tracing.send(effect.to, tag, len(data), self._endpoint)
         self._meter.frames_sent += 1
-        return data
+        self._meter.frames[tag] += 1
+        return data if self._seal is None else self._seal.seal(data)

@@ -36,7 +36,7 @@ from typing import Protocol
 
 from roundelay.transport.address import Address, SocketAddress
 from roundelay.transport.udp import MulticastListener, UdpSocket
-from roundelay.wire.frame import group_of
+from roundelay.wire.frame import SEALED_MAGIC, group_of, key_id_of
 
 TURN_DATAGRAMS = 64
 """Datagrams after which a turn of the event loop stops reading. Too small: many turns, each with a
@@ -44,6 +44,10 @@ cost of its own; too large: tasks of the application wait for their turn."""
 POLL_DATAGRAMS = 16
 """The same for a look at the socket between two deliveries to the application. Too small: the group
 waits for the reader; too large: the reader waits for the group."""
+REFUSED_COST = 1 / 16
+"""What a datagram that does not pass the seal of its node costs, in datagrams that do. Too large: a
+flood keeps the datagrams of the group waiting behind it; too small: a turn with a flood in it takes
+long."""
 LINGER_BYTES = 8192
 """Bytes read in one turn from which on the event loop lingers. Too small: a quiet group keeps its
 processor busy; too large: a busy group pays for waking up at every hop of the token."""
@@ -67,6 +71,11 @@ class PortUser(Protocol):
     """How long the node may keep the token without being suspected, in seconds."""
 
     @property
+    def key_ids(self) -> Sequence[bytes]:
+        """The keys that it accepts, by their ids; empty for a node without a key."""
+        ...
+
+    @property
     def next_alarm(self) -> float:
         """When its timers call it at the latest, on the clock of the event loop."""
         ...
@@ -77,6 +86,10 @@ class PortUser(Protocol):
 
     def receive_many(self, datagrams: Sequence[bytes]) -> None:
         """Datagrams that came together, in order."""
+        ...
+
+    def nobodys_key(self) -> None:
+        """A sealed datagram came, and no node at this port accepts its key."""
         ...
 
     def after_pause(self, duration_s: float) -> None:
@@ -150,6 +163,9 @@ class Port:
         self._sources: list[Callable[[], Sequence[bytes]]] = [self.socket.receive]
         if self._listener is not None:
             self._sources.insert(0, self._listener.receive)  # Data before the token.
+        self.refused = 0
+        """Datagrams among those read last that a node refused at its seal. Nodes count them here,
+        so that a flood takes no more than its share of a turn and keeps nobody awake."""
         self._bytes_read = 0
         """Bytes read since the last turn of the event loop ended."""
         self.lingers = False
@@ -250,12 +266,14 @@ class Port:
             self._resume(attached)
         self._read(POLL_DATAGRAMS)
 
-    def _read(self, limit: int, *, stale: bool = False) -> int:
-        """Hand over up to about `limit` datagrams of each source; returns how many there were."""
-        total = 0
+    def _read(self, limit: int, *, stale: bool = False) -> float:
+        """Hand over up to about `limit` datagrams of each source; returns how many there were. A
+        datagram that its node refuses at the seal counts as `REFUSED_COST`."""
+        total = 0.0
+        self.refused = 0
         for receive in self._sources:
             self._from_socket = receive == self.socket.receive
-            count = 0
+            count = 0.0
             while count < limit:
                 try:
                     datagrams = receive()
@@ -265,25 +283,39 @@ class Port:
                     count += 1  # The system reports late what happened to an earlier datagram.
                     continue
                 count += len(datagrams)
-                self._bytes_read += sum(map(len, datagrams))
                 if len(datagrams) > 1 and self._single is not None and not stale:
                     self._single.receive_many(datagrams)
-                    continue
-                for data in datagrams:
-                    node = self._single or self._recipient(data)
-                    if node is None:
-                        continue
-                    if stale:
-                        node.receive(data, stale=True)
-                    else:
-                        node.receive(data)
+                else:
+                    self._hand_over(datagrams, stale=stale)
+                if self.refused:
+                    count -= self.refused * (1 - REFUSED_COST)
+                    self.refused = 0
+                else:
+                    self._bytes_read += sum(map(len, datagrams))
             total += count
         return total
+
+    def _hand_over(self, datagrams: Sequence[bytes], *, stale: bool) -> None:
+        """Give each datagram to the node that it is for."""
+        for data in datagrams:
+            node = self._single or self._recipient(data)
+            if node is None:
+                continue
+            if stale:
+                node.receive(data, stale=True)
+            else:
+                node.receive(data)
 
     def _recipient(self, data: bytes) -> PortUser | None:
         """The node that a datagram is for; None if there is none, or if the datagram is held
         because that node stalls."""
-        attached = self._attached.get(group_of(data))
+        if data[:2] == SEALED_MAGIC:
+            attached = self._sealed_with(key_id_of(data))
+            if attached is None:
+                for found in self._attached.values():  # It may be meant for any of them.
+                    found.node.nobodys_key()
+        else:
+            attached = self._attached.get(group_of(data))
         if attached is None:
             self.unknown_group += 1
             return None
@@ -295,6 +327,11 @@ class Port:
         else:
             self.overflowed += 1
         return None
+
+    def _sealed_with(self, key_id: bytes) -> _Attached | None:
+        """The node that accepts this key: its id differs from group to group."""
+        nodes = self._attached.values()
+        return next((found for found in nodes if key_id in found.node.key_ids), None)
 
     # Lingering
 

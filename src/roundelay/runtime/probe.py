@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 
 from roundelay.core.contract import Boot, Origin
-from roundelay.core.ids import NODE_NAME_BYTES_MAX, NodeId
+from roundelay.core.ids import NodeId
 from roundelay.core.value import value
 from roundelay.wire.frame import PROBE_TAG, decode, encode, encode_origin
 from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
@@ -54,7 +54,7 @@ class ProbeCodec:
             raise WireError(Reason.MALFORMED, f"tag {tag} is no probe")
         r = Reader(data, start)
         kind = r.u8(max(ProbeKind))
-        probe = Probe(ProbeKind(kind), r.text(NODE_NAME_BYTES_MAX), r.u64(I64_MAX))
+        probe = Probe(ProbeKind(kind), r.name(), r.u64(I64_MAX))
         r.done()
         return probe
 

@@ -157,5 +157,7 @@ class Receiving:
             self._tracing.recorder.drop(reason)
         if reason is Reason.GROUP:
             self._node_log.wrong_group(self._endpoint.drops[reason])
+        elif reason is Reason.SEALED:
+            self._node_log.sealed_peer(self._port.source)
         elif reason is Reason.VERSION:
             self._node_log.version(version_of(data), VERSION, self._port.source)

@@ -48,7 +48,7 @@ def replay(path: Path, progress: Progress | None = None) -> Replay:
     seen = count = effect_count = done = 0
     for logged in inputs:
         try:
-            effects = _apply(core, logged, origins)
+            effects = _apply(core, logged, origins, sealed=setup.sealed)
             seen = digest(effects, core.codec, seen)
         except InputLogError:
             raise
@@ -78,7 +78,9 @@ def _size(path: Path) -> int:
         ) from e
 
 
-def _apply(core: Core[Any], logged: LoggedInput, origins: dict[bytes, Origin]) -> list[Effect[Any]]:
+def _apply(
+    core: Core[Any], logged: LoggedInput, origins: dict[bytes, Origin], *, sealed: bool
+) -> list[Effect[Any]]:
     match logged.kind:
         case Input.START:
             return core.start()
@@ -91,10 +93,11 @@ def _apply(core: Core[Any], logged: LoggedInput, origins: dict[bytes, Origin]) -
         case Input.FLUSH:
             return core.flush()
         case Input.RECEIVE:
-            frame = _frame(logged.data, core, origins)
+            frame = _frame(logged.data, core, origins, sealed=sealed)
             return core.receive(frame.origin, frame.message)
         case Input.BURST:
-            frames = [_frame(data, core, origins) for data in split_burst(logged.data)]
+            datagrams = split_burst(logged.data)
+            frames = [_frame(data, core, origins, sealed=sealed) for data in datagrams]
             return core.receive_many(frames[0].origin, [frame.message for frame in frames])
         case Input.EXPIRE:
             return core.expire(logged.data.decode())
@@ -102,9 +105,11 @@ def _apply(core: Core[Any], logged: LoggedInput, origins: dict[bytes, Origin]) -
             return core.leave()
 
 
-def _frame(data: bytes, core: Core[Any], origins: dict[bytes, Origin]) -> Frame[Any]:
+def _frame(
+    data: bytes, core: Core[Any], origins: dict[bytes, Origin], *, sealed: bool
+) -> Frame[Any]:
     try:
-        return decode(data, core.codec, origins)
+        return decode(data, core.codec, origins, sealed=sealed)
     except WireError as e:
         raise InputLogError(f"the record holds a damaged datagram ({e}); copy it again") from e
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from roundelay.core.ids import NODE_NAME_BYTES_MAX
+from roundelay.core.ids import NODE_NAME_BYTES_MAX, is_name
 from roundelay.group.engines import (
     EngineError,
     describe,
@@ -67,6 +67,12 @@ class Settings:
     this node, and gives it up if the application reads nothing for long. Long before that the group
     slows down. A message counts as 48 bytes more than its size, and pieces of large messages count
     too."""
+    key: Path | None = None
+    """The file with the group's key, as `roundelay keygen` makes it: every datagram is sealed with
+    it. Without one, whoever reaches this node's port can read along and be a member."""
+    cipher: str | None = None
+    """`aes` or `chacha`, which seals what this node sends; None takes `aes` where the processor
+    supports it. All nodes understand both."""
     state: Path | None = None
     """A directory for what must survive a crash; without one every start makes a new node."""
     trace: Path | None = None
@@ -120,6 +126,10 @@ class Settings:
             raise ConfigError(
                 f"datagram_bytes={self.datagram_bytes} is not between 576 and 65000 bytes"
             )
+        if self.cipher not in (None, "aes", "chacha"):
+            raise ConfigError(f"cipher={self.cipher!r} is neither 'aes' nor 'chacha'")
+        if self.cipher is not None and self.key is None:
+            raise ConfigError("a cipher without a key seals nothing; set key too")
         for limit in ("queue_bytes", "backlog_bytes"):
             if getattr(self, limit) < 1 << 20:
                 raise ConfigError(f"{limit}={getattr(self, limit)} is less than a megabyte")
@@ -148,7 +158,7 @@ def _check_engine(name: str, options: Mapping[str, str]) -> None:
 SETTINGS: Mapping[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(Settings)}
 """Every setting by its name."""
 
-PATHS = ("state", "trace", "record", "control")
+PATHS = ("key", "state", "trace", "record", "control")
 
 
 def settings(values: Mapping[str, Any]) -> Settings:
@@ -187,6 +197,7 @@ _KINDS: Mapping[str, Any] = {
     "bind": str,
     "multicast": str,
     "engine": str,
+    "cipher": str,
     "run": str,
     "timeout_s": int | float,
     "datagram_bytes": int,
@@ -217,9 +228,7 @@ def _path(name: str, value: Any) -> Path:
 
 
 def _check_name(kind: str, name: str) -> None:
-    """Names become parts of the names of files, and travel as UTF-8."""
-    fits = name.isprintable() and 0 < len(name.encode()) <= NODE_NAME_BYTES_MAX
-    if not fits or "/" in name or name in (".", ".."):
+    if not is_name(name):
         raise ConfigError(
             f"{name!r} cannot name a {kind}; use 1 to {NODE_NAME_BYTES_MAX} printable characters, "
             "without a slash, not . or .."

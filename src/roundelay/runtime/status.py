@@ -6,6 +6,7 @@ from roundelay.runtime.node import Node
 from roundelay.runtime.port import Port
 from roundelay.runtime.settings import Settings
 from roundelay.transport.address import Address
+from roundelay.wire.primitives import Reason
 
 
 def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
@@ -14,11 +15,14 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
     check = None if tracing is None else tracing.check
     view = node.view
     core = node.core.status
+    tags = node.endpoint.codec.tags
     drops = {str(reason): count for reason, count in sorted(node.endpoint.drops.items())}
+    strangers = node.admission.known_peers.strangers + node.endpoint.drops.get(Reason.STRANGER, 0)
     drops |= {
-        "stranger": node.admission.known_peers.strangers,
+        str(Reason.STRANGER): strangers,
         "refused": node.backlog.refused,
         "unsent": port.socket.lost_sends,
+        "buffer_full": port.socket.lost_receives,
         "other_groups": port.unknown_group,
         "held_too_long": port.overflowed,
     }
@@ -42,6 +46,7 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
             "transitional": view.transitional,
         },
         "warnings": node.node_log.warnings(),
+        "seal": None if node.sealing is None else node.sealing.status(),
         "check": None if check is None else check.status(),
         "never_heard": node.admission.known_peers.never_heard(),
         "peers": dict(settings.peers),
@@ -56,6 +61,7 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
             "bytes_to_read": node.backlog.unread_bytes,
         },
         "counters": node.meter.counters(),
+        "frames": {tags[tag]: count for tag, count in sorted(node.meter.frames.items())},
         "drops": drops,
         "latency": node.meter.latency.as_dict(),
         "rotation": node.meter.rotation.as_dict(),

@@ -36,6 +36,9 @@ Larger: room is wasted."""
 DESTINATIONS_BYTES = 2
 """Bytes of a packet that say how many destinations it has."""
 
+SEAL_BYTES = 52
+"""How much larger a frame becomes when it is sealed, in bytes; `sealing` asserts the same."""
+
 PACKET_BYTES_MIN = 64
 """The smallest packets, in bytes, that nodes make. Smaller: large messages go in pieces that are
 hardly more than headers. Larger: small datagrams are refused that would do."""
@@ -64,6 +67,8 @@ def packet_bytes(settings: Settings, datagram_bytes: int) -> int:
     names = [len(name.encode()) for name in settings.peers]
     room = datagram_bytes - HEADERS_BYTES - len(settings.group.encode()) - 3 * max(names)
     room -= engine.header_bytes(len(names))
+    if settings.key is not None:
+        room -= SEAL_BYTES
     if engine.selective:
         room -= DESTINATIONS_BYTES + sum(names) + len(names)
     if room < PACKET_BYTES_MIN:

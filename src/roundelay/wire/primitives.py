@@ -7,7 +7,10 @@ a limit for each, which is checked before anything is allocated.
 import struct
 from collections.abc import Callable
 from enum import StrEnum
+from functools import lru_cache
 from typing import TypeVar
+
+from roundelay.core.ids import is_name
 
 T = TypeVar("T")
 
@@ -50,6 +53,24 @@ class Reason(StrEnum):
     PROBE = "probe"
     """The frame is a probe, which the driver handles: nodes that lost contact look for each other
     with probes."""
+    PLAIN = "plain"
+    """The frame is not sealed, and this node has a key."""
+    SEALED = "sealed"
+    """The datagram is sealed, and this node has no key."""
+    KEY = "key"
+    """The datagram is sealed with a key that this node does not have."""
+    SEAL = "seal"
+    """The seal is broken: the datagram was damaged or forged."""
+    REPLAY = "replay"
+    """The datagram came before, or is too old to tell."""
+    UNPROVEN = "unproven"
+    """Its sender has not proven yet that it is alive: the datagram may be an old one."""
+    STRANGER = "stranger"
+    """Its sender is not among the peers."""
+    IMPOSTOR = "impostor"
+    """Its sender has proven to be another node than the frame names."""
+    OWN_NAME = "own name"
+    """The frame names this node as its sender, but another one sent it, or an earlier life."""
 
 
 class WireError(Exception):
@@ -58,6 +79,19 @@ class WireError(Exception):
     def __init__(self, reason: Reason, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else str(reason))
         self.reason = reason
+
+
+@lru_cache(maxsize=256)
+def name_in(raw: bytes) -> str:
+    """The name of a node or a group in these bytes, or WireError: a name that no node can have is
+    refused here, before it reaches a log, a trace or a screen."""
+    try:
+        name = raw.decode()
+    except UnicodeDecodeError:
+        raise WireError(Reason.MALFORMED, "a name is not UTF-8") from None
+    if not is_name(name):
+        raise WireError(Reason.MALFORMED, "a name that no node can have")
+    return name
 
 
 class Writer:
@@ -161,6 +195,13 @@ class Reader:
             return self.take(size).decode()
         except UnicodeDecodeError:
             raise WireError(Reason.MALFORMED, "a name is not UTF-8") from None
+
+    def name(self, *, may_be_empty: bool = False) -> str:
+        """The name of a node or a group."""
+        data, at = self._data, self._at
+        size = data[at] if at < len(data) else U8_MAX
+        self._at = at + 1
+        return "" if may_be_empty and not size else name_in(self.take(size))
 
     def blob(self, most: int) -> bytes:
         return self.take(self.u32(most))

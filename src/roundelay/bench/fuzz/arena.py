@@ -12,7 +12,7 @@ takes long, and once the forging has stopped the group comes together and delive
 import struct
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -24,8 +24,8 @@ from roundelay.group.engines import describe, engine_factory
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
 from roundelay.membership.codec import MembershipCodec
-from roundelay.sim.host import Transmission
 from roundelay.sim.network import Lan
+from roundelay.sim.transmission import Transmission
 from roundelay.sim.world import World
 from roundelay.wire.frame import encode, encode_origin
 from roundelay.wire.primitives import I64_MAX, U32_MAX
@@ -128,8 +128,10 @@ class Arena:
         clock: Stopwatch,
         *,
         static: bool,
+        options: Mapping[str, str] | None = None,
         choices: Random | None = None,
     ) -> None:
+        """`options` are those of the engine."""
         self.frames = 0
         """Forged frames that reached a node so far."""
         self.phases: Counter[str] = Counter()
@@ -156,7 +158,7 @@ class Arena:
         self._submitted = 0
         self._awaited: dict[bytes, set[NodeId]] = {}
         self._drops: Counter[str] = Counter()
-        factory = engine_factory(engine)
+        factory = engine_factory(engine, options)
 
         def core(boot: Boot) -> Core[Any]:
             made: Stack | StaticStack

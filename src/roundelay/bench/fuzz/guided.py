@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
@@ -34,11 +35,12 @@ def fuzz_guided(
     *,
     seconds: float,
     static: bool = False,
+    options: Mapping[str, str] | None = None,
     report: Report = lambda done, total: None,
 ) -> Tally:
     """Forge so many frames, or for so long. Needs atheris. Times are those of instrumented code,
     which is slower."""
-    tally = Tally(engine, static, seed, guided=True)
+    tally = Tally(engine, static, seed, options=dict(options or {}), guided=True)
     with tempfile.TemporaryDirectory(prefix="roundelay-fuzz-") as name:
         place = Path(name)
         job = {
@@ -47,8 +49,9 @@ def fuzz_guided(
             "seed": seed,
             "seconds": seconds,
             "static": static,
+            "options": tally.options,
             "result": str(place / "result"),
-            "options": _options(place, seed),
+            "fuzzer": _fuzzer(place, seed),
         }
         tally.frames = _watch(json.dumps(job), place / "log", frames, report)
         log = (place / "log").read_text(errors="replace")
@@ -62,8 +65,9 @@ def fuzz_guided(
     return tally
 
 
-def _options(place: Path, seed: int) -> list[str]:
-    """Of libFuzzer, which atheris runs, with the first inputs written where it looks for them."""
+def _fuzzer(place: Path, seed: int) -> list[str]:
+    """Options of libFuzzer, which atheris runs; the first inputs are written where it looks for
+    them."""
     corpus = place / "corpus"
     corpus.mkdir()
     random = Random(seed)

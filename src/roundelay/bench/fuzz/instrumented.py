@@ -36,7 +36,7 @@ def main(text: str) -> None:
     from roundelay.bench.fuzz.choices import another
     from roundelay.bench.fuzz.run import FAILURES_MAX, Tally, finish, play
 
-    tally = Tally(job["engine"], job["static"], job["seed"], guided=True)
+    tally = Tally(job["engine"], job["static"], job["seed"], options=job["options"], guided=True)
     clock = Stopwatch()
     deadline = time.monotonic() + job["seconds"]
     shown = 0.0
@@ -58,7 +58,7 @@ def main(text: str) -> None:
     def mutate(data: bytes, size_max: int, seed: int) -> bytes:
         return another(data, size_max, seed, atheris.Mutate)
 
-    atheris.Setup([sys.argv[0], *job["options"]], test, custom_mutator=mutate)
+    atheris.Setup([sys.argv[0], *job["fuzzer"]], test, custom_mutator=mutate)
     gc.collect()
     gc.freeze()  # What else is in the process must not cost an input its time.
     atheris.Fuzz()

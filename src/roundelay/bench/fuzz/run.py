@@ -9,7 +9,7 @@ import resource
 import shlex
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from roundelay.bench.fuzz.arena import SPELL_STEPS, Arena, Stopwatch
@@ -74,6 +74,10 @@ class Tally:
     places: dict[str, int] = field(default_factory=dict)
     """Exceptions, by where they were raised."""
     failures: list[Failure] = field(default_factory=list)
+    sealed: bool = False
+    """Forged frames had to pass seals, and seals were attacked."""
+    options: dict[str, str] = field(default_factory=dict)
+    """Of the engine."""
     guided: bool = False
     """Coverage decided which inputs were tried further."""
     edges: int | None = None
@@ -91,12 +95,14 @@ def fuzz(
     seed: int,
     *,
     static: bool = False,
+    sealed: bool = False,
+    options: Mapping[str, str] | None = None,
     first: int = 0,
     report: Report = lambda done, total: None,
 ) -> Tally:
     """Forge so many frames, leaving out the `first` groups of the seed. Deterministic, but for the
     figures of time and memory."""
-    tally = Tally(engine, static, seed)
+    tally = Tally(engine, static, seed, sealed=sealed, options=dict(options or {}))
     clock = Stopwatch()
     gc.collect()
     gc.freeze()  # What else is in the process must not cost an input its time.
@@ -112,7 +118,9 @@ def play(tally: Tally, clock: Stopwatch, data: bytes) -> None:
     """Add to the tally one group under the frames that the bytes forge, and its recovery."""
     choices = Choices(data[LOAD_BYTES:])
     seed = data[:LOAD_BYTES].hex()
-    arena = Arena(tally.engine, seed, clock, static=tally.static, choices=choices)
+    arena = Arena(
+        tally.engine, seed, clock, static=tally.static, options=tally.options, choices=choices
+    )
     try:
         while not choices.spent and arena.steps < INPUT_STEPS and arena.frames < INPUT_FRAMES:
             arena.step()
@@ -129,9 +137,11 @@ def play(tally: Tally, clock: Stopwatch, data: bytes) -> None:
     _count_group(tally)
 
 
-def replay(engine: str, data: bytes, *, static: bool = False) -> Tally:
+def replay(
+    engine: str, data: bytes, *, static: bool = False, options: Mapping[str, str] | None = None
+) -> Tally:
     """One input of a guided run again. It needs no coverage."""
-    tally = Tally(engine, static, seed=0)
+    tally = Tally(engine, static, seed=0, options=dict(options or {}))
     clock = Stopwatch()
     play(tally, clock, data)
     finish(tally, clock)
@@ -146,16 +156,24 @@ def finish(tally: Tally, clock: Stopwatch) -> None:
 
 def again_input(tally: Tally, data: bytes) -> str:
     """The command that plays one input again."""
-    words = ["--engine", tally.engine, *(["--static"] if tally.static else [])]
-    return shlex.join(["roundelay", "bench", "fuzz", *words, "--input", data.hex()])
+    return shlex.join([*_command(tally), "--input", data.hex()])
+
+
+def _command(tally: Tally) -> list[str]:
+    """What every command begins with that comes to something again."""
+    options = [word for pair in tally.options.items() for word in ("--option", "=".join(pair))]
+    flags = ["--static"] * tally.static + ["--sealed"] * tally.sealed
+    return ["roundelay", "bench", "fuzz", "--engine", tally.engine, *options, *flags]
 
 
 def _forge(tally: Tally, clock: Stopwatch, frames: int, first: int, report: Report) -> None:
     drops: Counter[str] = Counter()
     phases: Counter[str] = Counter()
+    make = _sealed_arena() if tally.sealed else Arena
     while tally.frames < frames and tally.exceptions + tally.stuck < FAILURES_MAX:
         group = first + tally.groups
-        arena = Arena(tally.engine, f"{tally.seed} {group}", clock, static=tally.static)
+        seed = f"{tally.seed} {group}"
+        arena = make(tally.engine, seed, clock, static=tally.static, options=tally.options)
         before = tally.frames
         goal = min(GROUP_FRAMES, frames - before)
         judged = 0
@@ -180,6 +198,13 @@ def _forge(tally: Tally, clock: Stopwatch, frames: int, first: int, report: Repo
     tally.drops, tally.phases = dict(sorted(drops.items())), dict(sorted(phases.items()))
 
 
+def _sealed_arena() -> type[Arena]:
+    """Imported only where it is used: it needs the package `cryptography`."""
+    from roundelay.bench.fuzz.sealed import SealedArena
+
+    return SealedArena
+
+
 def _count_group(tally: Tally) -> None:
     tally.groups += 1
     if tally.groups == EARLY_GROUPS:
@@ -198,8 +223,8 @@ def _raised(tally: Tally, arena: Arena, again: str, error: Exception) -> None:
 
 
 def _again_seed(tally: Tally, arena: Arena, group: int) -> str:
-    again = f"roundelay bench fuzz --engine {tally.engine} --seed {tally.seed} --first {group}"
-    return again + f" --frames {arena.frames}" + (" --static" if tally.static else "")
+    again = f"--seed {tally.seed} --first {group} --frames {arena.frames}"
+    return shlex.join([*_command(tally), *again.split()])
 
 
 def _note(tally: Tally, arena: Arena, again: str, what: str, where: str) -> None:

@@ -12,12 +12,21 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
-
-from roundelay.bench.ring.jobs import Job
+from typing import Any, Protocol, Self
 
 EXIT_S = 10.0
 """How many seconds a process has to leave before it is killed."""
+
+
+class Task(Protocol):
+    """What one process is to do."""
+
+    @property
+    def node(self) -> str:
+        """The name of the process."""
+        ...
+
+    def to_json(self) -> str: ...
 
 
 class RunError(Exception):
@@ -32,7 +41,7 @@ class Cluster:
     """The processes of a run; a context manager that leaves none of them behind."""
 
     def __init__(self, module: str) -> None:
-        self._module = module
+        self.module = module
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._said: queue.Queue[tuple[str, dict[str, Any] | None]] = queue.Queue()
         """Pairs of a process and what it said; None if it ended."""
@@ -56,12 +65,12 @@ class Cluster:
         """The directory for files of the nodes; it is removed at the end."""
         return Path(self._scratch.name)
 
-    def start(self, job: Job) -> None:
+    def start(self, job: Task) -> None:
         """Start a process for this node. It replaces an earlier one of that name."""
         errors = (self.directory / f"{job.node}.log").open("w")
         with errors:
             process = subprocess.Popen(
-                [sys.executable, "-m", self._module, job.to_json()],
+                [sys.executable, "-m", self.module, job.to_json()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

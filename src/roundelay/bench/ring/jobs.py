@@ -14,6 +14,11 @@ Senders: TypeAlias = Literal["all", "one"]
 Service: TypeAlias = Literal["agreed", "safe"]
 Reading: TypeAlias = Literal["batches", "messages"]
 """`group.batches()`, or `async for` over single messages."""
+Cipher: TypeAlias = Literal["none", "aes", "chacha"]
+"""What seals the traffic: nothing, AES-256-GCM, or ChaCha20-Poly1305."""
+
+KEY_FILE = "group.key"
+"""The file with the key of a sealed group, in the directory of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class Cell:
     trace: bool = False
     check: bool = False
     """Whether every node checks its own rows."""
+    cipher: Cipher = "none"
     timeout_s: float | None = None
     """The token timeout in seconds; None for the default."""
 
@@ -46,6 +52,8 @@ class Cell:
             words.append("trace")
         if self.check:
             words.append("check")
+        if self.cipher != "none":
+            words.append(f"sealed with {self.cipher}")
         if self.timeout_s is not None:
             words.append(f"timeout {self.timeout_s:g} s")
         return ", ".join(words)

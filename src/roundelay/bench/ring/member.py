@@ -7,13 +7,15 @@ import resource
 import struct
 import sys
 import time
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 from roundelay import Batch, Group, QueueFullError, View, join
-from roundelay.bench.ring.jobs import Job
+from roundelay.bench.ring.jobs import KEY_FILE, Job
 from roundelay.bench.ring.talk import Orders, say
 from roundelay.bench.ring.workload import END, Ledger, pool
+from roundelay.group.engines import describe
 
 GROUP = "bench"
 FORMING_S = 30.0
@@ -26,6 +28,9 @@ TURN_BYTES = 65_536
 """A sender yields to the event loop after TURN_MESSAGES messages, or after more of them if they are
 smaller than TURN_BYTES together. If it yields less often, the node reads too late; if more often,
 yielding takes the time."""
+
+LOSSES = ("unsent", "buffer_full", "held_too_long", "refused")
+"""Reasons for which a node has not got a datagram that another one sent."""
 
 _TIME = struct.Struct(">d")
 
@@ -46,8 +51,8 @@ class Member:
         """The time at which counting began, and the messages delivered before it."""
         self._whole = False
         """Whether the view of all nodes was seen."""
-        self._suspicions = 0
-        """Suspicions while the group formed, when some processes were still starting."""
+        self._before: dict[str, int] = {}
+        """Counters when the group had formed: some processes were still starting before."""
         self._sent = 0
         self._latencies: list[float] = []
 
@@ -66,7 +71,7 @@ class Member:
         """Wait until all nodes are in one view and the leader names the time to begin; returns that
         time."""
         await self._group.wait_for(timeout_s=FORMING_S)
-        self._suspicions = self._counters()["suspicions"]
+        self._before = self._troubles()
         say(ready=True)
         start: float = await asyncio.to_thread(self._orders.wait, "start")
         await asyncio.sleep(start - time.monotonic())
@@ -234,21 +239,27 @@ class Member:
 
     def _proof(self) -> dict[str, Any]:
         """What the leader compares, and counters that may explain a bad figure."""
-        counters = self._counters()
+        counters = self._group.status()["counters"]
+        troubles = self._troubles()
         return {
             "digest": self._ledger.digest,
             "counts": self._ledger.counts(),
             "sent": self._sent,
-            "suspicions": counters["suspicions"] - self._suspicions,
+            **{name: count - self._before.get(name, 0) for name, count in troubles.items()},
             "stalls": counters["stalls"],
             "packets": counters["packets_delivered"],
             "frames_sent": counters["frames_sent"],
             "peak_mb": _peak_mb(),
         }
 
-    def _counters(self) -> dict[str, int]:
-        counters: dict[str, int] = self._group.status()["counters"]
-        return counters
+    def _troubles(self) -> dict[str, int]:
+        """What should not happen on one machine, or not without another: so far."""
+        status = self._group.status()
+        return {
+            "suspicions": status["counters"]["suspicions"],
+            "recoveries": status["frames"].get(describe(self._job.cell.engine).recovery_tag, 0),
+            "lost": sum(status["drops"][name] for name in LOSSES),
+        }
 
 
 def _peak_mb() -> float:
@@ -256,7 +267,7 @@ def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-async def main(job: Job) -> None:
+async def main(job: Job, kind: type[Member] = Member) -> None:
     orders = Orders()
     more: dict[str, Any] = {
         "engine": job.cell.engine,
@@ -271,6 +282,9 @@ async def main(job: Job) -> None:
         more["trace"] = Path(job.directory) / f"trace-{job.node}"
     if job.cell.check:
         more["check"] = True
+    if job.cell.cipher != "none":
+        more["key"] = Path(job.directory) / KEY_FILE
+        more["cipher"] = job.cell.cipher
     say(joining=time.monotonic())
     async with join(GROUP, node=job.node, peers=job.addresses, **more) as group:
         # CPU time, so that waiting does not count.
@@ -278,7 +292,7 @@ async def main(job: Job) -> None:
         try:
             if profiler is not None:
                 profiler.enable()
-            result = await Member(job, group, orders).run()
+            result = await kind(job, group, orders).run()
         finally:
             if profiler is not None:
                 profiler.disable()
@@ -293,9 +307,10 @@ def _first(error: BaseException) -> BaseException:
     return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
-if __name__ == "__main__":
+def run(task: Coroutine[Any, Any, None]) -> None:
+    """Run the process of a node; the leader is told what ends it."""
     try:
-        asyncio.run(main(Job.from_json(sys.argv[1])))
+        asyncio.run(task)
     except Exception as e:
         cause = _first(e)
         if isinstance(cause, SplitError):
@@ -303,3 +318,7 @@ if __name__ == "__main__":
         else:
             say(failure=f"{type(cause).__name__}: {cause}")
         raise
+
+
+if __name__ == "__main__":
+    run(main(Job.from_json(sys.argv[1])))

@@ -16,6 +16,7 @@ LAYERS = {
     "membership": "views, the token's ring",
     "protocols": "the engine",
     "wire": "frames to bytes and back",
+    "sealing": "seals, on and off",
     "trace": "the trace",
 }
 """Our packages that run in a node. All other time is Python's: the event loop and built-in

@@ -1,6 +1,7 @@
 """Single runs: starts the processes, lets them do their jobs, verifies what they delivered."""
 
 import dataclasses
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from roundelay.bench.ring.cluster import Cluster
-from roundelay.bench.ring.jobs import Cell, Job, Task
+from roundelay.bench.ring.jobs import KEY_FILE, Cell, Job, Task
 from roundelay.bench.ring.systems import OURS, System
 from roundelay.transport.address import free_addresses
 
@@ -50,6 +51,10 @@ class Load:
     peak_mb: float
     suspicions: int
     """False suspicions of all nodes: no node fails in these runs, so there should be none."""
+    recoveries: int = 0
+    """How often a node began to make good for a loss, in engines that stop for that."""
+    lost: int = 0
+    """Datagrams that nodes could not send or take in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,8 @@ def _load(results: Mapping[str, Mapping[str, Any]]) -> Load:
         cpu_s=sum(result["cpu_s"] for result in results.values()),
         peak_mb=max(result["peak_mb"] for result in results.values()),
         suspicions=sum(result.get("suspicions", 0) for result in results.values()),
+        recoveries=max(result.get("recoveries", 0) for result in results.values()),
+        lost=sum(result.get("lost", 0) for result in results.values()),
     )
 
 
@@ -131,6 +138,8 @@ def _run(
             directory=str(cluster.directory),
             beat_s=beat_s,
         )
+        if cell.cipher != "none":
+            make_key(cluster.directory)
         for node in members:
             profiled = profile is not None and node == members[0]
             cluster.start(dataclasses.replace(job, node=node, profile=profiled))
@@ -148,6 +157,16 @@ def _run(
         if profile is not None:
             shutil.copy(cluster.directory / f"{members[0]}.prof", profile)
     return results
+
+
+def make_key(directory: Path) -> None:
+    """Make the key of a sealed group where its nodes look for it."""
+    from roundelay.runtime.key_files import write_keys
+    from roundelay.sealing.ciphers import KEY_BYTES
+    from roundelay.sealing.keys import GroupKey
+
+    key = GroupKey(secrets.token_bytes(KEY_BYTES))
+    write_keys(directory / KEY_FILE, (key,), replace=False)
 
 
 def verify(results: Mapping[str, Mapping[str, Any]]) -> None:
@@ -180,6 +199,8 @@ def recovery(cell: Cell, victims: Sequence[int]) -> list[Recovery]:
             rate=PACE_PER_S,
             directory=str(cluster.directory),
         )
+        if cell.cipher != "none":
+            make_key(cluster.directory)
         for node in members:
             cluster.start(dataclasses.replace(job, node=node))
         _await_view(cluster, members)

@@ -25,6 +25,10 @@ class Soak:
     """Peak memory of the largest node after a third of the time."""
     peak_mb: float
     """Peak memory of the largest node at the end."""
+    recoveries: int = 0
+    """How often the group stopped to make good for a loss, where an engine does that."""
+    lost: int = 0
+    """Datagrams that nodes could not send or take in."""
 
     @property
     def growth(self) -> float:
@@ -32,7 +36,10 @@ class Soak:
 
     @property
     def sound(self) -> bool:
-        return not self.suspicions and self.growth <= GROWTH_MAX
+        """Nobody was suspected, memory did not grow, and nothing was made good for that was not
+        lost."""
+        in_vain = self.recoveries and not self.lost
+        return not self.suspicions and not in_vain and self.growth <= GROWTH_MAX
 
 
 def soak(cell: Cell, seconds: float, report: Callable[[int, int], None]) -> Soak:
@@ -54,4 +61,6 @@ def soak(cell: Cell, seconds: float, report: Callable[[int, int], None]) -> Soak
         load.suspicions,
         early_mb=max(early, default=load.peak_mb),
         peak_mb=load.peak_mb,
+        recoveries=load.recoveries,
+        lost=load.lost,
     )

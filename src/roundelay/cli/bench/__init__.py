@@ -8,6 +8,7 @@ COMMANDS = {
     "core": "engines next to each other, without a network",
     "ring": "real nodes on this machine, next to peers",
     "fuzz": "forged frames against an engine",
+    "intruder": "sealed nodes next to somebody without their key who attacks them",
     "soak": "real nodes under full load for minutes",
     "pipeline": "the check on Spark next to DuckDB",
     "sweep": "a sweep on Spark next to a pool of processes",

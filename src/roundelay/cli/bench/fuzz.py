@@ -6,10 +6,18 @@ import json
 import math
 from typing import TYPE_CHECKING
 
+from roundelay.cli.bench.ring import need_cryptography
 from roundelay.cli.engines import engine
 from roundelay.cli.errors import UserError
+from roundelay.cli.node import pairs
 from roundelay.cli.progress import Progress
-from roundelay.group.engines import describe, engine_names
+from roundelay.group.engines import (
+    describe,
+    engine_config,
+    engine_names,
+    needs_channel,
+    without_views,
+)
 from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
@@ -23,9 +31,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine", type=engine, default="totem", metavar="NAME", help=", ".join(engine_names())
     )
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the engine"
+    )
     parser.add_argument("--frames", type=int, default=100_000, help="forged frames in all")
     parser.add_argument("--seed", type=int, default=1, help="the same seed, the same frames")
     parser.add_argument("--static", action="store_true", help="a static group, without views")
+    parser.add_argument(
+        "--sealed", action="store_true", help="forge sealed datagrams too, and frames under a seal"
+    )
     parser.add_argument(
         "--first", type=int, default=0, metavar="N", help="leave out the first N groups of the seed"
     )
@@ -44,13 +58,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.frames < 1 or args.first < 0:
         raise UserError("--frames is 1 at least, and --first is not negative")
-    static = args.static or describe(args.engine).static_only
+    if args.sealed and (args.guided or args.input is not None):
+        raise UserError("--sealed draws its choices from a seed; leave --guided and --input out")
+    options = pairs(args.option, "--option")
+    _check_options(args.engine, options)
+    static = args.static or bool(without_views(args.engine, options))
     if args.input is not None:
-        tally = _replay(args, static)
+        tally = _replay(args, options, static)
     elif args.guided:
-        tally = _guided(args, static)
+        tally = _guided(args, options, static)
     else:
-        tally = _seeded(args, static)
+        tally = _seeded(args, options, static)
     if args.json:
         print(json.dumps(dataclasses.asdict(tally), indent=2))
     else:
@@ -58,9 +76,23 @@ def run(args: argparse.Namespace) -> int:
     return 0 if tally.sound else 1
 
 
-def _seeded(args: argparse.Namespace, static: bool) -> "Tally":
+def _check_options(name: str, options: dict[str, str]) -> None:
+    """Refuse options that the engine does not have, or not in the groups that there are here."""
+    from roundelay.bench.fuzz.arena import NODES
+
+    try:
+        describe(name).check_options(engine_config(name, options), NODES)
+    except ValueError as e:
+        raise UserError(f"{name}: {e}") from None
+    if why := needs_channel(name, options):
+        raise UserError(f"{why}, and there is none here; leave this option out")
+
+
+def _seeded(args: argparse.Namespace, options: dict[str, str], static: bool) -> "Tally":
     from roundelay.bench.fuzz.run import fuzz
 
+    if args.sealed:
+        need_cryptography()
     if args.seconds is not None:
         raise UserError("--seconds bounds a guided run; add --guided, or give --frames instead")
     progress = Progress("forging frames")
@@ -69,6 +101,8 @@ def _seeded(args: argparse.Namespace, static: bool) -> "Tally":
         args.frames,
         args.seed,
         static=static,
+        sealed=args.sealed,
+        options=options,
         first=args.first,
         report=progress.update,
     )
@@ -76,7 +110,7 @@ def _seeded(args: argparse.Namespace, static: bool) -> "Tally":
     return tally
 
 
-def _guided(args: argparse.Namespace, static: bool) -> "Tally":
+def _guided(args: argparse.Namespace, options: dict[str, str], static: bool) -> "Tally":
     from roundelay.bench.fuzz import guided
 
     seconds = GUIDED_S if args.seconds is None else args.seconds
@@ -94,6 +128,7 @@ def _guided(args: argparse.Namespace, static: bool) -> "Tally":
             args.seed,
             seconds=seconds,
             static=static,
+            options=options,
             report=progress.update,
         )
     except guided.GuideError as e:
@@ -102,18 +137,18 @@ def _guided(args: argparse.Namespace, static: bool) -> "Tally":
         progress.close()
 
 
-def _replay(args: argparse.Namespace, static: bool) -> "Tally":
+def _replay(args: argparse.Namespace, options: dict[str, str], static: bool) -> "Tally":
     from roundelay.bench.fuzz.run import replay
 
     try:
         data = bytes.fromhex(args.input)
     except ValueError:
         raise UserError("--input is the hexadecimal that a guided run printed") from None
-    return replay(args.engine, data, static=static)
+    return replay(args.engine, data, static=static, options=options)
 
 
 def _print(tally: "Tally") -> None:
-    kind = "static groups" if tally.static else "groups"
+    kind = "sealed " * tally.sealed + ("static groups" if tally.static else "groups")
     edges = "" if tally.edges is None else f"  branches       {tally.edges:,} reached\n"
     print(
         f"{tally.engine}: {tally.frames:,} forged frames against {tally.groups} {kind},"

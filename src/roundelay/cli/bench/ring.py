@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import importlib.util
 import itertools
 import json
 import os
@@ -10,24 +11,22 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from roundelay.cli.bench.ring_tables import Printer
+from roundelay.cli.bench import ring_sealed
+from roundelay.cli.bench.ring_tables import PACE_PER_S, Printer, shown
 from roundelay.cli.engines import totally_ordering
 from roundelay.cli.errors import UserError
-from roundelay.cli.progress import Progress
 from roundelay.core.checksum import SOURCE
 from roundelay.group.engines import describe
+from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
     from roundelay.bench.ring.jobs import Cell
     from roundelay.bench.ring.systems import System
 
-T = TypeVar("T")
-
+ROUNDS, ROUNDS_SEALED = 2, 9
 PARTS = ("throughput", "latency", "idle", "recovery")
-PACE_PER_S = 100.0
-"""Messages per second while latencies are measured."""
 TIMEOUT_S = 0.1
 """A short token timeout in seconds, with which recovery is measured too."""
 
@@ -62,10 +61,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--check", nargs="+", choices=("off", "on"), help="every node checks its own rows"
     )
     cells.add_argument(
+        "--cipher", nargs="+", choices=("none", "aes", "chacha"), help="that seals the traffic"
+    )
+    cells.add_argument(
         "--timeout", nargs="+", type=float, metavar="S", dest="timeout_s", help="of the token"
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="that a run sends")
-    parser.add_argument("--rounds", type=int, default=2, help="runs of each, alternating")
+    parser.add_argument(
+        "--rounds", type=int, help="runs of each, alternating (default: 2; 9 with --sealed)"
+    )
+    parser.add_argument(
+        "--sealed",
+        action="store_true",
+        help="sealed groups next to plain ones, with each cipher; throughput and latency",
+    )
     parser.add_argument(
         "--profile", action="store_true", help="only where the time of one node goes, first cell"
     )
@@ -73,9 +82,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.rounds is None:
+        args.rounds = ROUNDS_SEALED if args.sealed else ROUNDS
     if not 0.1 <= args.seconds <= 3600 or args.rounds < 1:
         raise UserError("--seconds must be 0.1 to 3600 and --rounds at least 1")
     cells = _cells(args)
+    if any(cell.cipher != "none" for cell in cells) or args.sealed:
+        need_cryptography()
+    if args.sealed:
+        return guarded(lambda: ring_sealed.measure(cells, args, machine()))
     return guarded(lambda: _profile(cells[0], args) if args.profile else _measure(cells, args))
 
 
@@ -105,22 +120,22 @@ def _measure(cells: "Sequence[Cell]", args: argparse.Namespace) -> int:
     parts = args.only or PARTS
     peers = _peers(args)
     out = Printer(args.json)
-    out.line(f"{_machine()}; {args.rounds} rounds, medians; the order is verified in every run")
+    out.line(f"{machine()}; {args.rounds} rounds, medians; the order is verified in every run")
     groups = list(
         dict.fromkeys(
             Cell(engine=c.engine, nodes=c.nodes, senders="one", timeout_s=c.timeout_s)
             for c in cells
         )
     )
-    document: dict[str, Any] = {"machine": _machine()}
+    document: dict[str, Any] = {"machine": machine()}
     if "throughput" in parts:
-        document["throughput"] = _shown(
+        document["throughput"] = shown(
             "ordering",
             lambda report: figures.throughput(cells, peers, args.seconds, args.rounds, report),
             out.throughput,
         )
     if "latency" in parts:
-        document["latency"] = _shown(
+        document["latency"] = shown(
             "taking the time",
             lambda report: [
                 found
@@ -132,13 +147,13 @@ def _measure(cells: "Sequence[Cell]", args: argparse.Namespace) -> int:
             out.latency,
         )
     if "idle" in parts:
-        document["idle"] = _shown(
+        document["idle"] = shown(
             "doing nothing",
             lambda _: [figures.idle(cell, 3 * args.seconds) for cell in groups],
             out.idle,
         )
     if "recovery" in parts:
-        document["recovery"] = _shown(
+        document["recovery"] = shown(
             "crashing nodes",
             lambda _: [
                 figures.recovery(
@@ -159,19 +174,6 @@ def _measure(cells: "Sequence[Cell]", args: argparse.Namespace) -> int:
         )
         return 1
     return 0
-
-
-def _shown(
-    label: str,
-    measure: "Callable[[Callable[[int, int], None]], list[T]]",
-    show: "Callable[[list[T]], None]",
-) -> list[dict[str, Any]]:
-    """Measure with a progress bar, print the table, and return it for the JSON document."""
-    progress = Progress(label)
-    found = measure(progress.update)
-    progress.close()
-    show(found)
-    return [dataclasses.asdict(f) for f in found]  # type: ignore[call-overload]
 
 
 def _headline(document: dict[str, Any], peers: "Sequence[System]") -> dict[str, Any]:
@@ -199,12 +201,16 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
     from roundelay.bench.ring.figures import QUICK, full
     from roundelay.bench.ring.jobs import Cell
     from roundelay.bench.ring.runs import NAMES
+    from roundelay.bench.ring.sealed import DATAGRAMS
 
     given = {
         field.name: getattr(args, field.name)
         for field in dataclasses.fields(Cell)
         if getattr(args, field.name) is not None
     }
+    if args.sealed:
+        _check_sealed(args)
+        given.setdefault("datagram", list(DATAGRAMS))
     for engine in given.get("engine", ()):
         if "safe" in given.get("service", ()) and not describe(engine).carries_safe:
             raise UserError(f"--service safe: safe messages are nothing special to {engine}")
@@ -231,6 +237,22 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
     ]
 
 
+def _check_sealed(args: argparse.Namespace) -> None:
+    if args.cipher is not None or args.peer is not None or args.full or args.profile:
+        raise UserError(
+            "--sealed compares every cipher with plain nodes, and nothing else; leave --cipher, "
+            "--peer, --full and --profile out"
+        )
+    if set(args.only or ()) - set(ring_sealed.PARTS):
+        raise UserError(f"with --sealed, --only takes {' and '.join(ring_sealed.PARTS)}")
+
+
+def need_cryptography() -> None:
+    """UserError if nodes here cannot have a key."""
+    if importlib.util.find_spec("cryptography") is None:
+        raise UserError(needs("cryptography"))
+
+
 def _peers(args: argparse.Namespace) -> "list[System]":
     """The peers that the user asked for, or by default those that are installed."""
     from roundelay.bench.ring.systems import PEERS
@@ -251,7 +273,7 @@ def _peers(args: argparse.Namespace) -> "list[System]":
     return found
 
 
-def _machine() -> str:
+def machine() -> str:
     return f"{os.cpu_count()} cores, Python {platform.python_version()}, checksums by {SOURCE}"
 
 

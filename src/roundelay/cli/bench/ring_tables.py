@@ -1,10 +1,32 @@
 """The tables that `roundelay bench ring` prints."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from roundelay.cli.progress import Progress
 
 if TYPE_CHECKING:
     from roundelay.bench.ring.figures import Idle, Latency, Recoveries, Throughput
+    from roundelay.bench.ring.sealed import Sealed, SealedLatency
+
+T = TypeVar("T")
+
+PACE_PER_S = 100.0
+"""Messages per second while latencies are measured."""
+
+
+def shown(
+    label: str,
+    measure: "Callable[[Callable[[int, int], None]], list[T]]",
+    show: "Callable[[list[T]], None]",
+) -> list[dict[str, Any]]:
+    """Measure with a progress bar, print the table, and return it for the JSON document."""
+    progress = Progress(label)
+    found = measure(progress.update)
+    progress.close()
+    show(found)
+    return [dataclasses.asdict(f) for f in found]  # type: ignore[call-overload]
 
 
 class Printer:
@@ -56,4 +78,28 @@ class Printer:
                 f" (at most {f.crash_s_max:.2f}), pause {f.pause_s:.2f} s"
                 f" (at most {f.pause_s_max:.2f}), rejoin {f.rejoin_s:.2f} s"
                 f" (at most {f.rejoin_s_max:.2f}; with the start of Python {f.restart_s:.2f})"
+            )
+
+    def sealed(self, found: "Sequence[Sealed]") -> None:
+        self.line("ordered messages per second, delivered at every node: plain, and sealed")
+        width = max(len(str(f.cell)) for f in found)
+        for f in found:
+            text = (
+                f"  {f.cell!s:<{width}}  {f.plain_msgs_per_s:>9,.0f}  {f.msgs_per_s:>9,.0f}"
+                f"  ratio {f.ratio:.2f} ({f.lowest:.2f} to {f.highest:.2f})"
+                f"  CPU per message {f.cpu_ratio - 1:+.0%}"
+            )
+            if f.suspicions:
+                text += f"  {f.suspicions} false suspicions"
+            if f.splits:
+                text += f"  split in {f.splits} rounds"
+            self.line(text)
+
+    def sealed_latency(self, found: "Sequence[SealedLatency]") -> None:
+        self.line("submit to delivery, over all nodes, 100 messages of 100 B a second")
+        for f in found:
+            self.line(
+                f"  {f.cell.engine:<12}{f.cell.nodes} nodes  {f.cell.cipher:<8}"
+                f"p50 plain {f.plain_p50_ms:.2f} ms, sealed {f.p50_ms:.2f} ms"
+                f" ({f.more_ms:+.2f} ms within a round)"
             )

@@ -46,6 +46,7 @@ def _soak(args: argparse.Namespace) -> int:
             f"{args.engine}: {found.nodes} nodes at full load for {found.seconds / 60:g} minutes:"
             f" {found.messages:,} messages, {found.msgs_per_s:,.0f} a second, all in one order\n"
             f"  false suspicions  {found.suspicions}\n"
+            f"  recoveries        {found.recoveries}, and {found.lost} datagrams were lost\n"
             f"  memory            {found.peak_mb:.0f} MB at most in the largest node,"
             f" {found.growth:.2f}x of what it was after a third of the time"
         )

@@ -11,6 +11,7 @@ from roundelay.cli.engines import check_rules, engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.cli.sim.files import read
+from roundelay.cli.sim.swarm import check_intruder
 from roundelay.group.engines import describe
 from roundelay.sim.recording import Recording, RecordingError
 from roundelay.sim.scenario import ScenarioError
@@ -31,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, metavar="K", help="of the swarm, or for the scenario")
     parser.add_argument("--static", action="store_true", help="the engine alone, without views")
+    parser.add_argument("--intruder", action="store_true", help="as the swarm was told")
     parser.add_argument("--rules", choices=RULES, default="safe", help="as the swarm was told")
     parser.add_argument(
         "-o", "--output", metavar="STORY", type=Path, required=True, help="the small scenario"
@@ -109,8 +111,12 @@ def _given(args: argparse.Namespace) -> _Given:
         static = args.static or describe(args.protocol).static_only
         check_rules(args.protocol, args.rules, static=static)
         how = f"--protocol {args.protocol}{' --static' * static}"
-        how += f" --rules {args.rules}" * (args.rules != "safe")
-        text = scenario(args.seed, args.protocol, static=static, rules=args.rules)
+        how += f" --rules {args.rules}" * (args.rules != "safe") + " --intruder" * args.intruder
+        if args.intruder:
+            check_intruder(args.rules)
+        text = scenario(
+            args.seed, args.protocol, static=static, rules=args.rules, intruder=args.intruder
+        )
         again = f"roundelay sim swarm {how} --first {args.seed} --seeds 1"
         return _Given(text, None, None, again)
     text = read(args.file)

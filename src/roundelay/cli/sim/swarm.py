@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+from importlib.util import find_spec
 
 from roundelay.check.profiles import RULES
 from roundelay.cli.engines import check_rules, engine
@@ -25,6 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--rules", choices=RULES, default="safe", help="of engines that have others than safe ones"
     )
     parser.add_argument("--static", action="store_true", help="the engine alone, without views")
+    parser.add_argument(
+        "--intruder", action="store_true", help="sealed traffic, and somebody who attacks it"
+    )
     parser.add_argument("--show", action="store_true", help="print the first seed's scenario only")
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
@@ -32,14 +36,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     static = args.static or describe(args.protocol).static_only
     check_rules(args.protocol, args.rules, static=static)
+    if args.intruder:
+        check_intruder(args.rules)
     for name in ("seeds", "jobs"):
         if getattr(args, name) < 1:
             raise UserError(f"--{name} must be 1 or more, not {getattr(args, name)}")
     if args.show:
-        print(scenario(args.first, args.protocol, static=static, rules=args.rules), end="")
+        text = scenario(
+            args.first, args.protocol, static=static, rules=args.rules, intruder=args.intruder
+        )
+        print(text, end="")
         return 0
     progress = Progress("swarming")
-    campaign = Campaign(args.protocol, static=static, rules=args.rules)
+    campaign = Campaign(args.protocol, static=static, rules=args.rules, intruder=args.intruder)
     for result in campaign.run(args.first, args.seeds, args.jobs):
         progress.update(campaign.seeds, args.seeds)
         for failure in result.failures:
@@ -47,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"seed {result.seed}: {failure}", file=sys.stderr)
     progress.close()
     how = f"--protocol {args.protocol}{' --static' * static}"
-    how += f" --rules {args.rules}" * (args.rules != "safe")
+    how += f" --rules {args.rules}" * (args.rules != "safe") + " --intruder" * args.intruder
     again = [f"roundelay sim swarm {how} --first {seed} --seeds 1" for seed in campaign.failed]
     if args.json:
         print(json.dumps({**campaign.document(), "replay": again}, indent=2))
@@ -58,3 +67,11 @@ def run(args: argparse.Namespace) -> int:
         for seed in campaign.failed[:1]:
             print(f"made small: roundelay sim shrink {how} --seed {seed} -o story.txt")
     return 0 if campaign.ok else 1
+
+
+def check_intruder(rules: str) -> None:
+    """UserError if there can be no intruder."""
+    if rules != "safe":
+        raise UserError("--intruder goes with the safe rules: others assume that no frame is lost")
+    if find_spec("cryptography") is None:
+        raise UserError("--intruder needs more packages: pip install 'roundelay[sealed]'")
