@@ -4,20 +4,20 @@ Nodes on a `Lan` are handed messages at random, each at the same rate. When the 
 over the faults end, and whatever can still be delivered has `QUIET_NS` of virtual time for it.
 """
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from statistics import fmean, quantiles
 from typing import Any, Literal
 
 from roundelay import __version__
 from roundelay.core.contract import Boot, Core
+from roundelay.experiments.feed import feed
 from roundelay.experiments.meter import Meter
 from roundelay.experiments.results import Measures
 from roundelay.group.engines import engine_config, engine_factory, envelope, without_views
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
 from roundelay.sim.faults import Choices, Rates
-from roundelay.sim.load import Load, Submission
+from roundelay.sim.load import Load
 from roundelay.sim.network import Lan
 from roundelay.sim.world import World
 from roundelay.trace.manifest import Manifest
@@ -117,7 +117,7 @@ def run(cell: Cell, seed: int, append: Append | None = None) -> Measures:
         cell.names, cell.messages, cell.rate_per_s, cell.size_bytes, safe=cell.safe_share
     ).draw(seed, world.loop.now, cell.names)
     frames = world.frames
-    _feed(world, meter, load)
+    feed(world, load, meter)
     while sum(meter.submissions) < cell.messages:
         world.run(S // 10)
     frames = world.frames - frames
@@ -133,16 +133,3 @@ def run(cell: Cell, seed: int, append: Append | None = None) -> Measures:
         "latency_p99_ms": cuts[98],
         "frames_per_message": frames / cell.messages,
     }
-
-
-def _feed(world: World, meter: Meter, load: Iterator[Submission]) -> None:
-    """Hand over one message; each calls for the next."""
-    submission = next(load, None)
-    if submission is not None:
-
-        def due(_: object) -> None:
-            meter.submitted(world.numbers[submission.node], submission.time_ns)
-            world.submit(*submission[1:])
-            _feed(world, meter, load)
-
-        world.loop.at(submission.time_ns, due)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from roundelay.core.contract import SUMMARY_BYTES_MAX, Item
-from roundelay.core.ids import NODE_NAME_BYTES_MAX, NodeId, Terms, ViewId
+from roundelay.core.ids import NodeId, Terms, ViewId
 from roundelay.membership.messages import (
     ATTEMPTS_MAX,
     NO_TERMS,
@@ -112,7 +112,12 @@ def _write_terms(w: Writer, terms: Terms) -> None:
 
 
 def _read_terms(r: Reader) -> Terms:
-    return Terms(r.text(), r.text()) if r.more else NO_TERMS
+    if not r.more:
+        return NO_TERMS
+    terms = Terms(r.text(), r.text())
+    if not (terms.settings.isprintable() and terms.peers.isprintable()):
+        raise WireError(Reason.MALFORMED, "settings that cannot be printed")
+    return terms
 
 
 def _write_view(w: Writer, view: ViewId) -> None:
@@ -121,7 +126,7 @@ def _write_view(w: Writer, view: ViewId) -> None:
 
 
 def _read_view(r: Reader) -> ViewId:
-    return ViewId(r.u64(SEQ_MAX), r.text(NODE_NAME_BYTES_MAX))
+    return ViewId(r.u64(SEQ_MAX), r.name(may_be_empty=True))
 
 
 def _write_names(w: Writer, names: tuple[NodeId, ...]) -> None:
@@ -132,8 +137,8 @@ def _write_names(w: Writer, names: tuple[NodeId, ...]) -> None:
 
 def _read_names(r: Reader) -> tuple[NodeId, ...]:
     """Names in order, each once: sets have one form on the wire."""
-    names = r.many(lambda: r.text(NODE_NAME_BYTES_MAX), MEMBERS_MAX)
-    if list(names) != sorted(set(names)) or "" in names:
+    names = r.many(r.name, MEMBERS_MAX)
+    if list(names) != sorted(set(names)):
         raise WireError(Reason.MALFORMED, "names out of order")
     return names
 
@@ -242,9 +247,9 @@ def _order(primary: Primary) -> tuple[ViewId, tuple[NodeId, ...]]:
 def _read_commit(r: Reader) -> Commit:
     ring, token_seq, index = _read_view(r), r.u64(SEQ_MAX), r.u16(_TOKEN_NAMES_MAX)
     size = r.u16(_TOKEN_NAMES_MAX)
-    names = r.many(lambda: r.text(NODE_NAME_BYTES_MAX), _TOKEN_NAMES_MAX)
+    names = r.many(r.name, _TOKEN_NAMES_MAX)
     members, others = list(names[:size]), list(names[size:])
-    if members != sorted(set(members)) or others != sorted(set(others)) or "" in names:
+    if members != sorted(set(members)) or others != sorted(set(others)):
         raise WireError(Reason.MALFORMED, "members out of order")
     if not size or len(members) < size or index > size or len(set(names)) < len(names):
         raise WireError(Reason.MALFORMED, "members that do not fit their number")

@@ -252,10 +252,10 @@ class Ring(Generic[P]):
         and what they left waiting. If a whole rotation brings no new packet and no member lacks
         one, nothing was sent in it, new or again; a member that could not send in that rotation,
         for want of room, could in the next. So after some such rotations both numbers are zero,
-        whatever a forged token said."""
+        whatever a forged token said; also if it asks for packets, since nobody lacks any."""
         seq, last = token.seq, self.last
         still = last is not None and not self.sent and last.seq == seq == token.aru == last.aru
-        if not still or token.requests:
+        if not still:
             self._quiet = 0
         else:
             self._quiet += 1

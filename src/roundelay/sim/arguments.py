@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from roundelay.core.ids import NodeId
-from roundelay.sim.host import Costs, Transmission
+from roundelay.sim.costs import Costs
 from roundelay.sim.network import Bus, Channel, Lan, Manual, Network, Switched, Wan
+from roundelay.sim.transmission import Transmission
 from roundelay.sim.units import duration_ns, per_second, rate_bps, share, size_bytes
 
 Known = Mapping[str, tuple[str, Callable[[str], Any]]]

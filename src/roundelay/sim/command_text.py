@@ -6,7 +6,7 @@ from roundelay.sim.units import duration_ns, show_ns
 LOOKING = ("check", "held", "log", "show", "state", "stats", "timers")
 """Verbs of commands that change nothing in the run."""
 
-SETTING_UP = ("engine", "membership", "group", "network", "costs", "turn")
+SETTING_UP = ("engine", "membership", "group", "network", "costs", "turn", "seal")
 """Verbs of commands that come before `nodes` and may be left out, as may their options."""
 
 Commands = tuple[str, ...]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from roundelay.core.ids import Service
 from roundelay.sim.command_text import LOOKING, Commands, at, due_ns, names, verb, without_at
 from roundelay.sim.failure import Attempt
+from roundelay.sim.intruder import ACT
 from roundelay.sim.load import Submission
 
 
@@ -55,6 +56,8 @@ def without_chance(run: Attempt) -> Commands:
                 commands += [_submit(submission) for submission in run.drawn.get(index, ())]
             case "restart" if "storage=torn" in words:
                 commands.append(_torn(command, run))
+            case "intruder" if words[1:] != ["none"]:
+                commands.append(_acts(command, run))
             case "seed" | "faults":
                 pass
             case looking if looking in LOOKING:
@@ -120,6 +123,17 @@ def _submit(submission: Submission) -> str:
         words.append(f"to={','.join(submission.destinations)}")
     words += [f"size={len(payload)}"] if len(payload) > len(text) else []
     return at(submission.time_ns, " ".join(words))
+
+
+def _acts(command: str, run: Attempt) -> str:
+    """The intruder, with the seed of its choices and the numbers of its acts."""
+    options = command.split()
+    if not any(option.startswith("seed=") for option in options):
+        command += f" seed={run.runner.seed}"
+    if not any(option.startswith("only=") for option in options):
+        done = [name.removeprefix(ACT) for name in run.made if name.startswith(ACT)]
+        command += f" only={','.join(done)}"
+    return command
 
 
 def _torn(command: str, run: Attempt) -> str:

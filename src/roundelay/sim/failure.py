@@ -10,10 +10,10 @@ from roundelay.check import Standing, Validity, check, profile_of
 from roundelay.core.ids import NodeId
 from roundelay.sim.command_text import Commands, due_ns, length_ns, names, verb, without_at
 from roundelay.sim.faults import copy_name
-from roundelay.sim.host import Transmission
 from roundelay.sim.load import Submission
 from roundelay.sim.runner import ScenarioRunner, StackFactory
 from roundelay.sim.scenario import Block, ScenarioError
+from roundelay.sim.transmission import Transmission
 from roundelay.sim.watch import Watch
 from roundelay.sim.world import World
 from roundelay.trace.schema import Row
@@ -162,9 +162,10 @@ class _Observer:
         self._watch = watch
 
     def __call__(self, world: World, node: NodeId, verb: str, what: Any) -> None:
-        if verb == "sends":
+        if verb in ("sends", "proves"):
             frame: Transmission = what
-            name = copy_name(frame.sender, frame.incarnation, frame.number, "").rstrip(">")
+            number = frame.number if frame.traced else f"p{frame.number}"
+            name = copy_name(frame.sender, frame.incarnation, number, "").rstrip(">")
             self.sent[name] = Sent(world.loop.now, node, frame.tag, frame.to, self.at_once)
         elif verb == "restarts":
             host = world.hosts[node]

@@ -4,7 +4,8 @@ By default a copy arrives once, on time and undamaged. Every other choice is rec
 of the copy, `sender/number>receiver`; after a restart the name has the sender's incarnation,
 `sender'1/number>receiver`. A run that is given the recorded choices instead of a seed repeats them
 and makes no others. So one choice can be removed and the run repeated without it: that is how a
-failing run is shrunk.
+failing run is shrunk. Challenges and answers of sealed traffic are counted apart, as
+`sender/p1>receiver`, and what an intruder does is named `intruder/number`.
 """
 
 from collections.abc import Mapping
@@ -96,8 +97,8 @@ class Fate:
 PLAIN = Fate()
 
 
-def copy_name(sender: NodeId, incarnation: int, packet: int, receiver: NodeId) -> str:
-    """The name of one copy of one frame."""
+def copy_name(sender: NodeId, incarnation: int, packet: int | str, receiver: NodeId) -> str:
+    """The name of one copy of one frame. Challenges and answers are counted apart: p1, p2 ..."""
     life = f"'{incarnation}" if incarnation else ""
     return f"{sender}{life}/{packet}>{receiver}"
 
@@ -134,7 +135,7 @@ class Choices:
         jitter_ns: int,
         sender: NodeId,
         incarnation: int,
-        packet: int,
+        packet: int | str,
         receiver: NodeId,
         tag: str = "",
     ) -> Fate:
@@ -165,7 +166,7 @@ class Choices:
         """Decide the fate of a copy that is not sent yet; nothing is drawn for it. A name with a
         type instead of a number, `a/DATA>b`, means the next copy of that type after `skip`
         others."""
-        if name.partition("/")[2].partition(">")[0].isdecimal():
+        if name.partition("/")[2].partition(">")[0].removeprefix("p").isdecimal():
             self._forced[name] = fate
         else:
             self._awaited.setdefault(name, []).append((skip, fate))
@@ -187,6 +188,14 @@ class Choices:
         else:
             self._awaited.pop(name, None)
         return None if due is None else due[1]
+
+    def happens(self, name: str, what: str) -> bool:
+        """Whether something happens that is drawn elsewhere, under this name; always, unless
+        choices were given and it is not among them."""
+        happens = self._given is None or name in self._given
+        if happens and self._record:
+            self.made[name] = what
+        return happens
 
     def number(self, name: str, most: int) -> int:
         """Choose a whole number from 0 to `most`; for choices that are not about frames."""

@@ -14,10 +14,9 @@ before expired timers, as a node drains its socket before it looks at the clock.
 """
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
-from roundelay.core.contract import Boot, Core, Origin, QueueFullError
+from roundelay.core.contract import Boot, Core, QueueFullError
 from roundelay.core.effects import (
     CancelTimer,
     Deliver,
@@ -34,89 +33,20 @@ from roundelay.core.effects import (
     Suspect,
 )
 from roundelay.core.ids import NodeId, Service
+from roundelay.sim.transmission import Arrival, Intrusion, Transmission
 from roundelay.trace.schema import frame_key
 from roundelay.wire.endpoint import Endpoint
-from roundelay.wire.frame import Frame, decode
+from roundelay.wire.frame import Frame
 from roundelay.wire.primitives import Reason
 
 if TYPE_CHECKING:
+    from roundelay.sim.sealed import HostSeal
     from roundelay.sim.world import World
     from roundelay.trace.recorder import Recorder
 
 
 WALL_US = 1_800_000_000_000_000
 """What the wall clock shows when virtual time begins."""
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """Processor time a host spends; all zero means infinitely fast."""
-
-    send_ns: int = 0
-    receive_ns: int = 0
-    byte_ns: float = 0.0
-    """Per byte sent or received, on top."""
-    tag_ns: dict[str, int] = field(default_factory=dict)
-    """Receiving a frame of this type costs this instead of `receive_ns`: a token, say."""
-    send_tag_ns: dict[str, int] = field(default_factory=dict)
-    """Sending a frame of this type costs this instead of `send_ns`."""
-
-    def __bool__(self) -> bool:
-        costs = (self.send_ns, self.receive_ns, self.byte_ns, self.tag_ns, self.send_tag_ns)
-        return any(costs)
-
-    def sending(self, tag: str, size: int) -> int:
-        return self.send_tag_ns.get(tag, self.send_ns) + round(self.byte_ns * size)
-
-    def receiving(self, tag: str, size: int) -> int:
-        return self.tag_ns.get(tag, self.receive_ns) + round(self.byte_ns * size)
-
-
-class Transmission:
-    """A frame on the wire. It is decoded once, through the codec, for all who get it whole."""
-
-    __slots__ = (
-        "_codec",
-        "_frame",
-        "_origins",
-        "data",
-        "incarnation",
-        "number",
-        "sender",
-        "tag",
-        "to",
-    )
-
-    def __init__(
-        self,
-        endpoint: Endpoint[Any],
-        sender: NodeId,
-        incarnation: int,
-        effect: Send[Any],
-        origins: dict[bytes, Origin],
-    ) -> None:
-        tag, self.data = endpoint.encode(effect.message, effect.view)
-        self.tag = endpoint.codec.tags[tag]
-        self.sender = sender
-        self.incarnation = incarnation
-        self.number = endpoint.frame_number
-        self.to = effect.to
-        self._codec = endpoint.codec
-        self._origins = origins
-        self._frame: Frame[Any] | None = None
-
-    @property
-    def frame(self) -> Frame[Any]:
-        if self._frame is None:
-            self._frame = decode(self.data, self._codec, self._origins)
-        return self._frame
-
-    def __str__(self) -> str:
-        return str(self.frame.message)
-
-
-Arrival = tuple[Transmission, bytes | None]
-"""A copy of a frame that reaches a host; the bytes are given only if they were damaged."""
 
 
 class Host:
@@ -138,6 +68,8 @@ class Host:
         """Messages of the application that found the queue full."""
         self.core: Core[Any]
         self.endpoint: Endpoint[Any]
+        self.seal: HostSeal | None = None
+        """None where nothing is sealed."""
         self.recorder: Recorder
         self._world = world
         self._deadlines: dict[str, int] = {}
@@ -165,7 +97,9 @@ class Host:
         wall_us = WALL_US + world.loop.now // 1000 + self.incarnation
         boot = Boot(world.group, self.name, self.incarnation, self.storage, wall_us)
         self.core = world.factory(boot)
-        self.endpoint = Endpoint(boot, self.core.codec, reflect=world.network.reflects)
+        sealing, reflect = world.sealing, world.network.reflects
+        self.endpoint = Endpoint(boot, self.core.codec, reflect=reflect, sealed=sealing is not None)
+        self.seal = None if sealing is None else sealing.host_seal(world, boot, self.endpoint)
         self.recorder = world.recorder(self.name, self.incarnation)
         self._deadlines = {}
         self._alarms = {}
@@ -285,21 +219,40 @@ class Host:
         """The frame of an arrival; None if it is refused."""
         transmission, damaged = arrival
         endpoint = self.endpoint
-        if damaged is None:
+        if damaged is None and self.seal is None:
             frame = transmission.frame
             refusal = endpoint.admit(frame)
+            if refusal is not None:
+                self._refuse(refusal, transmission)
+                return None
         else:
-            received = endpoint.receive(damaged)
-            refusal = received if isinstance(received, Reason) else None
-            frame = transmission.frame if isinstance(received, Reason) else received
+            data = transmission.data if damaged is None else damaged
+            if self.seal is None:
+                received: Frame[Any] | Reason | None = endpoint.receive(data)
+            else:
+                received = self.seal.open(data)
+            if received is None:
+                return None  # A challenge or an answer.
+            if isinstance(received, Reason):
+                self._refuse(received, transmission)
+                return None
+            frame = received
         if frame.origin.node == self.name and frame.origin.incarnation != self.incarnation:
-            refusal = refusal or endpoint.refuse(Reason.OWN)  # Of an earlier life, or a namesake.
-        if refusal is not None:
-            number = self._world.numbers[transmission.sender]
-            pkt = frame_key(number, transmission.incarnation, transmission.number)
-            self.recorder.drop(refusal, pkt, transmission.sender)
+            refusal = endpoint.refuse(Reason.OWN)  # Of an earlier life, or a namesake.
+            self._refuse(refusal, transmission)
             return None
         return frame
+
+    def _refuse(self, refusal: Reason, transmission: Transmission) -> None:
+        """Record that an arrival was refused."""
+        world = self._world
+        if transmission.traced:
+            number = world.numbers[transmission.sender]
+            pkt = frame_key(number, transmission.incarnation, transmission.number)
+            self.recorder.drop(refusal, pkt, transmission.sender)
+        elif isinstance(transmission, Intrusion):
+            self.recorder.drop(refusal)
+        world.observe(self.name, "refuses", (transmission, refusal))
 
     def _alarm(self, alarm: tuple[int, str]) -> None:
         """The loop calls for a timer, which may have been cancelled or put off meanwhile."""
@@ -491,6 +444,8 @@ class Host:
         size = len(transmission.data)
         self.recorder.lamport = self.endpoint.lamport
         self.recorder.send(effect.to, transmission.number, transmission.tag, size)
+        if self.seal is not None:
+            transmission.seal(self.seal.seal)
         if world.observer is not None:
             world.observer(self.name, "sends", transmission)
         if not world.costly:

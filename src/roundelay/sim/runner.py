@@ -4,7 +4,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roundelay import __version__
 from roundelay.core.contract import Boot, Core
@@ -17,8 +17,9 @@ from roundelay.membership.config import MembershipConfig
 from roundelay.sim.arguments import exactly
 from roundelay.sim.commands import COMMANDS
 from roundelay.sim.commands.application import draw_load
+from roundelay.sim.costs import Costs
 from roundelay.sim.faults import Choices
-from roundelay.sim.host import Costs, Host
+from roundelay.sim.host import Host
 from roundelay.sim.load import Submission
 from roundelay.sim.network import Manual, Network
 from roundelay.sim.scenario import Block, ScenarioError
@@ -30,9 +31,15 @@ from roundelay.trace.recorder import Append
 from roundelay.trace.schema import Row
 from roundelay.trace.writer import fingerprint
 
+if TYPE_CHECKING:
+    from roundelay.sim.sealed import Sealing
+
 PROGRESS_STEPS = 200
 """How many times `progress` is called while a `run` command passes. Fewer calls make a progress
 bar jump; more of them slow the simulation down."""
+
+_ASKED_FOR = ("receipt", "proves", "refuses", "opens")
+"""Verbs that nothing is printed of, unless `show` names them."""
 
 StackFactory = Callable[[Boot, tuple[NodeId, ...]], Core[Any]]
 """Makes the core of one node of a group with these founders."""
@@ -51,6 +58,8 @@ class Setup:
     group: GroupConfig = field(default_factory=GroupConfig)
     network: Network = field(default_factory=Manual)
     costs: Costs = field(default_factory=Costs)
+    seal: str = ""
+    """The cipher with which traffic is sealed, if it is."""
     turn_ns: int = 0
     """The length of the turns in which nodes handle their inputs; 0 if they handle each one at
     once."""
@@ -169,6 +178,7 @@ class ScenarioRunner:
             turn_ns=setup.turn_ns,
             net_rows=self.frame_rows,
             observer=self._observe,
+            sealing=_sealing(setup.seal, self.seed),
         )
 
     def node(self, name: str) -> NodeId:
@@ -244,7 +254,15 @@ class ScenarioRunner:
         if self.shown_verbs is not None:
             if verb not in self.shown_verbs:
                 return
-        elif verb == "receipt" or (not manual and verb in ("sends", "delivers", "expire")):
+        elif verb in _ASKED_FOR or (not manual and verb in ("sends", "delivers", "expire")):
             return
         stamp = "" if manual else f"[{show_ns(self.world.loop.now)}] "
         self._out.append(stamp + sentence(node, verb, what))
+
+
+def _sealing(cipher: str, seed: int) -> "Sealing | None":
+    if not cipher:
+        return None
+    from roundelay.sim.sealed import CIPHERS, Sealing  # Only now: it needs `cryptography`.
+
+    return Sealing(seed, CIPHERS[cipher])

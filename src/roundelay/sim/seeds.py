@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from roundelay.sim.draft import MS, Mishap, ScenarioDraft
+from roundelay.sim.intruder import KINDS
 from roundelay.sim.mishaps import MISHAPS
 from roundelay.sim.simulation import Conditions, Simulation, simulation_of
 from roundelay.sim.units import show_ns
@@ -21,13 +22,23 @@ merge is hardly longer than the faults lasted; forming a ring takes one consensu
 node given up, and some tries may fail. Smaller: sound runs fail. Larger: every run takes longer."""
 
 
-def scenario(seed: int, protocol: str, *, static: bool = False, rules: str = "safe") -> str:
-    """The scenario of a seed."""
+def scenario(
+    seed: int,
+    protocol: str,
+    *,
+    static: bool = False,
+    rules: str = "safe",
+    intruder: bool = False,
+) -> str:
+    """The scenario of a seed; with an `intruder` of a group that seals its traffic."""
     random = Random(f"roundelay/{seed}/swarm/{protocol}")
     simulation = simulation_of(protocol)
     fewest = simulation.static_nodes_min.get(rules, 2) if static else 1
     nodes = [chr(ord("a") + i) for i in range(random.randint(fewest, 6))]
     length_ms = random.randint(300, 2500)
+    attack = Random(f"roundelay/{seed}/intruder/{protocol}") if intruder else None
+    if attack is not None and attack.random() < LONG_SHARE:
+        length_ms += LONG_MS
     network, latency_ns = _network(random)
     turn_us = Random(f"roundelay/{seed}/turn").choice(TURNS_US)
     draw = simulation.conditions if static else simulation.conditions_in_views
@@ -42,11 +53,14 @@ def scenario(seed: int, protocol: str, *, static: bool = False, rules: str = "sa
         " ".join(["engine", protocol, *options]),
         f"group packet_bytes={random.choice((least, 400, 1200, 1200))}",
         network,
+        *([] if attack is None else [_seal(attack)]),
         *([f"turn {turn_us}us"] if turn_us else []),
         f"nodes {' '.join(nodes)}",
-        *_rates(random, conditions),
+        *_rates(random, conditions, attack),
         *_load(random, len(nodes), length_ms, simulation.load_messages_max),
     ]
+    if attack is not None:
+        lines += _attack(attack, nodes, length_ms, conditions)
     draft = ScenarioDraft(random, nodes, simulation.carriers, latency_ns * len(nodes))
     if conditions is not None:
         lines += _events(draft, conditions.mishaps, length_ms, conditions.events)
@@ -138,8 +152,10 @@ def _network(random: Random) -> tuple[str, int]:
 RATES = ("loss", "duplicate", "reorder", "spike", "corrupt")
 
 
-def _rates(random: Random, conditions: Conditions | None) -> list[str]:
-    """Some of the things that can happen to frames, each at a rate of its own."""
+def _rates(random: Random, conditions: Conditions | None, attack: Random | None) -> list[str]:
+    """Some of the things that can happen to frames, each at a rate of its own. Where there is an
+    attack, duplicates are left to the intruder, and in some runs frames are held back for
+    seconds."""
     if conditions is not None and conditions.faults:
         return [f"faults {conditions.faults}"]
     names = RATES if conditions is None else conditions.rates
@@ -152,6 +168,12 @@ def _rates(random: Random, conditions: Conditions | None) -> list[str]:
     }
     chosen = [f"{name}={rate}%" for name, rate in rates.items() if random.random() < 0.4]
     chosen = [word for word in chosen if word.partition("=")[0] in names]
+    if attack is not None:
+        chosen = [word for word in chosen if not word.startswith("duplicate=")]
+        held_back = attack.choice((None, None, "1s", "7s", "7s"))
+        if held_back is not None and "loss" in names:
+            chosen = [word for word in chosen if not word.startswith("spike=")]
+            chosen.append(f"spike={attack.choice((0.2, 1))}% spike-by={held_back}")
     return ["faults " + " ".join(chosen)] if chosen else []
 
 
@@ -177,3 +199,46 @@ def _events(
         mishaps[random.choice(kinds)](draft, at, later)
     end = length_ms * MS
     return [f"at {show_ns(at)} {what}" for at, what in sorted(draft.events) if 0 < at <= end]
+
+
+# What somebody does who has no key
+
+LONG_SHARE = 0.25
+"""Share of runs that are longer under attack than they would be otherwise ..."""
+LONG_MS = 6_000
+"""... by this many milliseconds: so that what was recorded becomes old while the attack goes on,
+and proofs are renewed under it."""
+
+HARMLESS = ("old", "proof", "flip", "cut", "forge", "plain", "flood")
+"""What an intruder does where a late frame is outside of what is promised: it sends nothing that
+might count as one."""
+
+
+def _seal(attack: Random) -> str:
+    return attack.choice(("seal", "seal", "seal cipher=chacha"))
+
+
+def _attack(
+    attack: Random, nodes: list[str], length_ms: int, conditions: Conditions | None
+) -> list[str]:
+    """An intruder who does some of what it can do, or all of it, from the beginning or later; and
+    in some runs a change of keys."""
+    late = conditions is not None and "loss" not in conditions.rates
+    known = HARMLESS if late else tuple(KINDS)
+    kinds = attack.choice((known, known, [kind for kind in known if attack.random() < 0.4]))
+    words = f"intruder rate={attack.choice((10, 40, 150))}/s"
+    words += f" kinds={','.join(kinds)}" if 0 < len(kinds) < len(KINDS) else ""
+    lines = [(attack.choice((0, 0, length_ms // 2)), words)]
+    if attack.random() < 0.3:
+        lines += _rotation(attack, nodes, length_ms)
+    return [f"at {show_ns(at * MS)} {what}" for at, what in sorted(lines)]
+
+
+def _rotation(attack: Random, nodes: list[str], length_ms: int) -> list[tuple[int, str]]:
+    """There is a new key, and nodes are told so one by one. All are: who is not told is shut out
+    after half a minute, and some runs are longer than that."""
+    start = attack.randint(1, length_ms // 2)
+    return [
+        (start, "key rotate"),
+        *((attack.randint(start + 1, length_ms), f"key reload {node}") for node in nodes),
+    ]

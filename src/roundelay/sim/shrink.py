@@ -266,6 +266,7 @@ class _Shrinker:
                 simplify.merge_runs,
                 simplify.drop_options,
                 simplify.start_with_nodes,
+                simplify.drop_acts,
                 simplify.simplify_lines,
                 simplify.round_times,
                 simplify.shorten_waits,

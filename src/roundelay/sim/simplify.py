@@ -8,11 +8,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from roundelay.sim.command_text import SETTING_UP, Commands, at, due_ns, length_ns, verb, without_at
+from roundelay.sim.ddmin import ddmin
 from roundelay.sim.units import duration_ns, show_ns
 
 StillFails = Callable[[Commands], bool]
 
 MS = 1_000_000
+
+ACTS_TRIES = 100
+"""How many attempts are made to leave out acts of an intruder. More: the other simplifications have
+fewer left."""
 
 MERGED_SUBMISSIONS_MIN = 2
 """How many equal submissions become one line with `times=`; fewer stay as they are."""
@@ -97,6 +102,30 @@ _PLAINER = (
     (r"^at \S+ (fate .*)", r"\1"),
     (r"^at 0s (.*)", r"\1"),
 )
+
+
+def drop_acts(commands: Commands, still_fails: StillFails) -> Commands:
+    """Leave out acts of an intruder, in ever smaller ranges."""
+    best = commands
+    for i, command in enumerate(commands):
+        found = re.search(_ONLY, command)
+        if verb(command) != "intruder" or found is None:
+            continue
+
+        def without_others(rest: list[str], i: int = i) -> list[str] | None:
+            nonlocal best
+            fewer = re.sub(_ONLY, f" only={','.join(rest)}", best[i])
+            better = _if_still_failing(best, _replaced(best, i, fewer), still_fails)
+            if better == best:
+                return None
+            best = better
+            return rest
+
+        ddmin(found[1].split(","), without_others, ACTS_TRIES)
+    return best
+
+
+_ONLY = r" only=(\S*)"
 
 
 def name_messages(commands: Commands, still_fails: StillFails) -> Commands:

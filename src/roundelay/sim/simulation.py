@@ -5,6 +5,7 @@ engine without such a module gets what every engine has, and its options are nev
 """
 
 import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -12,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from roundelay.core.ids import NodeId
+from roundelay.group.body import PIECE_OVERHEAD_BYTES
 from roundelay.group.engines import EngineError, describe, engine_names
 from roundelay.sim.draft import Mishap, ScenarioDraft
 from roundelay.sim.world import World
@@ -78,6 +80,18 @@ Draw = Callable[[Random, list[str], str], Conditions]
 
 def _no_options(random: Random, nodes: int, static: bool) -> Mapping[str, object]:
     return {}
+
+
+def packets_in(scenario: str) -> int:
+    """About how many packets a scenario's messages are, those in pieces included."""
+    (room,) = re.findall(r"packet_bytes=(\d+)", scenario)
+    loads = re.findall(r"^load messages=(\d+) rate=\S+(?: size=(\d+))?", scenario, re.MULTILINE)
+    pieces = [
+        int(count) * -(-max(1, int(size or 0)) // (int(room) - PIECE_OVERHEAD_BYTES))
+        for count, size in loads
+    ]
+    pieces += map(int, re.findall(r" times=(\d+) size=", scenario))
+    return sum(pieces)
 
 
 def _sent_in_time(scenario: str, rotation_ns: int) -> int:

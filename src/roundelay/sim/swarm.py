@@ -52,15 +52,23 @@ class SeedResult:
 class Campaign:
     """Many seeds of one protocol, over several processes, and what came of them."""
 
-    def __init__(self, protocol: str, *, static: bool = False, rules: str = "safe") -> None:
+    def __init__(
+        self,
+        protocol: str,
+        *,
+        static: bool = False,
+        rules: str = "safe",
+        intruder: bool = False,
+    ) -> None:
         self.protocol = protocol
         self.static = static
         self.rules = rules
+        self.intruder = intruder
         self.seeds = 0
         """Checked so far."""
         self.failed: list[int] = []
         self._counts: Counter[tuple[str, str]] = Counter()
-        goals = catalogue(protocol, static=static, rules=rules)
+        goals = catalogue(protocol, static=static, rules=rules, intruder=intruder)
         self._reached = Counter(dict.fromkeys(goals, 0))
         self._first: dict[str, int] = {}
         """By goal: a seed to look at."""
@@ -70,7 +78,11 @@ class Campaign:
     def run(self, first: int, seeds: int, jobs: int) -> Iterator[SeedResult]:
         """Check `seeds` seeds from `first` on, in order, in `jobs` processes."""
         check_one = partial(
-            check_seed, protocol=self.protocol, static=self.static, rules=self.rules
+            check_seed,
+            protocol=self.protocol,
+            static=self.static,
+            rules=self.rules,
+            intruder=self.intruder,
         )
         numbers = range(first, first + seeds)
         if jobs <= 1 or seeds == 1:
@@ -111,6 +123,7 @@ class Campaign:
             "protocol": self.protocol,
             "static": self.static,
             "rules": self.rules,
+            "intruder": self.intruder,
             "seeds": self.seeds,
             "violations": violated + self._broken,
             "liveness_failures": sum(count(Validity.VIOLATED).values()) - violated,
@@ -160,9 +173,9 @@ class Campaign:
         return {name: n for (name, verdict), n in self._counts.items() if verdict == validity}
 
 
-def check_seed(seed: int, *, protocol: str, static: bool, rules: str) -> SeedResult:
+def check_seed(seed: int, *, protocol: str, static: bool, rules: str, intruder: bool) -> SeedResult:
     """Run a seed and keep what counts."""
-    outcome = run(seed, protocol, static=static, rules=rules)
+    outcome = run(seed, protocol, static=static, rules=rules, intruder=intruder)
     verdicts = {}
     if outcome.report is not None:
         verdicts_held = zip(outcome.report.verdicts, outcome.report.profile.entries, strict=True)
@@ -205,10 +218,16 @@ class Outcome:
 
 
 def run(
-    seed: int, protocol: str, *, static: bool = False, rules: str = "safe", online: bool = True
+    seed: int,
+    protocol: str,
+    *,
+    static: bool = False,
+    rules: str = "safe",
+    intruder: bool = False,
+    online: bool = True,
 ) -> Outcome:
     """Run a seed, watch it, and check its trace; `online` says whether by both checkers."""
-    text = scenario(seed, protocol, static=static, rules=rules)
+    text = scenario(seed, protocol, static=static, rules=rules, intruder=intruder)
     watch, evidence = Watch(), Evidence()
 
     def both(world: World, node: NodeId, verb: str, what: Any) -> None:
@@ -233,7 +252,7 @@ def run(
     except Exception as e:  # A core that raises anything is broken; the campaign goes on.
         broken = f"{type(e).__name__}: {e}"
     evidence.close(runner.rows)
-    goals = catalogue(protocol, static=static, rules=rules)
+    goals = catalogue(protocol, static=static, rules=rules, intruder=intruder)
     disagreements: tuple[str, ...] = ()
     if followers and report is not None:
         disagreements = tuple(disagreed(report, followers[0].verdicts()))

@@ -4,9 +4,21 @@ from typing import Any
 
 from roundelay.core.effects import Deliver, Receipt, Suspect
 from roundelay.core.ids import NodeId, View
-from roundelay.sim.host import Transmission
+from roundelay.sim.transmission import Transmission
+from roundelay.wire.primitives import Reason
 
-VERBS = ("sends", "delivers", "receipt", "installs", "suspects", "crashes", "restarts", "expire")
+VERBS = (
+    "sends",
+    "delivers",
+    "receipt",
+    "installs",
+    "suspects",
+    "crashes",
+    "restarts",
+    "expire",
+    "proves",
+    "refuses",
+)
 """What can happen to a node, as the simulator reports it and the command `show` names it."""
 
 
@@ -14,6 +26,8 @@ def sentence(node: NodeId, verb: str, what: Any) -> str:
     match what:
         case None:
             return f"{node} {verb}"
+        case (Transmission() as transmission, Reason() as reason):
+            return f"{node} refuses {_title(transmission)}: {reason}"
         case Transmission():
             return f"{node} -> {what.to or '*'} {what.tag} {what}"
         case Deliver():
@@ -28,6 +42,13 @@ def sentence(node: NodeId, verb: str, what: Any) -> str:
             return f"{node} suspects {' '.join(what.members) or 'the view'}: {what.reason}"
         case _:
             return f"{node} {verb} {what}"
+
+
+def _title(transmission: Transmission) -> str:
+    """What was refused."""
+    if not transmission.sender:
+        return str(transmission)
+    return f"{transmission.tag} of {transmission.sender}"
 
 
 def brief(effect: Deliver) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Any
 from roundelay.core.ids import NodeId, View, ViewId
 from roundelay.group.engines import description_of
 from roundelay.group.stack import Stack
+from roundelay.sim.seal_watch import SealWatch
 from roundelay.sim.simulation import Watcher, simulation_of
 from roundelay.sim.world import World
 
@@ -14,6 +15,7 @@ class Watch:
 
     - All members of a view fix the same last number of the exchange that led to it.
     - A view id has one membership, and a ring number is used once by each node.
+    - What sealed traffic promises, where there is any: see `seal_watch`.
     - What the watch of the engine says, if its simulation has one.
     """
 
@@ -21,12 +23,16 @@ class Watch:
         self._install_seqs: dict[ViewId, int] = {}
         self._members: dict[ViewId, tuple[NodeId, ...]] = {}
         self._installed: set[tuple[NodeId, ViewId]] = set()
+        self._seals = SealWatch()
         self._engine: Watcher | None = None
         self._engine_known = False
 
     def __call__(self, world: World, node: NodeId, verb: str, what: Any) -> None:
         if verb == "installs":
             self._on_install(world, node, what)
+        elif verb == "opens":
+            self._seals.opens(world, node, what)
+            return
         if not self._engine_known:
             self._find_engine(world, node)
         if self._engine is not None:

@@ -2,16 +2,23 @@
 
 import itertools
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from roundelay.core.contract import Boot, Core, Origin
 from roundelay.core.ids import NodeId, Service
+from roundelay.sim.capture import Capture
+from roundelay.sim.costs import Costs
 from roundelay.sim.faults import PLAIN, Choices, Rates
-from roundelay.sim.host import Arrival, Costs, Host, Transmission
+from roundelay.sim.host import Host
 from roundelay.sim.loop import Loop
 from roundelay.sim.network import Manual, Network
+from roundelay.sim.transmission import Arrival, Transmission
 from roundelay.trace.recorder import Append, Recorder
 from roundelay.trace.schema import WORLD, frame_key
+
+if TYPE_CHECKING:
+    from roundelay.sim.intruder import Intruder
+    from roundelay.sim.sealed import Sealing
 
 Factory = Callable[[Boot], Core[Any]]
 """Makes the core of a node: a static group's, or a whole stack."""
@@ -43,11 +50,13 @@ class World:
         group: str = "sim",
         net_rows: bool = True,
         observer: Observer | None = None,
+        sealing: "Sealing | None" = None,
     ) -> None:
         """`append` takes the rows of the trace; `net_rows` includes those of single frames.
         `buffer_frames` is the size of each host's socket buffer, which matters once a host is
         paused, slow or has costs, or handles its inputs in turns. `turn_ns` is the length of such a
-        turn; 0 means that each input is handled the moment it comes."""
+        turn; 0 means that each input is handled the moment it comes. With `sealing` hosts seal
+        what they send, and everything that is sent is captured."""
         self.nodes = tuple(sorted(nodes))
         self.numbers = {node: number for number, node in enumerate(self.nodes)}
         self.group = group
@@ -70,6 +79,13 @@ class World:
         """Frames put on the wire."""
         self.origins: dict[bytes, Origin] = {}
         """Parsed origins of frames, shared by all who decode."""
+        self.sealing = sealing
+        self.capture = None if sealing is None else Capture()
+        """What somebody who listens has recorded; None if nobody does."""
+        self.intruder: Intruder | None = None
+        """Who sends what no host has sent; None if nobody does."""
+        self.acts = 0
+        """How often intruders have acted."""
         self._append = append
         self._net_rows = net_rows
         self.observer = observer
@@ -198,6 +214,7 @@ class World:
         self.cuts = set()
         self.filters = []
         self.choices.heal()
+        self.intruder = None
         for host in self.hosts.values():
             host.slow_ns = 0
             host.drift = 1.0
@@ -240,7 +257,9 @@ class World:
             receivers = self.nodes
         else:
             receivers = self._others[sender]
-        self.frames += 1
+        self.frames += transmission.traced
+        if self.capture is not None:
+            self.capture.record(self.loop.now, transmission, receivers)
         if self.cuts:
             for receiver in receivers:
                 if (sender, receiver) in self.cuts:
@@ -270,7 +289,7 @@ class World:
                 network.jitter_ns,
                 sender,
                 transmission.incarnation,
-                transmission.number,
+                transmission.number if transmission.traced else f"p{transmission.number}",
                 receiver,
                 transmission.tag,
             )
@@ -300,6 +319,8 @@ class World:
 
     def drop(self, reason: str, transmission: Transmission, receiver: NodeId) -> None:
         """Record that a copy of a frame never got anywhere."""
+        if not transmission.traced:
+            return
         number = self.numbers[transmission.sender]
         pkt = frame_key(number, transmission.incarnation, transmission.number)
         self._recorder.drop(reason, pkt, receiver)

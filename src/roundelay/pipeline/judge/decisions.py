@@ -5,7 +5,8 @@ first one that it made tells. So a slice has the confirmations of a block of num
 with these numbers, and besides of every node the first decision with a number above the block.
 
 E2 asks whether a decision was lost on its way to the next node that does not crash. Of any two
-nodes, one such loss is enough.
+nodes, the first such loss is enough. It also asks which failures were over when others began: for
+that, a slice has the first two decisions of every node after each crash.
 """
 
 from itertools import groupby
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from roundelay.check.envelope import DECISION
+from roundelay.check.failures import DECISION
 from roundelay.core.effects import Kind
 from roundelay.pipeline.expressions import block_number, of_kind
 from roundelay.trace.schema import COLUMNS, WORLD
@@ -81,7 +82,8 @@ def _later(key: tuple[Any, ...], table: Any) -> Any:
 
 def lost(rows: "DataFrame") -> "DataFrame":
     """Of the rows of some runs, each with its `slice`: of any two nodes the first decision of one
-    that the other did not get, as it was sent and as it was lost; and a frame, if there is any."""
+    that the other did not get, as it was sent and as it was lost; the first two decisions of each
+    node after a crash; and a frame, if there is any."""
     whole = F.struct(*COLUMNS)
     place = F.struct("gseq", "proc", "inc", "lseq")
     sent = rows.where(of_kind(Kind.SEND))
@@ -100,8 +102,23 @@ def lost(rows: "DataFrame") -> "DataFrame":
         dropped.select("run", F.col("row.pkt").alias("pkt")), ["run", "pkt"], "semi"
     )
     any_frame = sent.groupBy("run", "slice").agg(F.min_by(whole, place).alias("row"))
+    crashes = rows.where(of_kind(Kind.CRASH)).select("run", F.col("gseq").alias("crashed"))
+    since = rows.where(of_kind(Kind.ORDER)).join(F.broadcast(crashes), "run")
+    since = since.where(F.col("gseq") > F.col("crashed"))
+    maker = ("run", "slice", "crashed", "proc")
+    first = since.groupBy(*maker).agg(
+        F.min_by(whole, place).alias("row"), F.min_by("k2", place).alias("number")
+    )
+    second = (
+        since.join(first.select(*maker, "number"), [*maker])
+        .where(F.col("k2") > F.col("number"))
+        .groupBy(*maker)
+        .agg(F.min_by(whole, place).alias("row"))
+    )
+    twice = first.drop("number").unionByName(second).select("run", "slice", "row.*").distinct()
     return (
         dropped.select("run", "slice", "row.*")
+        .unionByName(twice)
         .unionByName(told.select("run", "slice", *COLUMNS))
         .unionByName(any_frame.select("run", "slice", "row.*"))
         .select("run", "slice", *COLUMNS)

@@ -35,7 +35,7 @@ beyond what that sender is sure to deliver as well.
 import struct
 from collections.abc import Mapping, Sequence
 
-from roundelay.core.contract import SUMMARY_BYTES_MAX, Conclusion, Item
+from roundelay.core.contract import Conclusion, Item
 from roundelay.core.effects import Deliver
 from roundelay.core.ids import NodeId, Packet, ViewId
 from roundelay.core.value import value
@@ -44,6 +44,7 @@ from roundelay.protocols.dtp.messages import Ack, Msg, Uid, read_uid, write_uid
 from roundelay.protocols.dtp.token import Token
 from roundelay.wire.packet import decode_packet, encode_packet
 from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
+from roundelay.wire.summaries import decode_summary, encode_summary
 
 _HEAD = struct.Struct(">QQHQ")
 
@@ -68,21 +69,14 @@ class Summary:
 
 
 def summarize(ledger: Ledger, token: Token, delivered: int) -> bytes:
-    w = Writer()
-    w.fields(_HEAD, delivered, token.hop, token.next, ledger.top)
-    for number in ledger.held:
-        w.u64(number)
-    summary = w.done()
-    assert len(summary) <= SUMMARY_BYTES_MAX, f"{len(ledger.held)} members are too many"
-    return summary
+    head = delivered, token.hop, token.next, ledger.top
+    return encode_summary(_HEAD, *head, by_member=ledger.held)
 
 
 def read_summary(summary: bytes, members: int) -> Summary:
     """A summary as `summarize` wrote it, or WireError."""
-    r = Reader(summary)
-    delivered, hop, next_, top = r.fields(_HEAD)
-    held = tuple(r.u64(I64_MAX) for _ in range(members))
-    r.done()
+    head, held = decode_summary(_HEAD, summary, members)
+    delivered, hop, next_, top = head
     if next_ >= members:
         raise WireError(Reason.MALFORMED, "a token that went to nobody")
     return Summary(delivered, hop, next_, top, held)

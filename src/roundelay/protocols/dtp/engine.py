@@ -36,7 +36,7 @@ from roundelay.protocols.dtp.repetitions import (
     arming,
 )
 from roundelay.protocols.dtp.token import HOLD, TRST, LiteralToken, Token
-from roundelay.wire.primitives import Reason, WireError
+from roundelay.wire.summaries import by_place
 
 _SAFE = Service.SAFE
 _ORIGINATE, _RECEIVE = Kind.ORIGINATE, Kind.RECEIVE
@@ -483,12 +483,7 @@ class DtpEngine:
         return end.conclude(self.delivered, sender_first=self.sender_first)
 
     def _read(self, summaries: Mapping[NodeId, bytes]) -> dict[int, ending.Summary]:
-        read: dict[int, ending.Summary] = {}
-        for node, summary in summaries.items():
-            if node not in self._index:
-                raise WireError(Reason.IMPLAUSIBLE, f"{node} was not in this view")
-            read[self._index[node]] = ending.read_summary(summary, self.size)
-        return read
+        return by_place(summaries, self._index, ending.read_summary)
 
     def _send(self, message: Message, to: int | None = None) -> None:
         peer = None if to is None else self.view.members[to]

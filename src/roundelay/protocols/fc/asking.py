@@ -1,6 +1,7 @@
 """What takes too long: what is missing is asked for, what nobody heard is repeated, and whoever is
 silent is suspected."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from roundelay.core.effects import (
@@ -10,6 +11,8 @@ from roundelay.protocols.fc.messages import (
     ASK_RUNS,
     PART_DECISIONS,
     Ask,
+    Dec,
+    Rejoin,
     Req,
     Run,
 )
@@ -25,8 +28,28 @@ slow application costs its node the view. Larger: a group waits long for a membe
 reach and large ones do not."""
 
 
-class Asking(State):
+class Asking(State, ABC):
     """A member that asks, answers, repeats and suspects."""
+
+    # For the rules to fill in
+
+    @abstractmethod
+    def _wanted(self) -> tuple[int, int, int] | None:
+        """Decisions that are missing: the first and the last number, and who has them."""
+
+    @abstractmethod
+    def _rejoin(self) -> Rejoin | None:
+        """What to say in order to be put on the ring again; None if it is too early."""
+
+    def _copies(self, first: int, last: int) -> list[Dec]:
+        """Decisions with these numbers that are here."""
+        return self.chain.since(first, last)
+
+    def _repeats(self) -> bool:
+        """Whether a decision that nobody seems to have got is sent again."""
+        return True
+
+    # For all rules
 
     def _answer(self, peer: int, m: Ask) -> None:
         """Give another what it lacks, as far as it is here and fits."""

@@ -117,6 +117,13 @@ class Chain:
                 del self._aside[next(iter(self._aside))]
             self._aside[decision.id] = decision
 
+    def absorb(self, decision: Dec) -> None:
+        """Keep a decision that another brings along at the end of the view, however far ahead it
+        is: whoever has more on its chain has heard from this member what this member may not yet
+        have heard from the others, and so forgets sooner."""
+        if decision.number > self.floor:
+            self._aside[decision.id] = decision
+
     def path(self, id_: DecisionId) -> list[Dec] | None:
         """What leads from the chain to this decision, oldest first; None if a part is not here."""
         found: list[Dec] = []

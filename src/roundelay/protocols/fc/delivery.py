@@ -13,6 +13,7 @@ from roundelay.core.effects import (
 )
 from roundelay.core.ids import Packet, Service
 from roundelay.protocols.fc.asking import Asking
+from roundelay.protocols.fc.chain import Entry
 from roundelay.protocols.fc.messages import (
     Req,
     Run,
@@ -24,6 +25,12 @@ _SAFE = Service.SAFE
 
 class Delivery(Asking):
     """A member that sends requests and delivers what is confirmed."""
+
+    def _fresh_runs(self, entry: Entry) -> tuple[Run, ...] | None:
+        """The requests of a confirmed decision that are to be delivered; None if that must not
+        go on."""
+        assert entry.decision is not None
+        return entry.decision.runs
 
     def _advance_held(self) -> None:
         chain, requests, held = self.chain, self.requests, self.held

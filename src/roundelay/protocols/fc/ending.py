@@ -27,7 +27,7 @@ may have delivered the request before they sent theirs.
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 
-from roundelay.core.contract import SUMMARY_BYTES_MAX, Conclusion, Item
+from roundelay.core.contract import Conclusion, Item
 from roundelay.core.effects import Deliver
 from roundelay.core.ids import NodeId, Packet, Service, ViewId
 from roundelay.core.value import value
@@ -43,6 +43,7 @@ from roundelay.protocols.fc.messages import (
 from roundelay.protocols.fc.requests import Requests
 from roundelay.wire.packet import decode_packet, encode_packet
 from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
+from roundelay.wire.summaries import decode_summary, encode_summary
 
 _HEAD = struct.Struct(">QQHHQQ")
 
@@ -68,21 +69,14 @@ def summarize(chain: Chain, confirmed: int, delivered: int, requests: Requests) 
     """The chain is first led as far as what was exchanged before allows."""
     chain.climb(confirmed)
     tip = chain.tip.id
-    w = Writer()
-    w.fields(_HEAD, tip.number, *tip.epoch, tip.maker, confirmed, delivered)
-    for number in requests.arrived:
-        w.u64(number)
-    summary = w.done()
-    assert len(summary) <= SUMMARY_BYTES_MAX, f"{len(requests.arrived)} members are too many"
-    return summary
+    head = tip.number, *tip.epoch, tip.maker, confirmed, delivered
+    return encode_summary(_HEAD, *head, by_member=requests.arrived)
 
 
 def read_summary(summary: bytes, members: int) -> Summary:
     """A summary as `summarize` wrote it, or WireError."""
-    r = Reader(summary)
-    number, counter, regenerator, maker, confirmed, delivered = r.fields(_HEAD)
-    arrived = tuple(r.u64(I64_MAX) for _ in range(members))
-    r.done()
+    head, arrived = decode_summary(_HEAD, summary, members)
+    number, counter, regenerator, maker, confirmed, delivered = head
     if max(regenerator, maker) >= members or max(number, counter, confirmed, delivered) > I64_MAX:
         raise WireError(Reason.MALFORMED, "a chain that ends nowhere")
     tip = DecisionId(number, Epoch(counter, regenerator), maker)

@@ -8,31 +8,22 @@ from roundelay.core.description import Capacity, Description, OneOrder, Promises
 from roundelay.core.ids import NodeId
 from roundelay.protocols.fc.config import Config
 from roundelay.protocols.fc.literal import LiteralMember
-from roundelay.protocols.fc.member import Member
 from roundelay.protocols.fc.messages import Message, Req
 from roundelay.protocols.fc.safe import SafeMember
 
 
-class Engine(Member):
+class Engine(SafeMember):
     """A member that keeps the rules of its configuration."""
 
     def __new__(cls, node: NodeId = "", outlet: Any = None, config: Config | None = None) -> Any:
-        """One of the classes below; a copy of a member is made without arguments."""
-        if cls is Engine:
-            safe = config is None or config.rules == "safe"
-            return super().__new__(_SafeEngine if safe else _LiteralEngine)
+        """Another class of members, under the rules that ask nobody; a copy is made without
+        arguments."""
+        if config is not None and config.rules != "safe":
+            return LiteralMember(node, outlet, config)
         return super().__new__(cls)
 
     def __init__(self, node: NodeId, outlet: Outlet, config: Config | None = None) -> None:
         super().__init__(node, outlet, config or Config())
-
-
-class _SafeEngine(SafeMember, Engine):
-    pass
-
-
-class _LiteralEngine(LiteralMember, Engine):
-    pass
 
 
 BUFFER_BYTES = 32 * 1024 * 1024

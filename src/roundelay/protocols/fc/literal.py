@@ -4,8 +4,8 @@ Members may then extend different decisions with one number, so what a member kn
 builds on the decision with the largest number; of several, on that of the newest ring, and then of
 the last member. When a decision is final, `paper` and `link` say in different ways. Neither is
 safe outside of the paper's assumptions, and the paper's way is not even inside of them if k is 2 or
-more. A member that sees that another has confirmed something else says so, once, and confirms
-nothing more.
+more. A member that sees that another has confirmed something else, or that more members in a row
+are silent than may fail, says so, once, and confirms nothing more.
 """
 
 from collections import deque
@@ -22,11 +22,10 @@ from roundelay.protocols.fc.messages import (
     Dec,
     DecisionId,
     Epoch,
-    Message,
     Rejoin,
     Run,
 )
-from roundelay.protocols.fc.state import EPOCHS_AHEAD_MAX, NO_DECISION, NOT_ASKED, runs_of
+from roundelay.protocols.fc.state import EPOCHS_AHEAD_MAX, NO_DECISION, runs_of
 
 
 class LiteralMember(Member):
@@ -48,7 +47,7 @@ class LiteralMember(Member):
         self.log: dict[int, DecisionId] = {}
         """What was confirmed, by number."""
         self.diverged = False
-        """Whether another has confirmed something else."""
+        """Whether another has confirmed something else, or may have."""
         self.place = [0] * self.size
         """By sender: its last request that was delivered."""
         self.kept: deque[tuple[int, int]] = deque()
@@ -143,6 +142,15 @@ class LiteralMember(Member):
             if mine is not None and mine != id_:
                 self._diverge(id_.number, f"{mine} was confirmed here, and {id_} elsewhere")
                 return
+
+    def _detect_silence(self, silent: list[int]) -> None:
+        """Whether of these members, which follow one another, more have failed than the rules bear:
+        nothing at all was heard of them while this node waited."""
+        gone = [member for member in silent if self.quiet[member] + 1 >= self._wait_ticks]
+        if len(gone) == len(silent) > self.config.k:
+            names = " ".join(self.view.members[member] for member in gone)
+            why = f"{names} are silent, and k is {self.config.k}"
+            self._diverge(self.confirmed.number + 1, why)
 
     def _diverge(self, number: int, how: str) -> None:
         if not self.diverged:
@@ -273,9 +281,6 @@ class LiteralMember(Member):
             return None
         return min(self.confirmed.number + 1, missing.number), missing.number, best.maker
 
-    def _on_word(self, peer: int, message: Message) -> None:
-        self._out.append(NOT_ASKED)
-
     # A token is made anew
 
     def _timeout(self) -> None:
@@ -291,12 +296,10 @@ class LiteralMember(Member):
         if best is not None and best.maker == me:
             silent = [member for member in ring if member != me]
         self._accuse(silent, "it does not answer")
+        self._detect_silence(silent)
         self.counter += 1
         self._drop_token()
         self._make(tuple(m for m in ring if m not in silent), Epoch(self.counter, me))
-
-    def _grace_over(self) -> None:
-        raise AssertionError("these rules ask nobody")
 
     # Off the ring and on it again
 

@@ -5,6 +5,7 @@ forget, send, and use the token. How a token is made anew and what confirms a de
 `safe` and `literal`.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 from roundelay.core.contract import Origin
@@ -35,6 +36,7 @@ from roundelay.protocols.fc.messages import Chain as Copies
 from roundelay.protocols.fc.state import (
     HOLD,
     NO_DECISION,
+    NOT_ASKED,
     WAIT,
     Out,
 )
@@ -47,6 +49,58 @@ _NO_REQUEST = Refuse("a request that no member can have sent")
 
 class Member(Delivery):
     """One member of a group that runs FC, under whatever rules."""
+
+    # For the rules to fill in
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """A view begins."""
+
+    @abstractmethod
+    def _on_decision(self, peer: int, d: Dec) -> None:
+        """Its maker says so. It is sound in itself."""
+
+    @abstractmethod
+    def _on_copies(self, peer: int, decisions: tuple[Dec, ...]) -> None:
+        """Decisions that were asked for. Each is sound in itself."""
+
+    def _on_word(self, peer: int, message: Message) -> None:
+        """What only some rules know: promises, and what belongs to them."""
+        self._out.append(NOT_ASKED)
+
+    @abstractmethod
+    def _timeout(self) -> None:
+        """The token did not come."""
+
+    def _grace_over(self) -> None:
+        """Whoever was asked had the time to answer."""
+        raise AssertionError("these rules ask nobody")
+
+    @abstractmethod
+    def _confirm(self) -> None:
+        """Confirm what can be confirmed, and see what others hold."""
+
+    def _comes_after(self, cause: DecisionId) -> bool:
+        """Whether the next decision comes after this one."""
+        return True
+
+    @abstractmethod
+    def _have(self, number: int) -> tuple[int, ...]:
+        """What is known to be held, by member, when this node has made a decision so numbered."""
+
+    @abstractmethod
+    def _epoch(self) -> Epoch:
+        """In which the next decision is made."""
+
+    @abstractmethod
+    def _decided(self, decision: Dec) -> None:
+        """An own decision is on the chain, and about to be sent."""
+
+    @abstractmethod
+    def _readmit(self, peer: int, m: Rejoin) -> None:
+        """A member wants to be on the ring again."""
+
+    # Inputs
 
     def start(self, view: View) -> Out:
         self._reset(view)

@@ -36,13 +36,23 @@ class Requests:
             return False
         if number > min(arrived, self.forgotten[sender] + self._room) + self._room:
             return False
-        bodies[number] = packet
-        if number == arrived + 1:
+        self._keep(sender, number, packet)
+        return True
+
+    def absorb(self, sender: int, number: int, packet: Packet) -> None:
+        """Take in a request that another brings along at the end of the view, however far ahead it
+        is: others may have forgotten more, and have room for more."""
+        if number > self.arrived[sender]:
+            self._keep(sender, number, packet)
+
+    def _keep(self, sender: int, number: int, packet: Packet) -> None:
+        bodies = self.bodies[sender]
+        bodies.setdefault(number, packet)
+        if number == self.arrived[sender] + 1:
             while number + 1 in bodies:
                 number += 1
             self.arrived[sender] = number
             self.waiting[sender] = None
-        return True
 
     def here(self, runs: tuple[Run, ...]) -> bool:
         """Whether these requests are all here, and those of their senders before them."""

@@ -40,6 +40,7 @@ from roundelay.protocols.fc.messages import (
 )
 from roundelay.protocols.fc.state import EPOCHS_AHEAD_MAX, GRACE, NO_DECISION, NOT_ASKED
 from roundelay.wire.primitives import Reason, WireError
+from roundelay.wire.summaries import by_place
 
 
 class SafeMember(Member):
@@ -377,11 +378,11 @@ class SafeMember(Member):
             if not self._sound(absorbed):
                 raise WireError(Reason.IMPLAUSIBLE, "a decision that no member can have made")
             if not self.chain.holds(absorbed.id):
-                self.chain.lay_aside(absorbed)
+                self.chain.absorb(absorbed)
             return []
         if absorbed.sender == self.me and absorbed.number > self.sent:
             raise WireError(Reason.IMPLAUSIBLE, "a request that this node never sent")
-        self.requests.store(absorbed.sender, absorbed.number, absorbed.packet)
+        self.requests.absorb(absorbed.sender, absorbed.number, absorbed.packet)
         return [Record(Kind.RECEIVE, absorbed.packet, self._id)]
 
     def conclude(
@@ -395,9 +396,4 @@ class SafeMember(Member):
         return end.conclude(self.delivered, self.confirmed.number)
 
     def _read(self, summaries: Mapping[NodeId, bytes]) -> dict[int, ending.Summary]:
-        read: dict[int, ending.Summary] = {}
-        for node, summary in summaries.items():
-            if node not in self._index:
-                raise WireError(Reason.IMPLAUSIBLE, f"{node} was not in this view")
-            read[self._index[node]] = ending.read_summary(summary, self.size)
-        return read
+        return by_place(summaries, self._index, ending.read_summary)

@@ -1,14 +1,13 @@
-"""What a member of FC knows in one view, and what its rules fill in."""
+"""What a member of FC knows in one view."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import ceil
 from typing import TypeAlias
 
-from roundelay.core.contract import Conclusion, Item, Outlet
+from roundelay.core.contract import Outlet
 from roundelay.core.effects import (
     Effect,
-    Record,
     Refuse,
     Send,
     SetTimer,
@@ -19,12 +18,9 @@ from roundelay.protocols.fc.chain import Chain, Entry
 from roundelay.protocols.fc.config import Config
 from roundelay.protocols.fc.messages import (
     ROOT,
-    Dec,
     DecisionId,
-    Epoch,
     FcCodec,
     Message,
-    Rejoin,
     Run,
 )
 from roundelay.protocols.fc.requests import Requests
@@ -128,96 +124,6 @@ class State:
         self._id = view.id
         self._index = {member: i for i, member in enumerate(view.members)}
         self._traced = self._outlet.traced
-
-    # For the rules to fill in
-
-    def _begin(self) -> None:
-        """A view begins."""
-        raise NotImplementedError
-
-    def _on_decision(self, peer: int, decision: Dec) -> None:
-        """Its maker says so. It is sound in itself."""
-        raise NotImplementedError
-
-    def _on_copies(self, peer: int, decisions: tuple[Dec, ...]) -> None:
-        """Decisions that were asked for. Each is sound in itself."""
-        raise NotImplementedError
-
-    def _on_word(self, peer: int, message: Message) -> None:
-        """What only some rules know: promises, and what belongs to them."""
-        raise NotImplementedError
-
-    def _timeout(self) -> None:
-        """The token did not come."""
-        raise NotImplementedError
-
-    def _grace_over(self) -> None:
-        raise NotImplementedError
-
-    def _confirm(self) -> None:
-        """Confirm what can be confirmed, and see what others hold."""
-        raise NotImplementedError
-
-    def _comes_after(self, cause: DecisionId) -> bool:
-        """Whether the next decision comes after this one."""
-        return True
-
-    def _have(self, number: int) -> tuple[int, ...]:
-        """What is known to be held, by member, when this node has made a decision so numbered."""
-        raise NotImplementedError
-
-    def _epoch(self) -> Epoch:
-        """In which the next decision is made."""
-        raise NotImplementedError
-
-    def _decided(self, decision: Dec) -> None:
-        """An own decision is on the chain, and about to be sent."""
-        raise NotImplementedError
-
-    def _copies(self, first: int, last: int) -> list[Dec]:
-        """Decisions with these numbers that are here."""
-        return self.chain.since(first, last)
-
-    def _fresh_runs(self, entry: Entry) -> tuple[Run, ...] | None:
-        """The requests of a confirmed decision that are to be delivered; None if that must not
-        go on."""
-        assert entry.decision is not None
-        return entry.decision.runs
-
-    def _repeats(self) -> bool:
-        """Whether a decision that nobody seems to have got is sent again."""
-        return True
-
-    def _wanted(self) -> tuple[int, int, int] | None:
-        """Decisions that are missing: the first and the last number, and who has them."""
-        raise NotImplementedError
-
-    def _rejoin(self) -> Rejoin | None:
-        """What to say in order to be put on the ring again; None if it is too early."""
-        raise NotImplementedError
-
-    def _readmit(self, peer: int, message: Rejoin) -> None:
-        """A member wants to be on the ring again."""
-        raise NotImplementedError
-
-    def freeze(self) -> bytes:
-        raise NotImplementedError
-
-    def seal(self, summaries: Mapping[NodeId, bytes]) -> Sequence[Item]:
-        raise NotImplementedError
-
-    def absorb(self, item: Item) -> list[Record]:
-        raise NotImplementedError
-
-    def conclude(
-        self,
-        summaries: Mapping[NodeId, bytes],
-        transitional: View,
-        obligations: tuple[NodeId, ...],
-    ) -> Conclusion:
-        raise NotImplementedError
-
-    # For all that build on this
 
     def _accuse(self, places: Sequence[int], reason: str) -> None:
         if places:

@@ -20,8 +20,10 @@ If a packet was missed, all stop, tell each other what they heard, and come to o
 (`lists`); then a new *epoch* begins. Under the rules of the paper that order can be wrong, so they
 are to be shown and not used.
 
-`medium` makes one channel out of any network. `member` is the engine, `recovery` the end of an
-epoch, `ending` that of a view, and `st` describes it all.
+`medium` makes one channel out of any network. `member` is the engine, on top of what it knows
+(`state`, `logs`) and does: `sending`, `hearing`, `delivery`, the end of an epoch (`recovering`,
+`recovery`) and that of a view (`leaving`, `ending`). `literal` is the engine under the rules of the
+paper, and `st` describes it all.
 """
 
 ENGINES = ("st",)

@@ -29,7 +29,7 @@ What it brought is here, and its list counts as if it were here, too.
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 
-from roundelay.core.contract import SUMMARY_BYTES_MAX, Item
+from roundelay.core.contract import Item
 from roundelay.core.effects import Deliver
 from roundelay.core.ids import NodeId, Packet, ViewId
 from roundelay.core.value import value
@@ -37,6 +37,7 @@ from roundelay.protocols.st.lists import List, Listed, parts, union_order
 from roundelay.protocols.st.messages import ListPart, Name
 from roundelay.wire.packet import decode_packet, encode_packet
 from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
+from roundelay.wire.summaries import decode_summary, encode_summary
 
 _HEAD = struct.Struct(">Q")
 
@@ -55,21 +56,12 @@ class Summary:
 
 
 def summarize(epoch: int, done: tuple[int, ...]) -> bytes:
-    w = Writer()
-    w.fields(_HEAD, epoch)
-    for number in done:
-        w.u64(number)
-    summary = w.done()
-    assert len(summary) <= SUMMARY_BYTES_MAX, f"{len(done)} members are too many"
-    return summary
+    return encode_summary(_HEAD, epoch, by_member=done)
 
 
 def read_summary(summary: bytes, members: int) -> Summary:
     """A summary as `summarize` wrote it, or WireError."""
-    r = Reader(summary)
-    (epoch,) = r.fields(_HEAD)
-    done = tuple(r.u64(I64_MAX) for _ in range(members))
-    r.done()
+    (epoch,), done = decode_summary(_HEAD, summary, members)
     if epoch > I64_MAX:
         raise WireError(Reason.MALFORMED, "an epoch that never comes")
     return Summary(epoch, done)

@@ -1,6 +1,7 @@
 """What one member knows of the packets of an epoch: what it heard, and what others have."""
 
 from collections import deque
+from collections.abc import Sequence
 
 from roundelay.core.ids import Packet
 from roundelay.protocols.st.lists import List, Listed
@@ -111,7 +112,11 @@ class Logs:
         """The first own packet that somebody may not have heard. What this member last said of
         itself may be older than what it has heard of itself."""
         me = self.me
-        return min(self.expected[me] if k == me else ack[me] for k, ack in enumerate(self.acks))
+        least = self.expected[me]
+        for member, ack in enumerate(self.acks):
+            if ack[me] < least and member != me:
+                least = ack[me]
+        return least
 
     def pack(self) -> tuple[int, ...]:
         """By source: packets for this member below this number are pre-acknowledged here."""
@@ -210,7 +215,7 @@ class Logs:
             source, number = entry.name
             if number >= self.expected[source]:
                 break  # Behind a gap.
-            if any(ack[source] <= number for k, ack in enumerate(acks) if k != me):
+            if _lacking(acks, source, number, me):
                 break
             accepted.popleft()
             self._open[source].popleft()
@@ -230,7 +235,7 @@ class Logs:
             source, number = entry.name
             if entry.place >= cut:
                 break
-            if any(pack[source] <= number for k, pack in enumerate(packs) if k != me):
+            if _lacking(packs, source, number, me):
                 break
             agreed.popleft()
             self.deliver(entry)
@@ -281,3 +286,11 @@ class Logs:
 def _first(numbers: deque[int], expected: int) -> int:
     """The first of these numbers; what is behind a gap does not count."""
     return numbers[0] if numbers and numbers[0] < expected else expected
+
+
+def _lacking(told: Sequence[tuple[int, ...]], source: int, number: int, me: int) -> bool:
+    """Whether a member other than `me` has not told yet that it has this packet."""
+    for member, first in enumerate(told):  # noqa: SIM110  Not any(): every frame asks this.
+        if first[source] <= number and member != me:
+            return True
+    return False

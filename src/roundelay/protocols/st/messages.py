@@ -231,7 +231,7 @@ class StCodec:
                 assert_never(message)
 
     def decode(self, tag: int, data: bytes, start: int) -> Message:
-        if tag <= 4:
+        if 1 <= tag <= 4:
             hop, turn, sent = _decode(data, start, packet=tag in (1, 3))
             if tag <= 2:
                 return Placed(hop, turn, sent)

@@ -75,4 +75,5 @@ DESCRIPTION = Description(
     header_bytes=transmission_bytes,
     static_rules=("paper",),
     channel_options=("medium=channel", "rules=paper"),
+    recovery_tag="RST",
 )

@@ -7,7 +7,7 @@ a sentence that says what to write instead, if the words make no sense.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from roundelay.sim.commands import application, faults, inspection, setup, timing
+from roundelay.sim.commands import application, faults, inspection, intrusion, setup, timing
 
 if TYPE_CHECKING:
     from roundelay.sim.runner import ScenarioRunner
@@ -19,6 +19,7 @@ COMMANDS: dict[str, Command] = {
     **application.COMMANDS,
     **timing.COMMANDS,
     **faults.COMMANDS,
+    **intrusion.COMMANDS,
     **inspection.COMMANDS,
 }
 """By verb. The runner itself handles `at`, which puts off another command."""

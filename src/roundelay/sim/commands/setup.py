@@ -1,5 +1,6 @@
 """Scenario commands that set up a run: `engine`, `network`, `nodes` and the like."""
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from roundelay.group.engines import (
@@ -12,7 +13,7 @@ from roundelay.group.engines import (
 )
 from roundelay.group.packer import GroupConfig
 from roundelay.membership.config import MembershipConfig
-from roundelay.sim.arguments import exactly, read_costs, read_network, split
+from roundelay.sim.arguments import exactly, none_left, read_costs, read_network, split
 from roundelay.sim.units import duration_ns
 
 if TYPE_CHECKING:
@@ -72,6 +73,19 @@ def set_turn(runner: "ScenarioRunner", arguments: list[str]) -> None:
     runner.setup.turn_ns = duration_ns(text)
 
 
+def set_seal(runner: "ScenarioRunner", arguments: list[str]) -> None:
+    _before_nodes(runner)
+    words, options = split(arguments)
+    exactly(0, words, "options alone, like: seal cipher=chacha")
+    cipher = options.pop("cipher", "aes")
+    none_left(options)
+    if cipher not in ("aes", "chacha"):
+        raise ValueError("the cipher is aes or chacha")
+    if find_spec("cryptography") is None:
+        raise ValueError("this needs more packages: pip install 'roundelay[sealed]'")
+    runner.setup.seal = cipher
+
+
 def create_nodes(runner: "ScenarioRunner", arguments: list[str]) -> None:
     _before_nodes(runner)
     names = [word for word in arguments if word != "down"]
@@ -108,6 +122,7 @@ COMMANDS = {
     "network": set_network,
     "costs": set_costs,
     "turn": set_turn,
+    "seal": set_seal,
     "nodes": create_nodes,
     "start": start_nodes,
 }

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from roundelay.core.ids import NodeId
 from roundelay.sim.arguments import exactly, none_left, split
-from roundelay.sim.host import Transmission
+from roundelay.sim.transmission import Transmission
 from roundelay.sim.units import duration_ns
 
 if TYPE_CHECKING:

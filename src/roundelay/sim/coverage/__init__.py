@@ -8,22 +8,27 @@ and its first line are the catalogue. A goal that no seed of a campaign reaches 
 
 from collections.abc import Mapping
 
-from roundelay.sim.coverage import traffic, views
+from roundelay.sim.coverage import sealed, traffic, views
 from roundelay.sim.coverage.evidence import Evidence
 from roundelay.sim.simulation import Detector, simulation_of
 
 __all__ = ["Detector", "Evidence", "catalogue", "goal_name", "reached", "sentence"]
 
 
-def catalogue(protocol: str, *, static: bool = False, rules: str = "safe") -> dict[str, Detector]:
+def catalogue(
+    protocol: str, *, static: bool = False, rules: str = "safe", intruder: bool = False
+) -> dict[str, Detector]:
     """The goals of a campaign, by name: those of every engine, and the engine's own. Under other
-    rules than the safe ones an engine may have goals of their own, and no others."""
+    rules than the safe ones an engine may have goals of their own, and no others. With an
+    `intruder` there are goals of sealed traffic besides."""
     simulation = simulation_of(protocol)
     goals = [*traffic.ALWAYS, *simulation.goals]
     if rules in simulation.goals_of_rules:
         goals = [*simulation.goals_of_rules[rules]]
     elif not static:
         goals += [*views.IN_VIEWS, *simulation.goals_in_views]
+    if intruder:
+        goals += [*sealed.ALWAYS, *(() if static else sealed.IN_VIEWS)]
     return {goal_name(goal): goal for goal in goals}
 
 

@@ -6,16 +6,18 @@ row is the doing of.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from roundelay.core.effects import Kind
 from roundelay.core.ids import NodeId, Span, View, ViewId
 from roundelay.group.stack import Stack
-from roundelay.sim.host import Transmission
+from roundelay.sim.capture import Captured
+from roundelay.sim.transmission import Intrusion, Transmission
 from roundelay.sim.world import World
 from roundelay.trace.schema import LOWER_LAYER, REGULAR, TRANSITIONAL, Row, frame_key
+from roundelay.wire.primitives import Reason
 
 Life = tuple[int, int]
 """A node in one incarnation: `proc` and `inc` of its rows."""
@@ -57,6 +59,28 @@ class Delivery(NamedTuple):
     """The view, perhaps a transitional one, in which it was delivered."""
 
 
+class Opened(NamedTuple):
+    """A sealed datagram that a node believed."""
+
+    time_ns: int
+    life: Life
+    """Of the node."""
+    sender: Life
+    sent_ns: int
+
+
+class Refused(NamedTuple):
+    """A datagram that a node refused."""
+
+    time_ns: int
+    life: Life
+    reason: Reason
+    act: str
+    """What an intruder did to send it; empty if it came from a host by itself."""
+    sent: Captured | None
+    """What a host had sent in just these bytes, if any had."""
+
+
 class Evidence:
     """Everything that detectors read of one run. Pass it what is watched, then the rows."""
 
@@ -72,6 +96,13 @@ class Evidence:
         """The engine's window, in packets; 0 if it has none."""
         self.resilience = 0
         """F of the engine, if it has one."""
+        self.opened: list[Opened] = []
+        """Where traffic is sealed."""
+        self.refused: list[Refused] = []
+        """Where traffic is sealed: what reached nodes and was not believed."""
+        self.proofs: list[tuple[int, Transmission]] = []
+        """Challenges and answers, and when they were sent."""
+        self.numbers: Mapping[NodeId, int] = {}
         self._entered: dict[Life, View] = {}
         self._members: dict[ViewId, tuple[NodeId, ...]] = {}
 
@@ -89,6 +120,27 @@ class Evidence:
         elif verb == "installs":
             self._entered[life] = what
             self._members.setdefault(what.id, what.members)
+        elif world.capture is not None:
+            self._on_sealed(world, life, verb, what)
+
+    def _on_sealed(self, world: World, life: Life, verb: str, what: Any) -> None:
+        """Something was believed or not, or proven."""
+        assert world.capture is not None
+        now = world.loop.now
+        self.numbers = world.numbers
+        if verb == "opens":
+            sent = world.capture.sent(what)
+            if sent is not None:
+                sender, incarnation = sent.life
+                sender_life = (world.numbers[sender], incarnation)
+                self.opened.append(Opened(now, life, sender_life, sent.time_ns))
+        elif verb == "refuses":
+            transmission, reason = what
+            act = transmission.kind if isinstance(transmission, Intrusion) else ""
+            sent = world.capture.sent(transmission.data)
+            self.refused.append(Refused(now, life, reason, act, sent))
+        elif verb == "proves":
+            self.proofs.append((now, what))
 
     def _send(self, world: World, life: Life, core: Any, frame: Transmission) -> None:
         if not self.frames:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from roundelay.core.ids import NodeId
 from roundelay.core.value import value
 from roundelay.sim.faults import Fate, copy_name
-from roundelay.sim.host import Transmission
+from roundelay.sim.transmission import Transmission
 from roundelay.sim.units import show_ns
 from roundelay.sim.world import Storage
 

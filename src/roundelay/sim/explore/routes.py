@@ -6,7 +6,7 @@ from roundelay.core.ids import NodeId
 from roundelay.sim.explore.deviations import Deviation
 from roundelay.sim.explore.states import word
 from roundelay.sim.explore.stepped import Label, content
-from roundelay.sim.host import Transmission
+from roundelay.sim.transmission import Transmission
 
 
 @dataclass(frozen=True, slots=True)

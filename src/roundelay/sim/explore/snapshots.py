@@ -14,8 +14,8 @@ from typing import Any
 from roundelay.group.stack import StackCodec
 from roundelay.sim.explore.states import immutable
 from roundelay.sim.faults import Choices
-from roundelay.sim.host import Transmission
 from roundelay.sim.runner import ScenarioRunner
+from roundelay.sim.transmission import Transmission
 
 _SHARED = (
     Transmission,

@@ -13,9 +13,10 @@ from roundelay.group.stack import Stack
 from roundelay.membership.phase import Phase
 from roundelay.sim.explore.snapshots import Frozen, freeze, thaw
 from roundelay.sim.explore.states import NOTHING, digest, word
-from roundelay.sim.host import Host, Transmission
+from roundelay.sim.host import Host
 from roundelay.sim.runner import ScenarioRunner, StackFactory
 from roundelay.sim.scenario import parse
+from roundelay.sim.transmission import Transmission
 from roundelay.sim.watch import Watch
 from roundelay.sim.world import Storage
 from roundelay.trace.manifest import Manifest

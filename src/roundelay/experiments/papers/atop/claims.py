@@ -28,11 +28,10 @@ from roundelay.experiments.papers.atop.results import (
     WRITTEN,
     WRITTEN_BEFORE,
     Results,
-    Values,
     slow,
 )
 from roundelay.experiments.papers.atop.runs import Cell
-from roundelay.experiments.results import Result
+from roundelay.experiments.results import Result, Values
 
 CLOSE_MS = 2.0 + COVER.hold_ms
 """A latency is close to that of causal multicast if it is at most so much greater: a dummy is sent

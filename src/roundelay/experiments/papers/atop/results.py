@@ -4,10 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from roundelay.experiments.papers.atop.runs import Cell
-from roundelay.experiments.results import Result
-
-Values = list[float]
-"""One of each seed."""
+from roundelay.experiments.results import Result, Runs, Values
 
 CAUSAL = Cell("causal", 1.0)
 ALL_ACK = Cell("allack", 1.0)
@@ -38,18 +35,11 @@ NAMES = {
 """Every kind of run, whatever the rate of its slow senders."""
 
 
-class Results:
+class Results(Runs):
     """Looks up measures, each with one value of every seed. ValueError if a run is not there."""
 
     def __init__(self, results: Sequence[Result]) -> None:
-        seeds = sorted({r.seed for r in results})
-        self._runs: dict[Cell, dict[int, dict[str, float]]] = {}
-        for r in results:
-            self._runs.setdefault(_identity(r.cell), {})[r.seed] = r.measures
-        for cell, runs in self._runs.items():
-            if sorted(runs) != seeds:
-                lacking = next(seed for seed in seeds if seed not in runs)
-                raise ValueError(f"{_name(cell)} was not run with seed {lacking}")
+        super().__init__(results, _identity, _name)
         self.periods_s = sorted({r.cell.period_s for r in results})
         """Of the slow senders."""
         if len(self.periods_s) < 2:
@@ -57,11 +47,7 @@ class Results:
 
     def of(self, measure: str, kind: Cell, period_s: float) -> Values:
         """Of runs of this kind, whatever their length."""
-        cell = _identity(replace(kind, period_s=period_s))
-        if cell not in self._runs:
-            raise ValueError(f"there is no run of {_name(cell)}")
-        runs = self._runs[cell]
-        return [runs[seed][measure] for seed in sorted(runs)]
+        return self.of_cell(measure, replace(kind, period_s=period_s))
 
 
 def slow(period_s: float) -> str:

@@ -11,9 +11,9 @@ from statistics import fmean
 from typing import NamedTuple
 
 from roundelay.experiments.claims import NEARLY, Claim, Outcome, judge, near
-from roundelay.experiments.papers.dtp.results import GAP_MS, Results, Values
+from roundelay.experiments.papers.dtp.results import GAP_MS, Results
 from roundelay.experiments.papers.dtp.runs import Cell
-from roundelay.experiments.results import Result
+from roundelay.experiments.results import Result, Values
 
 NAMES = {"dtp": "DTP", "cm": "CM", "pinwheel": "Pinwheel", "totem": "Totem"}
 RIVALS = ("cm", "pinwheel")

@@ -3,27 +3,17 @@
 from collections.abc import Sequence
 
 from roundelay.experiments.papers.dtp.runs import SILENCE_MS, Cell
-from roundelay.experiments.results import Result
+from roundelay.experiments.results import Result, Runs, Values
 
 GAP_MS = 100.0
 """1/lambda of figures 3 to 5."""
 
-Values = list[float]
-"""One of each seed."""
 
-
-class Results:
+class Results(Runs):
     """Looks up measures, each with one value of every seed. ValueError if a run is not there."""
 
     def __init__(self, results: Sequence[Result]) -> None:
-        seeds = sorted({r.seed for r in results})
-        self._runs: dict[str, dict[int, dict[str, float]]] = {}
-        for r in results:
-            self._runs.setdefault(_name(r.cell), {})[r.seed] = r.measures
-        for name, runs in self._runs.items():
-            if sorted(runs) != seeds:
-                lacking = next(seed for seed in seeds if seed not in runs)
-                raise ValueError(f"{name} was not run with seed {lacking}")
+        super().__init__(results, _name)
         self.sizes = sorted({r.cell.nodes for r in results if _is_plain(r.cell)})
         """Groups with equal Poisson arrivals at all members."""
         if len(self.sizes) < 2:
@@ -35,11 +25,7 @@ class Results:
 
     def like(self, measure: str, cell: Cell) -> Values:
         """Of runs of this cell, whatever their length."""
-        name = _name(cell)
-        if name not in self._runs:
-            raise ValueError(f"there is no run of {name}")
-        runs = self._runs[name]
-        return [runs[seed][measure] for seed in sorted(runs)]
+        return self.of_cell(measure, cell)
 
 
 def _is_plain(cell: Cell) -> bool:

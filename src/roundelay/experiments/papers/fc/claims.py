@@ -17,14 +17,13 @@ from roundelay.experiments.papers.fc.results import (
     NAMES,
     RULES,
     Results,
-    Values,
     a_delay,
     a_recovery,
     an_agreement,
     hop,
 )
 from roundelay.experiments.papers.fc.runs import RATE_PER_S, STAGGER_MS, WAIT_MS, Rules
-from roundelay.experiments.results import Result
+from roundelay.experiments.results import Result, Values
 
 GIVEN_UP_MS = 120.0
 """Until membership gives a silent member up: its default, by which Totem forms a new ring."""

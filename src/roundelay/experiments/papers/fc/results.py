@@ -5,10 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from roundelay.experiments.papers.fc.runs import COSTS, Cell, Rules
-from roundelay.experiments.results import Result
-
-Values = list[float]
-"""One of each seed."""
+from roundelay.experiments.results import Result, Runs, Values
 
 RULES: tuple[Rules, ...] = ("paper", "link", "safe")
 NAMES: dict[Rules, str] = {
@@ -20,23 +17,16 @@ NAMES: dict[Rules, str] = {
 HOPS_MS = tuple(COSTS)
 
 
-class Results:
+class Results(Runs):
     """Looks up measures, each with one value of every seed. ValueError if a run is not there."""
 
     def __init__(self, results: Sequence[Result]) -> None:
-        seeds = sorted({r.seed for r in results})
-        self._runs: dict[Cell, dict[int, dict[str, float]]] = {}
-        for r in results:
-            self._runs.setdefault(_identity(r.cell), {})[r.seed] = r.measures
-        for cell, runs in self._runs.items():
-            if sorted(runs) != seeds:
-                lacking = next(seed for seed in seeds if seed not in runs)
-                raise ValueError(f"{_name(cell)} was not run with seed {lacking}")
+        super().__init__(results, _identity, _name)
 
     def sizes(self, hop_ms: float) -> list[int]:
         """The sizes of requests that were measured with all rules. ValueError if they are not
         two."""
-        cells = self._runs
+        cells = self.runs
         of_rules = [
             {c.size_bytes for c in cells if c == _identity(a_delay(rules, hop_ms, c.size_bytes))}
             for rules in NAMES
@@ -50,11 +40,7 @@ class Results:
 
     def of(self, measure: str, cell: Cell) -> Values:
         """Of runs of this cell, whatever their length."""
-        cell = _identity(cell)
-        if cell not in self._runs:
-            raise ValueError(f"there is no run of {_name(cell)}")
-        runs = self._runs[cell]
-        return [runs[seed][measure] for seed in sorted(runs)]
+        return self.of_cell(measure, cell)
 
 
 def a_delay(rules: Rules, hop_ms: float, size_bytes: int = 100, k: int = 2, nodes: int = 5) -> Cell:

@@ -54,15 +54,16 @@ from roundelay.core.contract import Boot, Core, EngineFactory
 from roundelay.core.effects import Kind
 from roundelay.core.ids import NodeId
 from roundelay.experiments.audit.survey import survey
+from roundelay.experiments.feed import feed
 from roundelay.experiments.meter import Meter
 from roundelay.experiments.results import Measures
 from roundelay.group.engines import engine_factory
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
+from roundelay.sim.costs import Costs
 from roundelay.sim.faults import Choices
-from roundelay.sim.host import Costs
-from roundelay.sim.load import Load, Submission
+from roundelay.sim.load import Load
 from roundelay.sim.network import Switched
 from roundelay.sim.world import Observer, World
 from roundelay.trace.recorder import Append
@@ -216,19 +217,7 @@ def engine(cell: Cell) -> EngineFactory:
 def _feed(world: World, cell: Cell, seed: int, meter: Meter | None = None) -> None:
     """Let requests come for ever."""
     load = Load(world.nodes, 1 << 62, RATE_PER_S / cell.nodes, cell.size_bytes)
-    submissions = load.draw(seed, world.loop.now, world.nodes)
-
-    def due(submission: Submission) -> None:
-        if meter is not None:
-            meter.submitted(world.numbers[submission.node], submission.time_ns)
-        world.submit(*submission[1:])
-        follow()
-
-    def follow() -> None:
-        submission = next(submissions)
-        world.loop.at(submission.time_ns, due, submission)
-
-    follow()
+    feed(world, load.draw(seed, world.loop.now, world.nodes), meter)
 
 
 # Agreement

@@ -21,12 +21,11 @@ from roundelay.experiments.papers.st.results import (
     LOSSES,
     NODES,
     Results,
-    Values,
     drawn,
     formulas,
     of_engine,
 )
-from roundelay.experiments.results import Result
+from roundelay.experiments.results import Result, Values
 
 SYMBOLS = {"selective": "R_S/L", "go-back-n": "R_G/L"}
 BELOW = 0.2

@@ -5,10 +5,7 @@ from dataclasses import replace
 
 from roundelay.experiments.papers.st.formulas import Formulas
 from roundelay.experiments.papers.st.runs import Cell
-from roundelay.experiments.results import Result
-
-Values = list[float]
-"""One of each seed."""
+from roundelay.experiments.results import Result, Runs, Values
 
 NODES, LENGTH = 10, 100
 LOSSES = (0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01)
@@ -18,32 +15,21 @@ KINDS = {0.5: "ST", 1.0: "TO"}
 """By d/n: how figures 8 and 10 call it."""
 
 
-class Results:
+class Results(Runs):
     """Looks up measures, each with one value of every seed. ValueError if a run is not there."""
 
     def __init__(self, results: Sequence[Result]) -> None:
-        seeds = sorted({r.seed for r in results})
-        self._runs: dict[Cell, dict[int, dict[str, float]]] = {}
-        for r in results:
-            self._runs.setdefault(identity(r.cell), {})[r.seed] = r.measures
-        for cell, runs in self._runs.items():
-            if sorted(runs) != seeds:
-                lacking = next(seed for seed in seeds if seed not in runs)
-                raise ValueError(f"{_name(cell)} was not run with seed {lacking}")
+        super().__init__(results, identity, _name)
 
     def of(self, measure: str, cell: Cell) -> Values:
         """Of runs of this cell, whatever their length."""
-        cell = identity(cell)
-        if cell not in self._runs:
-            raise ValueError(f"there is no run of {_name(cell)}")
-        runs = self._runs[cell]
-        return [runs[seed][measure] for seed in sorted(runs)]
+        return self.of_cell(measure, cell)
 
     @property
     def shares(self) -> list[float]:
         """d/n of figure 9. ValueError if there are not two."""
         found = sorted(
-            cell.to_share for cell in self._runs if cell == drawn(FIGURE_9_LOSS, cell.to_share)
+            cell.to_share for cell in self.runs if cell == drawn(FIGURE_9_LOSS, cell.to_share)
         )
         if len(found) < 2:
             raise ValueError("these claims compare shares of the group; run two at least")

@@ -50,8 +50,8 @@ from roundelay.group.packer import GroupConfig
 from roundelay.group.static import StaticStack
 from roundelay.protocols.st.messages import Again, Placed
 from roundelay.sim.faults import Choices
-from roundelay.sim.host import Transmission
 from roundelay.sim.network import Channel
+from roundelay.sim.transmission import Transmission
 from roundelay.sim.world import World
 from roundelay.trace.schema import Row
 

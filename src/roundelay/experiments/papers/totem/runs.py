@@ -37,6 +37,7 @@ from typing import Any, Literal
 from roundelay.core.contract import Boot, Core, EngineFactory
 from roundelay.core.effects import Effect, Kind
 from roundelay.core.ids import NodeId, Packet, Service, Span, View, ViewId
+from roundelay.experiments.feed import FOREVER_NS, feed
 from roundelay.experiments.meter import Meter
 from roundelay.experiments.results import Measures
 from roundelay.group.body import pack
@@ -45,10 +46,11 @@ from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
 from roundelay.membership.ring import Ring
 from roundelay.protocols.totem import Config, Data, Message, TotemEngine
+from roundelay.sim.costs import Costs
 from roundelay.sim.faults import Choices
-from roundelay.sim.host import Costs, Transmission
-from roundelay.sim.load import Load, Submission
+from roundelay.sim.load import Load
 from roundelay.sim.network import Bus
+from roundelay.sim.transmission import Transmission
 from roundelay.sim.world import Observer, World
 from roundelay.trace.recorder import Append
 from roundelay.trace.schema import Row
@@ -315,26 +317,13 @@ def _feed(
     rate: float,
     service: Service,
     *,
-    end_ns: int = 1 << 62,
+    end_ns: int = FOREVER_NS,
     meter: Meter | None = None,
 ) -> None:
     """Let Poisson arrivals reach all nodes until `end_ns`."""
     safe = float(service is Service.SAFE)
     load = Load(NODES, 1 << 62, rate / len(NODES), 1024, safe=safe)
-    submissions = load.draw(seed, world.loop.now, NODES)
-
-    def due(submission: Submission) -> None:
-        if meter is not None:
-            meter.submitted(world.numbers[submission.node], submission.time_ns)
-        world.submit(*submission[1:])
-        follow()
-
-    def follow() -> None:
-        submission = next(submissions)
-        if submission.time_ns < end_ns:
-            world.loop.at(submission.time_ns, due, submission)
-
-    follow()
+    feed(world, load.draw(seed, world.loop.now, NODES), meter, end_ns)
 
 
 def _both(first: Append, second: Append | None) -> Append:

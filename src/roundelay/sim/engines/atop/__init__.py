@@ -4,12 +4,11 @@ import re
 from collections.abc import Mapping
 from random import Random
 
-from roundelay.group.body import PIECE_OVERHEAD_BYTES
 from roundelay.sim.coverage import links
 from roundelay.sim.engines.atop import goals
 from roundelay.sim.engines.atop.mishaps import MISHAPS
 from roundelay.sim.engines.atop.watch import AtopWatch
-from roundelay.sim.simulation import Simulation, Tuning
+from roundelay.sim.simulation import Simulation, Tuning, packets_in
 
 DEMAND_SLOT_NS = 4_000_000
 """How long a slot takes with `dummies=demand`, besides what frames take: the owner holds its dummy
@@ -49,14 +48,7 @@ def _sending_ns(scenario: str, rotation_ns: int) -> int:
     if "dummies=demand" not in scenario:
         return 0
     nodes = len(re.findall(r"^nodes (.+)$", scenario, re.MULTILINE)[0].split())
-    (room,) = re.findall(r"packet_bytes=(\d+)", scenario)
-    loads = re.findall(r"^load messages=(\d+) rate=\S+(?: size=(\d+))?", scenario, re.MULTILINE)
-    pieces = [
-        int(count) * -(-max(1, int(size or 0)) // (int(room) - PIECE_OVERHEAD_BYTES))
-        for count, size in loads
-    ]
-    pieces += map(int, re.findall(r" times=(\d+) size=", scenario))
-    return sum(pieces) * 2 * nodes * (DEMAND_SLOT_NS + rotation_ns // nodes)
+    return packets_in(scenario) * 2 * nodes * (DEMAND_SLOT_NS + rotation_ns // nodes)
 
 
 SIMULATION = Simulation(

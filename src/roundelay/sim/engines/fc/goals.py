@@ -175,7 +175,19 @@ def decision_before_request(run: Evidence) -> bool:
 
 def window_closed(run: Evidence) -> bool:
     """A member keeps packets back, until all that it hears hold more of what it sent."""
-    return any(sent.waiting for sent in run.sent("REQ"))
+    held: dict[ViewId | None, int] = {}
+    """By view: the number up to which all on the ring are known to hold everything."""
+    made = _made(run)
+    for sent in run.frames.values():
+        m = sent.message
+        if sent.tag == "DEC":
+            held[sent.view] = min(m.have[member] for member in m.ring)
+        elif sent.tag == "REQ" and sent.waiting:  # Else nothing is kept back.
+            known = [d for d in made[sent.view].values() if d.number <= held.get(sent.view, 0)]
+            last = max((r.last for d in known for r in d.runs if r.sender == m.sender), default=0)
+            if m.number - last >= run.window:
+                return True
+    return False
 
 
 # Members off the ring

@@ -4,12 +4,11 @@ import re
 from collections.abc import Mapping
 from random import Random
 
-from roundelay.group.body import PIECE_OVERHEAD_BYTES
 from roundelay.sim.draft import Mishap
 from roundelay.sim.engines.st import goals, mishaps
 from roundelay.sim.engines.st.watch import StWatch
 from roundelay.sim.mishaps import MISHAPS as EVERY
-from roundelay.sim.simulation import Conditions, Simulation, Tuning
+from roundelay.sim.simulation import Conditions, Simulation, Tuning, packets_in
 
 OUTLASTED = ("partition", "one-way", "pause", "slow", "drift", "deaf")
 """Mishaps of every engine that a static group outlasts: nobody is gone for good."""
@@ -68,14 +67,7 @@ def _channel(random: Random, known: Mapping[str, Mishap]) -> Conditions | None:
 def _sending_ns(scenario: str, rotation_ns: int) -> int:
     """With a small window or buffer each packet waits until those before it were heard by all."""
     small = re.findall(r"window_packets=2|buffer_packets=4", scenario)
-    (room,) = re.findall(r"packet_bytes=(\d+)", scenario)
-    loads = re.findall(r"^load messages=(\d+) rate=\S+(?: size=(\d+))?", scenario, re.MULTILINE)
-    pieces = [
-        int(count) * -(-max(1, int(size or 0)) // (int(room) - PIECE_OVERHEAD_BYTES))
-        for count, size in loads
-    ]
-    pieces += map(int, re.findall(r" times=(\d+) size=", scenario))
-    return sum(pieces) * (PACKET_NS + rotation_ns) // (1 if small else 4)
+    return packets_in(scenario) * (PACKET_NS + rotation_ns) // (1 if small else 4)
 
 
 SIMULATION = Simulation(

@@ -4,7 +4,7 @@ from typing import Any
 
 from roundelay.core.ids import NodeId, View, ViewId
 from roundelay.protocols.totem import TokenPass, TotemEngine
-from roundelay.sim.host import Transmission
+from roundelay.sim.transmission import Transmission
 from roundelay.sim.world import World
 
 HOPS_REMEMBERED = 64
