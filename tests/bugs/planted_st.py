@@ -15,9 +15,10 @@ from roundelay.protocols.st import ending, recovery
 from roundelay.protocols.st.ending import End
 from roundelay.protocols.st.lists import List, Listed, union_order
 from roundelay.protocols.st.logs import Entry, Logs
-from roundelay.protocols.st.member import REPEAT, StMember
+from roundelay.protocols.st.member import StMember
 from roundelay.protocols.st.messages import Done, Message, Name, Transmission
 from roundelay.protocols.st.recovery import Recovery
+from roundelay.protocols.st.state import REPEAT
 
 from .planted import Patch, bug
 
@@ -175,7 +176,7 @@ def st_answers_answers() -> list[Patch]:
     def receive(self: StMember, peer: int, message: Message) -> None:
         original(self, peer, message)
         if isinstance(message, Done) and message.epoch < self.logs.epoch and peer != self.me:
-            self._send(Done(message.epoch, self._everybody), peer)
+            self._send(Done(message.epoch, self._to.everybody), peer)
 
     original = StMember._receive
     return [(StMember, "_receive", receive)]

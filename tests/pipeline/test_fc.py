@@ -226,3 +226,30 @@ def test_decisions_at_random(spark, tmp_path):
     assert {one.run: verdicts(one.report) for one in reports} == expected
     for name in DECISIONS:
         assert {"ok", "violated"} <= {found[name][0] for found in expected.values()}, name
+
+
+@pytest.fixture(scope="module")
+def judged_crashes(spark, tmp_path_factory) -> tuple[dict[str, Verdicts], dict[str, Verdicts]]:
+    """Runs in which two that are no neighbours crash, at one time or not: all verdicts on them,
+    here and on Spark."""
+    home = tmp_path_factory.mktemp("crashes")
+    expected: dict[str, Verdicts] = {}
+    for time in ("92ms", "400ms"):
+        story = ScenarioRunner()
+        text = STORY.format(options=KINDS["link"]).replace(
+            "crash b\n", f"crash b\nat {time} crash d\n"
+        )
+        for block in parse(text):
+            story.play(block)
+        written = write(home / time, replace(story.manifest(), run=time, rows=None), story.rows)
+        expected[time] = verdicts(check(story.rows, written))
+    table = ingest(spark, [home], home / "table").table
+    reports = check_on_spark(spark, table, slice_rows=1000, whole_rows=0)
+    return expected, {one.run: verdicts(one.report) for one in reports}
+
+
+@pytest.mark.parametrize(("time", "validity"), [("92ms", "violated"), ("400ms", "ok")])
+def test_whether_two_crash_at_the_same_time_is_seen(judged_crashes, time, validity):
+    expected, found = judged_crashes
+    assert expected[time]["E2"][0] == validity
+    assert found[time] == expected[time]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.patience import LIMIT_S, until
+from tests.process.wiretap import Wiretap
 
 from roundelay.check import Report, check
 from roundelay.check.text import table
@@ -27,6 +28,52 @@ from roundelay.transport.address import free_addresses
 
 WORKER = Path(__file__).with_name("worker.py")
 SETTLE_NS = 1_000_000_000
+
+
+class Nursery:
+    """A process that forks nodes: they start much faster than from nothing."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def fork(self, told: dict[str, object], log: Path) -> "Forked":
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([told, str(log)]) + "\n")
+        self._process.stdin.flush()
+        return Forked(int(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+class Forked:
+    """A node that was forked: what `Cluster` needs of `subprocess.Popen`."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return 0
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        until(lambda: self.poll() is not None, "its end", timeout or LIMIT_S)
+        return 0
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
 
 
 class Cluster:
@@ -44,7 +91,12 @@ class Cluster:
         relay: bool = True,
         state: bool = True,
         check: bool = False,
+        key: Path | None = None,
+        tap: bool = False,
+        old_key_s: float | None = None,
     ) -> None:
+        """With `key` all traffic is sealed with that file; with `tap` it goes through a wiretap
+        instead of a relay."""
         self.directory = directory
         self.nodes = tuple(sorted(nodes))
         self.rows: list[Row] = []
@@ -55,13 +107,19 @@ class Cluster:
         self._timeout_s = timeout_s
         self._state = state
         self._check = check
+        self.keys: dict[str, Path | None] = dict.fromkeys(self.nodes, key)
+        """The key files of nodes that are started next."""
+        self._old_key_s = old_key_s
         self.clocks_s: dict[str, float] = {}
         """By how much the clocks of nodes that are started next are wrong."""
+        self._tap = Wiretap(self.nodes) if tap else None
         addresses = free_addresses(self.nodes)
-        self._relay = RelayProcess(addresses) if relay else None
-        self._peers = self._relay.peers if self._relay else dict.fromkeys(self.nodes, addresses)
+        self._relay = RelayProcess(addresses) if relay and not tap else None
+        between = self._tap or self._relay
+        self._peers = between.peers if between else dict.fromkeys(self.nodes, addresses)
         self._sockets = Path(tempfile.mkdtemp(prefix="rd"))  # Paths of sockets must be short.
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, subprocess.Popen[bytes] | Forked] = {}
+        self._nursery: Nursery | None = None
         self._lives = dict.fromkeys(self.nodes, 0)
 
     def __enter__(self) -> "Cluster":
@@ -77,6 +135,10 @@ class Cluster:
             process.wait()
         if self._relay is not None:
             self._relay.close()
+        if self._tap is not None:
+            self._tap.close()
+        if self._nursery is not None:
+            self._nursery.close()
         for path in self._sockets.iterdir():
             path.unlink()
         self._sockets.rmdir()
@@ -85,30 +147,62 @@ class Cluster:
 
     def start(self, *nodes: str) -> None:
         for node in nodes or self.nodes:
-            life = self._lives[node]
-            self._lives[node] = life + 1
-            told = {
-                "group": "g",
-                "node": node,
-                "peers": self._peers[node],
-                "engine": self._engine,
-                "timeout_s": self._timeout_s,
-                "state": str(self.state(node)) if self._state else None,
-                "trace": str(self.directory / "traces"),
-                "trace_every_row": True,
-                "trace_frames": True,
-                "check": self._check,
-                "record": str(self.directory / "records"),
-                "control": str(self._sockets / node),
-                "rate": self._rate,
-                "safe_every": self._safe_every,
-                "receipts": str(self.directory / f"receipts-{node}-{life}"),
-                "clock_s": self.clocks_s.get(node, 0.0),
-            }
-            with (self.directory / f"log-{node}-{life}").open("wb") as log:
+            told, log = self._next_life(node)
+            with log.open("wb") as file:
                 self._processes[node] = subprocess.Popen(
-                    [sys.executable, str(WORKER), json.dumps(told)], stderr=log
+                    [sys.executable, str(WORKER), json.dumps(told)], stderr=file
                 )
+
+    def start_command(self, node: str, *more: str) -> None:
+        """Start `roundelay node`, which sends nothing, with these arguments too."""
+        told, log = self._next_life(node)
+        peers = [f"--peer={peer}={address}" for peer, address in self._peers[node].items()]
+        given = [f"--{name}={told[name]}" for name in ("group", "node", "key", "control")]
+        command = [sys.executable, "-m", "roundelay", "node", *given, *peers, *more]
+        with log.open("wb") as file:
+            self._processes[node] = subprocess.Popen(command, stderr=file)
+
+    def fork(self, node: str) -> None:
+        """The same as `start`, much faster: the process is a copy of one that is ready."""
+        if self._nursery is None:
+            self._nursery = Nursery()
+        self._processes[node] = self._nursery.fork(*self._next_life(node))
+
+    def _next_life(self, node: str) -> tuple[dict[str, object], Path]:
+        """What the next process of a node is told, and where its log goes."""
+        life = self._lives[node]
+        self._lives[node] = life + 1
+        key = self.keys[node]
+        told = {
+            "group": "g",
+            "node": node,
+            "peers": self._peers[node],
+            "engine": self._engine,
+            "timeout_s": self._timeout_s,
+            "key": None if key is None else str(key),
+            "old_key_s": self._old_key_s,
+            "state": str(self.state(node)) if self._state else None,
+            "trace": str(self.directory / "traces"),
+            "trace_every_row": True,
+            "trace_frames": True,
+            "check": self._check,
+            "record": str(self.directory / "records"),
+            "control": str(self.control(node)),
+            "rate": self._rate,
+            "safe_every": self._safe_every,
+            "receipts": str(self.directory / f"receipts-{node}-{life}"),
+            "clock_s": self.clocks_s.get(node, 0.0),
+        }
+        return told, self.directory / f"log-{node}-{life}"
+
+    @property
+    def tap(self) -> Wiretap:
+        assert self._tap is not None
+        return self._tap
+
+    def control(self, node: str) -> Path:
+        """The control socket of a node."""
+        return self._sockets / node
 
     def state(self, node: str) -> Path:
         """Where a node keeps its state."""
@@ -141,7 +235,7 @@ class Cluster:
 
     def status(self, node: str) -> dict[str, Any] | None:
         try:
-            with Client(self._sockets / node) as client:
+            with Client(self.control(node)) as client:
                 return client.ask(do="status")
         except ClientError:
             return None

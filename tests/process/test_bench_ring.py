@@ -40,6 +40,7 @@ def test_figures_of_ours_and_of_a_peer_in_one_document(capsys):
         Cell("dtp", nodes=3, timeout_s=PATIENT_S),
         Cell("atop", nodes=3, service="safe", timeout_s=PATIENT_S),
         Cell("allack", nodes=3, senders="one", timeout_s=PATIENT_S),
+        Cell(nodes=3, datagram=1400, cipher="aes", timeout_s=PATIENT_S),
         Cell("fc", nodes=3, service="safe", datagram=1400, timeout_s=PATIENT_S),
     ],
     ids=str,
@@ -48,6 +49,17 @@ def test_every_setting_of_a_run_reaches_its_nodes(cell):
     load = runs.load(OURS, cell, 0.2)
     assert load.messages > 0
     assert load.cpu_s > 0
+
+
+def test_sealed_groups_next_to_plain_ones_in_one_document(capsys):
+    words = "--sealed --nodes 2 --datagram 1400 --rounds 1 --seconds 0.2 --json"
+    assert main(["bench", "ring", *words.split(), "--timeout", str(PATIENT_S)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    for ratios in (document["sealed_ratio"], document["cpu_ratio"]):
+        assert ratios.keys() == {"1400"}
+        assert all(ratios["1400"][cipher] > 0 for cipher in ("aes", "chacha"))
+    assert document["p50_more_ms"].keys() == {"aes", "chacha"}
+    assert all(entry["suspicions"] == 0 for entry in document["throughput"])
 
 
 def test_a_profile_names_functions_of_ours(capsys):
@@ -85,3 +97,8 @@ def test_a_soak_follows_memory(monkeypatch):
     assert told
     assert found.suspicions == 0
     assert 0 < found.early_mb <= found.peak_mb
+
+
+def test_a_soak_of_st_counts_recoveries_and_losses():
+    found = soak(Cell("st", nodes=2, timeout_s=PATIENT_S), 0.5, lambda done, due: None)
+    assert found.lost or not found.recoveries

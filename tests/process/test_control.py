@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.patience import STORY_S
 
-from roundelay import Group, join
+from roundelay import Group, StartError, join
 from roundelay.cli import main
 from roundelay.cli.connection import printable
 from roundelay.runtime import client, control
@@ -237,6 +237,64 @@ def test_somebody_who_says_nothing_is_not_waited_for_for_ever(short, monkeypatch
     with answering(short / "s", b"half", close=False):
         assert main(["status", "--control", str(short / "s")]) == 2
     assert "did not answer within 0.1 s" in capsys.readouterr().err
+
+
+# Whose socket.
+
+
+def test_a_socket_and_the_directories_made_for_it_are_its_owners_alone(short):
+    path = short / "made" / "too" / "s"
+
+    async def story(group: Group) -> None:
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+        with Client(path) as found:
+            assert client._server_user(found._socket) == os.geteuid()
+
+    before = os.umask(0o022)
+    try:
+        alone(path, story)
+    finally:
+        os.umask(before)
+
+
+def test_a_socket_goes_where_nobody_else_can_put_one(short):
+    async def story(group: Group) -> None:
+        assert (short / "s").exists()
+
+    for mode in (0o720, 0o702, 0o777):
+        short.chmod(mode)
+        with pytest.raises(StartError, match=f"others can write to {short}.*chmod go-w {short}"):
+            alone(short / "s", story)
+    for mode in (0o1777, 0o755, 0o700):  # With 1777 nobody removes what belongs to others: /tmp.
+        short.chmod(mode)
+        alone(short / "s", story)
+
+
+def test_a_place_that_belongs_to_another_user_is_not_used(short, monkeypatch):
+    async def story(group: Group) -> None:
+        raise AssertionError("it runs")
+
+    if os.geteuid() == 0:
+        (short / "s").touch()
+        os.chown(short / "s", 54321, 54321)
+        with pytest.raises(StartError, match="s, where the control socket goes, belongs to anoth"):
+            alone(short / "s", story)
+        os.chown(short, 54321, 54321)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    with pytest.raises(StartError, match=f"{short}, where the control socket goes, belongs to an"):
+        alone(short / "s", story)
+
+
+def test_nothing_is_told_to_a_node_of_another_user(short, monkeypatch, capsys):
+    with answering(short / "s", b'{"number": 1}\n{"position": "1.a:1"}\n', close=False):
+        monkeypatch.setattr(os, "geteuid", lambda: 54321)
+        monkeypatch.setattr(client, "_server_user", lambda connection: 65432)
+        assert main(["send", "x", "--control", str(short / "s")]) == 2
+        assert "another user answers at" in capsys.readouterr().err
+        monkeypatch.setattr(client, "_server_user", lambda connection: 0)
+        assert main(["send", "x", "--control", str(short / "s")]) == 0
 
 
 # Which node.

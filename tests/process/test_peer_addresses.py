@@ -10,8 +10,10 @@ from tests.patience import LIMIT_S, STORY_S, holds, play
 
 import roundelay
 from roundelay.runtime.group import Group
+from roundelay.runtime.key_files import write_keys
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.settings import settings
+from roundelay.sealing.keys import GroupKey
 from roundelay.transport.address import (
     Address,
     AddressError,
@@ -53,13 +55,24 @@ def member(node: str, names: Names, **told: Any) -> Group:
     return Group(settings(values), Machine(resolve=names.resolve))
 
 
+plain_member = member
+
+
 async def together(*groups: Group) -> None:
     for group in groups:
         await group.wait_for(timeout_s=LIMIT_S)
     await (await groups[0].send(b"x"))
 
 
-def test_a_peer_that_moved_behind_its_name_is_found():
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_peer_that_moved_behind_its_name_is_found(sealed, tmp_path):
+    key = tmp_path / "group.key" if sealed else None
+    if key is not None:
+        write_keys(key, (GroupKey(bytes(32)),), replace=False)
+
+    def member(node: str, names: Names, **told: Any) -> Group:
+        return plain_member(node, names, key=key, **told)
+
     async def story() -> None:
         port = ports("ab")
         peers = {node: f"{node}.test:{port[node]}" for node in "ab"}
@@ -132,6 +145,52 @@ def test_a_peer_that_speaks_from_another_port_is_found_where_it_speaks_from():
                 assert a.status()["addresses"] == {"b": f"127.0.0.9:{port['x']}"}
                 assert a.status()["drops"]["probe"] >= 2
             async with member("b", names, peers=peers) as b:  # And back.
+                await together(a, b)
+                assert a.status()["addresses"] == {"b": peers["b"]}
+
+    play(story)
+
+
+def test_a_sealed_peer_that_was_restarted_at_another_port_is_not_looked_for_there(tmp_path):
+    """Challenges go to where a peer is known to be: a node sends nothing to where somebody says
+    that he is."""
+    key = tmp_path / "group.key"
+    write_keys(key, (GroupKey(bytes(32)),), replace=False)
+
+    async def story() -> None:
+        port = ports("abx")
+        peers = {node: f"127.0.0.1:{port[node]}" for node in "ab"}
+        names = Names()
+        async with member("a", names, peers=peers, key=key) as a:
+            async with member("b", names, peers=peers, key=key) as b:
+                await together(a, b)
+            async with member("b", names, peers=peers, key=key, bind=f"127.0.0.9:{port['x']}") as b:
+                await a.wait_for(["a"], timeout_s=LIMIT_S)
+                before = a.status()["drops"]["unproven"]
+                await holds(lambda: a.status()["drops"]["unproven"] >= before + 20)
+                assert a.status()["addresses"] == {"b": peers["b"]}
+                assert b.status()["never_heard"] == ["a"]
+            async with member("b", names, peers=peers, key=key) as b:
+                await together(a, b)
+
+    play(story)
+
+
+def test_a_sealed_peer_that_was_found_elsewhere_is_still_expected_where_peers_say(tmp_path):
+    """Whoever was on the path for a while can have moved it: that must not last."""
+    key = tmp_path / "group.key"
+    write_keys(key, (GroupKey(bytes(32)),), replace=False)
+
+    async def story() -> None:
+        port = ports("ab")
+        peers = {node: f"127.0.0.1:{port[node]}" for node in "ab"}
+        names = Names()
+        async with member("a", names, peers=peers, key=key) as a:
+            async with member("b", names, peers=peers, key=key) as b:
+                await together(a, b)
+            assert a._node is not None
+            a._node.peer_addresses._move("b", ("127.0.0.9", 9))
+            async with member("b", names, peers=peers, key=key) as b:
                 await together(a, b)
                 assert a.status()["addresses"] == {"b": peers["b"]}
 

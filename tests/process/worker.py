@@ -1,12 +1,15 @@
-"""A node under load, as the tests of real processes run it: `python worker.py SETTINGS`.
+"""A node under load, as the tests of real processes run it: `python worker.py SETTINGS`; without
+arguments it forks such nodes.
 
 SETTINGS is JSON: the node's settings, and `rate` (messages a second), `safe_every` (the first of so
-many is safe), `receipts` (a file, to which every receipt of a safe message is written) and
-`clock_s` (by how much the clock is wrong). SIGUSR1 stops the load, SIGTERM the node.
+many is safe), `receipts` (a file, to which every receipt of a safe message is written), `clock_s`
+(by how much the clock is wrong) and `old_key_s` (how long an old key is accepted, if it has one).
+SIGUSR1 stops the load, SIGTERM the node.
 """
 
 import asyncio
 import json
+import os
 import signal
 import sys
 import time
@@ -28,6 +31,12 @@ async def main(told: dict[str, object]) -> None:
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_signal_handler(signal.SIGUSR1, quiet.set)
     clock_ns = int(float(str(told.pop("clock_s"))) * 1e9)
+    old_key_s = told.pop("old_key_s")
+    if told.get("key") is not None and old_key_s is not None:
+        from roundelay.sealing import seal
+
+        seal.OLD_KEY_S = float(str(old_key_s))
+        seal.SWITCH_S = seal.OLD_KEY_S / 2
     machine = Machine(wall_ns=lambda: time.time_ns() + clock_ns)
     async with Group(settings(told), machine) as group:
         tasks = [
@@ -79,4 +88,22 @@ async def note(receipt: roundelay.Receipt, incarnation: int, file: TextIO) -> No
     file.flush()
 
 
-asyncio.run(main(json.loads(sys.argv[1])))
+def serve() -> None:
+    """Fork a node for every line of the input, which holds its settings and the file for its log;
+    write its process id to the output."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for them.
+    for line in sys.stdin:
+        pid = os.fork()
+        if not pid:
+            told, log = json.loads(line)
+            os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT), 2)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            asyncio.run(main(told))
+            return
+        print(pid, flush=True)  # noqa: T201  # For whoever asked.
+
+
+if len(sys.argv) > 1:
+    asyncio.run(main(json.loads(sys.argv[1])))
+else:
+    serve()

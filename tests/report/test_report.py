@@ -3,7 +3,12 @@
 import csv
 import json
 import re
+from base64 import b64decode
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from tests.report.made import made_sweep, made_trace
@@ -21,6 +26,7 @@ from roundelay.report import evidence, write_report
 from roundelay.report.runs import view_bars
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import Row
+from roundelay.trace.writer import Writer
 
 
 def plots_of(page: str) -> list[dict[str, object]]:
@@ -103,6 +109,57 @@ def test_a_trace_shows_its_verdicts_and_its_worst(tmp_path):
     (timeline,) = plots_of(page)
     assert timeline["kind"] == "timeline"
     assert timeline["rows"] == ["a", "b", "c", "d", "e"]
+
+
+NAMES = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(2)>',
+    "'><svg onload=alert(3)>",
+    "&lt;b&gt;",
+    "]]><script>",
+)
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and the names of their attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes |= {name for name, _ in attrs}
+
+
+def test_names_never_become_elements_of_a_page_or_a_picture(tmp_path):
+    """They may come from anybody's trace."""
+    found: list[Elements] = []
+    for place, all_names in (("good", tuple("abcde")), ("evil", NAMES)):
+        rows, manifest = made_trace(tmp_path / "made" / place, "template")
+        names = all_names[: len(manifest.nodes)]
+        assert len(names) == len(manifest.nodes) > 2
+        told = replace(manifest, nodes=names, run="r" if place == "good" else NAMES[0])
+        with Writer(tmp_path / place / "trace", told, format="jsonl") as writer:
+            for row in rows:
+                writer.append(row)
+        page = tmp_path / f"{place}.html"
+        write_report(tmp_path / place, page)
+        found.append(Elements())
+        found[-1].feed(page.read_text())
+        pictures = re.findall(r"data:image/svg\+xml;base64,([^\"]+)", page.read_text())
+        picture = tmp_path / f"{place}.svg"
+        assert main(["draw", str(tmp_path / place / "trace"), "-o", str(picture)]) == 0
+        assert pictures
+        for text in (*(b64decode(one).decode() for one in pictures), picture.read_text()):
+            root = ElementTree.fromstring(text)
+            assert not [e for e in root.iter() if e.tag.rpartition("}")[2] in ("script", "img")]
+            assert not [name for e in root.iter() for name in e.attrib if name.startswith("on")]
+    good, evil = found
+    assert evil.tags == good.tags
+    assert evil.attributes == good.attributes
+    assert "alert(1)" in (tmp_path / "evil.html").read_text()
 
 
 def test_a_trace_that_was_cut_is_told_of(tmp_path):

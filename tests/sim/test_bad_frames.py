@@ -8,8 +8,8 @@ from roundelay.core.ids import Packet, Service, Span
 from roundelay.group.engines import engine_factory
 from roundelay.group.static import StaticStack
 from roundelay.protocols.template import Data
-from roundelay.sim.host import Transmission
 from roundelay.sim.network import Manual
+from roundelay.sim.transmission import Transmission
 from roundelay.sim.world import World
 from roundelay.trace.schema import Row
 from roundelay.wire.frame import FRAME_BYTES_MAX, VERSION, Frame, encode, encode_origin

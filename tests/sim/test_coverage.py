@@ -7,10 +7,9 @@ says nothing when it fires.
 from typing import NamedTuple
 
 import pytest
+from tests.sim.played import of_commands, played
 
 from roundelay.sim.coverage import Evidence, catalogue, sentence
-from roundelay.sim.runner import ScenarioRunner
-from roundelay.sim.scenario import parse
 
 
 class Case(NamedTuple):
@@ -468,13 +467,7 @@ NAMES = [f"{protocol}-{goal}" for protocol, goal, _ in CASES]
 def play(nodes: str, engine: str, group: str, commands: str, setup: str = "") -> Evidence:
     head = f"engine {engine}\ngroup {group}\nnetwork lan latency=100us\n{setup}"
     head += f"\nnodes {nodes}\nrun 60ms"
-    lines = [line for line in f"{head}\n{commands}".splitlines() if line]
-    evidence = Evidence()
-    story = ScenarioRunner(watch=evidence)
-    for block in parse("\n".join(lines) + "\n----\n"):
-        story.play(block)
-    evidence.close(story.rows)
-    return evidence
+    return played(of_commands(f"{head}\n{commands}"))
 
 
 @pytest.mark.parametrize(("protocol", "goal", "case"), CASES, ids=NAMES)

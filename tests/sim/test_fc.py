@@ -103,10 +103,12 @@ def test_members_of_a_static_group_crash_for_good_a_minority_at_most(rules):
 @pytest.mark.parametrize("rules", ["paper", "link"])
 def test_under_the_papers_rules_seeds_stay_inside_its_assumptions(rules):
     ks = set()
+    safe = 0
     for seed in range(60):
         text, nodes, crashed = drawn(seed, rules)
         k = int(re.findall(r" k=(\d)", text)[0])
         ks.add(k)
+        safe += " safe=" in text
         assert 1 <= k <= (len(nodes) - 1) // 2
         ring = "".join("x" if node in crashed else "-" for node in nodes) * 2
         assert "x" * (k + 1) not in ring, "more than k neighbours fail"
@@ -115,6 +117,7 @@ def test_under_the_papers_rules_seeds_stay_inside_its_assumptions(rules):
         for never in ("spike=", "corrupt=", "reorder=", "pause", "slow", "cut"):
             assert never not in text
     assert ks == {1, 2}
+    assert safe, "S4 is put to the test"
 
 
 CONVICTED = (49,)

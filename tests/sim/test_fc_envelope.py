@@ -54,6 +54,14 @@ def test_neighbours_that_crash_are_outside_if_they_are_more_than_k(k, validity):
     assert report["N2"].validity is validity
 
 
+@pytest.mark.parametrize(("later_ms", "validity"), [(52, OUTSIDE), (250, OK)])
+def test_two_that_are_no_neighbours_may_not_crash_at_the_same_time(later_ms, validity):
+    """Between the two the others have made a token anew, and it has gone round."""
+    report = judged(play("link", 1, "at 50ms crash b", f"at {later_ms}ms crash d"))
+    assert (report["E2"].validity is OK) is (validity is OK)
+    assert report["N2"].validity is validity
+
+
 def test_a_replica_that_is_only_slow_has_failed():
     """The others suspect it, which a static group records at once."""
     report = judged(play("link", 0, "at 50ms pause b", "at 150ms resume b"))

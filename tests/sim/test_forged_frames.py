@@ -13,9 +13,9 @@ from roundelay.membership.messages import SEQ_MAX, Join, Leave, Merge
 from roundelay.membership.plausibility import SEQ_BELIEVED, SEQ_STEP
 from roundelay.membership.ring import Token
 from roundelay.protocols.totem import Data, TokenPass
-from roundelay.sim.host import Transmission
 from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import parse
+from roundelay.sim.transmission import Transmission
 from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.primitives import I64_MAX, Reason
 

@@ -4,11 +4,13 @@ What is forged here reaches groups in all phases; `roundelay bench fuzz` goes on
 likes.
 """
 
+import shlex
+
 import pytest
 
 from roundelay.bench.fuzz.arena import Arena, Stopwatch
 from roundelay.bench.fuzz.run import FAILURES_MAX, fuzz
-from roundelay.group.engines import engine_factory
+from roundelay.cli import main
 
 FRAMES = 7_000
 STATIC_FRAMES = 3_000
@@ -38,16 +40,8 @@ def test_forged_frames_end_no_node_of_a_static_group(engine):
 
 
 @pytest.mark.parametrize("rules", ["paper", "link"])
-def test_forged_frames_end_no_node_under_the_rules_of_the_paper(rules, monkeypatch):
-    made = []
-
-    def factory(name):
-        made.append(name)
-        return engine_factory(name, {"rules": rules})
-
-    monkeypatch.setattr("roundelay.bench.fuzz.arena.engine_factory", factory)
-    tally = fuzz("fc", STATIC_FRAMES, seed=13, static=True)
-    assert made
+def test_forged_frames_end_no_node_under_the_rules_of_the_paper(rules):
+    tally = fuzz("fc", STATIC_FRAMES, seed=13, static=True, options={"rules": rules})
     assert tally.failures == []
     assert tally.slowest_ms < SLOWEST_MS, tally.slowest
 
@@ -69,7 +63,35 @@ def test_an_input_that_raises_is_found_and_told_how_to_come_to_it_again(monkeypa
     failure = tally.failures[0]
     assert "planted" in failure.what
     assert "test_fuzz" in failure.where
-    assert failure.again.startswith("roundelay bench fuzz --engine totem --seed 1 --first 0")
+    again = "roundelay bench fuzz --engine totem --static --seed 1 --first 0"
+    assert failure.again.startswith(again)
+
+
+def test_the_options_of_an_engine_are_part_of_the_command_that_comes_to_a_failure(monkeypatch):
+    def receive(self, origin, message):
+        raise KeyError("planted")
+
+    monkeypatch.setattr("roundelay.protocols.fc.literal.LiteralMember.receive", receive)
+    words = ["--engine", "fc", "--option", "rules=paper", "--option", "k=1", "--static"]
+    options = {"rules": "paper", "k": "1"}
+    tally = fuzz("fc", 300, seed=1, static=True, options=options)
+    again = tally.failures[0].again
+    assert again.startswith(shlex.join(["roundelay", "bench", "fuzz", *words, "--seed", "1"]))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--engine fc --option rules=x",
+        "--engine fc --option rules",
+        "--engine fc --option rules=link --option k=9",
+        "--engine totem --option rules=paper",
+        "--engine st --option rules=paper --option medium=channel",
+    ],
+)
+def test_options_that_an_engine_does_not_have_here_are_refused_in_a_sentence(words, capsys):
+    assert main(["bench", "fuzz", *words.split()]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_group_that_does_not_recover_is_stuck(monkeypatch):

@@ -84,7 +84,7 @@ def test_options_that_do_not_go_together(words, sentence, capsys):
 
 def test_a_process_that_ends_early_is_told(monkeypatch):
     """Without atheris the process that would be guided ends at its first import."""
-    monkeypatch.setattr(guided, "_options", lambda place, seed: ["-help=1"])
+    monkeypatch.setattr(guided, "_fuzzer", lambda place, seed: ["-help=1"])
     with pytest.raises(guided.GuideError, match="atheris ended early"):
         guided.fuzz_guided("fifo", 10, 1, seconds=5)
 

@@ -3,11 +3,10 @@
 from typing import NamedTuple
 
 import pytest
+from tests.sim.played import of_commands, played
 
 from roundelay.sim.coverage import Evidence, catalogue, goal_name, sentence
 from roundelay.sim.engines.st import goals
-from roundelay.sim.runner import ScenarioRunner
-from roundelay.sim.scenario import parse
 
 
 class Case(NamedTuple):
@@ -107,13 +106,7 @@ CASES = {
 
 def play(engine: str, network: str, commands: str) -> Evidence:
     text = f"engine {engine}\ngroup packet_messages=1\nnetwork {network}\nnodes a b c\nrun 60ms\n"
-    lines = [line for line in f"{text}{commands}".splitlines() if line]
-    evidence = Evidence()
-    story = ScenarioRunner(watch=evidence)
-    for block in parse("\n".join(lines) + "\n----\n"):
-        story.play(block)
-    evidence.close(story.rows)
-    return evidence
+    return played(of_commands(f"{text}{commands}"))
 
 
 @pytest.mark.parametrize("goal", CASES)

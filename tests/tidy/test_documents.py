@@ -11,8 +11,9 @@ from roundelay.group.engines import describe, engine_names
 from roundelay.runtime import errors
 from roundelay.runtime.chaos import Relay
 from roundelay.runtime.settings import SETTINGS
+from roundelay.sim import intruder
 from roundelay.sim.commands import COMMANDS
-from roundelay.sim.coverage import goal_name, links, sentence, traffic, views
+from roundelay.sim.coverage import goal_name, links, sealed, sentence, traffic, views
 from roundelay.sim.engines import allack, causal
 from roundelay.sim.engines.atop import goals as atop
 from roundelay.sim.engines.atop import mishaps as atop_mishaps
@@ -25,6 +26,7 @@ from roundelay.sim.engines.st import mishaps as st_mishaps
 from roundelay.sim.engines.totem import goals as totem
 from roundelay.sim.mishaps import MISHAPS
 from roundelay.trace.schema import Row
+from roundelay.wire.primitives import Reason
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -75,6 +77,8 @@ CATALOGUE = {
     "`fc`, in views": fc.IN_VIEWS,
     "`st`": st.ALWAYS,
     "`st`, in views": st.IN_VIEWS,
+    "Every engine, with `--intruder`": sealed.ALWAYS,
+    "Every engine, with `--intruder`, in views": sealed.IN_VIEWS,
 }
 
 
@@ -103,6 +107,12 @@ def test_every_mishap_of_the_swarm_is_documented():
         assert f"| {title} | is |\n|---|---|\n{rows}\n" in text
 
 
+def test_everything_that_an_intruder_does_is_documented():
+    acts = {kind: " ".join((act.__doc__ or "").split()) for kind, act in intruder.KINDS.items()}
+    rows = "".join(f"| `{kind}` | {said} |\n" for kind, said in acts.items())
+    assert f"| act | is |\n|---|---|\n{rows}\n" in (DOCS / "swarm.md").read_text()
+
+
 def test_every_setting_and_exception_is_documented():
     text = (DOCS / "api.md").read_text()
     settings = text[text.index("## Settings") : text.index("## Exceptions")]
@@ -113,6 +123,12 @@ def test_every_setting_and_exception_is_documented():
     assert tree in "\n".join(drawn)
     raised = {n for n, e in vars(errors).items() if isinstance(e, type)}
     assert set(re.findall(r"\w+Error(?=\s)", tree)) - {"ValueError"} == raised
+
+
+def test_every_reason_to_drop_a_datagram_is_documented():
+    text = (DOCS / "security.md").read_text()
+    table = text[text.index("## What the counters mean") : text.index("## Corners")]
+    assert named(table) == set(Reason)
 
 
 def test_every_command_of_the_relay_is_documented():

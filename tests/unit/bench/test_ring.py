@@ -109,7 +109,7 @@ def test_the_full_table_has_no_cell_twice_and_holds_the_quick_one():
     assert len(set(cells)) == len(cells)
     assert set(QUICK) <= set(cells)
     for field in dataclasses.fields(Cell):
-        if field.name not in ("engine", "timeout_s", "check"):
+        if field.name not in ("engine", "timeout_s", "check", "cipher"):
             assert len({getattr(cell, field.name) for cell in cells}) > 1, field.name
 
 
@@ -157,6 +157,13 @@ def test_a_round_that_split_counts_for_nothing_but_is_told(monkeypatch):
 )
 def test_a_soak_is_sound_without_suspicions_and_growth(suspicions, peak_mb, sound):
     assert Soak(5, 60.0, 1, 1.0, suspicions, 100.0, peak_mb).sound is sound
+
+
+@pytest.mark.parametrize(
+    ("recoveries", "lost", "sound"), [(0, 0, True), (0, 3, True), (2, 3, True), (2, 0, False)]
+)
+def test_a_soak_is_not_sound_if_what_was_not_lost_is_made_good_for(recoveries, lost, sound):
+    assert Soak(5, 60.0, 1, 1.0, 0, 100.0, 100.0, recoveries, lost).sound is sound
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,9 @@ def replicas(text: str, k: int | None = 1) -> tuple[Manifest, list[Row]]:
 
 
 FIVE = "p!a q?a r?a s?a t?a"
+ROUND = "q#a=1.0 s#a=2.0 t#a=3.0"
+NEXT_ROUND = "q#a=4.0 s#a=5.0 t#a=6.0"
+"""All but p and r decide."""
 
 
 @pytest.mark.parametrize(
@@ -84,8 +87,13 @@ FIVE = "p!a q?a r?a s?a t?a"
         (OK, 1, FIVE),
         (OK, None, FIVE),
         (OK, 1, f"{FIVE} pX"),
-        (OK, 1, f"{FIVE} pX rX"),
+        (OK, 1, f"{FIVE} pX {ROUND} {NEXT_ROUND} rX"),
         (OK, 2, f"{FIVE} pX tX"),
+        (VIOLATED, 1, f"{FIVE} pX rX"),  # At the same time, and no neighbours.
+        (VIOLATED, 1, f"{FIVE} {ROUND} {NEXT_ROUND} pX rX"),
+        (VIOLATED, 1, f"{FIVE} pX {ROUND} rX {NEXT_ROUND}"),
+        (VIOLATED, 1, f"{FIVE} pX {ROUND} {ROUND} rX"),  # A decision may be of several requests.
+        (VIOLATED, 2, f"{FIVE} pX rX"),
         (VIOLATED, 1, f"{FIVE} pX qX"),
         (VIOLATED, 1, f"{FIVE} pX tX"),  # The ring is closed.
         (VIOLATED, 2, f"{FIVE} pX rX tX"),

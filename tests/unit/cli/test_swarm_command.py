@@ -65,3 +65,20 @@ def test_rules_that_cannot_end_a_view_or_that_nobody_has_are_refused(words, sent
 def test_a_seed_can_be_read(capsys):
     assert main([*SWARM, "--first", "7", "--show"]) == 0
     assert "\nengine totem static" in capsys.readouterr().out
+
+
+def test_an_intruder_attacks_a_sealed_group(capsys):
+    assert main([*SWARM, "--intruder", "--show", "--first", "3"]) == 0
+    shown = capsys.readouterr().out
+    assert "\nseal" in shown
+    assert "intruder rate=" in shown
+    assert main([*SWARM, "--intruder", "--seeds", "1", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["intruder"] is True
+    assert "replay-refused" in document["coverage"]
+
+
+def test_an_intruder_goes_with_the_safe_rules(capsys):
+    fc = ["sim", "swarm", "--protocol", "fc", "--static", "--rules", "link", "--intruder"]
+    assert main(fc) == 2
+    assert "--intruder goes with the safe rules" in capsys.readouterr().err

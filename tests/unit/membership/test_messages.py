@@ -1,11 +1,13 @@
 """Membership's messages survive the wire, and nonsense does not."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roundelay.core.contract import SUMMARY_BYTES_MAX, Item
-from roundelay.core.ids import Terms, ViewId
+from roundelay.core.ids import Terms, ViewId, is_name
 from roundelay.membership.codec import COMMIT_BYTES_MAX, NAMES_MAX, MembershipCodec, fill_in
 from roundelay.membership.messages import (
     ATTEMPTS_MAX,
@@ -23,7 +25,8 @@ from roundelay.membership.ring import Token
 from roundelay.wire.primitives import WireError
 
 CODEC = MembershipCodec()
-names = st.text(min_size=1, max_size=8)
+letters = st.characters(exclude_categories=["C", "Z"], exclude_characters="/")
+names = st.text(letters, min_size=1, max_size=8).filter(is_name)
 some = st.sets(names, max_size=5).map(lambda s: tuple(sorted(s)))
 views = st.builds(ViewId, st.integers(0, 2**40), names)
 primaries = st.builds(Primary, views, some)
@@ -54,7 +57,7 @@ tokens = st.builds(
 commits = st.lists(filled, min_size=1, max_size=5, unique_by=lambda e: e.node).map(
     lambda es: Commit(ViewId(8, "a"), 3, len(es), tuple(sorted(es, key=lambda entry: entry.node)))
 )
-terms = st.builds(Terms, st.text(max_size=60), st.text(max_size=60))
+terms = st.builds(Terms, st.text(letters, max_size=60), st.text(letters, max_size=60))
 messages = st.one_of(
     st.builds(Join, some, some, st.integers(0, 2**62), terms),
     commits,
@@ -156,3 +159,23 @@ def test_a_token_that_speaks_of_too_many_is_not_filled_in():
         (CommitEntry("a", ViewId(4, "a"), obligation=names_), CommitEntry("b")),
     )
     assert fill_in(forged, CommitEntry("b", ViewId(4, "b"))) is None
+
+
+@pytest.mark.parametrize("name", ["../x", "a\n", "n" * 65, ".", "a\x1b[2J"])
+def test_messages_hold_no_name_that_no_node_can_have(name):
+    entry = CommitEntry("a", ViewId(1, "a"), b"", (), None, (), True, ("a",))
+    for message in (
+        Join((name,), (), 1),
+        Join(("a",), (name,), 1),
+        Commit(ViewId(8, name), 3, 1, (entry,)),
+        Commit(ViewId(8, "a"), 3, 1, (replace(entry, node=name),)),
+        Commit(ViewId(8, "a"), 3, 1, (replace(entry, founders=(name,)),)),
+    ):
+        with pytest.raises(WireError, match="malformed"):
+            CODEC.decode(*CODEC.encode(message), 0)
+
+
+def test_settings_of_others_can_be_printed():
+    for terms in (Terms("engine=\n", "a,b"), Terms("engine=totem", "a,\x1b[2J")):
+        with pytest.raises(WireError, match="cannot be printed"):
+            CODEC.decode(*CODEC.encode(Join(("a",), (), 1, terms)), 0)

@@ -10,9 +10,11 @@ from roundelay.core.contract import Origin
 from roundelay.core.effects import Deliver, Suspect
 from roundelay.core.ids import Packet, Service, Span, View, ViewId
 from roundelay.protocols.st.config import Config
-from roundelay.protocols.st.member import STUCK_SILENCES, WATCHES, StMember
+from roundelay.protocols.st.member import StMember
 from roundelay.protocols.st.messages import Placed, Transmission
 from roundelay.protocols.st.st import Engine
+from roundelay.protocols.st.state import WATCHES
+from roundelay.protocols.st.watching import STUCK_SILENCES
 
 VIEW = View(ViewId(4, "a"), ("a", "b", "c"), primary=True)
 FROM_A = Origin("group", "a", 0, VIEW.id)

@@ -15,7 +15,7 @@ from roundelay.runtime.housekeeping import (
 from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.known_peers import KnownPeers
 from roundelay.runtime.meter import Meter
-from roundelay.runtime.node_log import NodeLog
+from roundelay.runtime.node_log import STANDING_S, NodeLog
 
 
 class House:
@@ -30,7 +30,9 @@ class House:
         self.known_peers = KnownPeers(("b", "c"), self.log, self.time)
         self.deliveries = SimpleNamespace(members=("a", "b"))
         addresses = SimpleNamespace(
-            peers={"b": "10.0.0.2:1", "c": "10.0.0.3:1"}, search=self.searched.append
+            peers={"b": "10.0.0.2:1", "c": "10.0.0.3:1"},
+            addresses={"b": ("10.0.0.2", 1), "c": ("10.0.0.3", 1)},
+            search=self.searched.append,
         )
         self.housekeeping = Housekeeping(
             cast("Any", self),
@@ -95,3 +97,16 @@ def test_many_repeats_within_one_round_are_told_of(house: House) -> None:
     assert counted(REPEATS_PACKETS - 1, 0) == []
     (warning,) = counted(REPEATS_PACKETS, REPEATS_PACKETS - share - 1)
     assert warning.startswith(f"{share + 1} of {REPEATS_PACKETS} packets came more than once")
+
+
+def test_a_peer_whose_datagrams_cannot_be_read_was_heard_in_a_way(house: House) -> None:
+    """A warning has said what is wrong with it already; c may really not run."""
+    for _ in range(int(NEVER_HEARD_S) + 1):
+        house.log.other_key(("10.0.0.2", 1))
+        house.round()
+    of_b, of_c = house.log.warnings()
+    assert of_b.startswith("datagrams under another key came from 10.0.0.2:1")
+    assert of_c.startswith("c at 10.0.0.3:1 was never heard")
+    house.now += STANDING_S
+    house.round()
+    assert [warning.split()[0] for warning in house.log.warnings()] == ["c", "b"]

@@ -37,6 +37,7 @@ def document() -> dict[str, Any]:
         "queues": {"packets_to_send": 1, "packets_to_read": 2, "bytes_to_read": 3},
         "counters": meter.counters(),
         "drops": {"checksum": 4, "stranger": 0},
+        "seal": None,
         "latency": meter.latency.as_dict(),
         "rotation": meter.rotation.as_dict(),
         "receive_buffer_bytes": 8,
@@ -91,3 +92,25 @@ def test_people_see_whose_majorities_decide_or_why_none_does():
     assert "view       8.a: a, b, primary by a, b, c; away: c" in text(shown)
     shown["view"] |= {"primary": False, "why": "1 of 3 voters", "voters": []}
     assert "view       8.a: a, b, not primary (1 of 3 voters); away: c" in text(shown)
+
+
+SEAL = {
+    "cipher": "AES-256-GCM",
+    "sends_with": "0a0b",
+    "accepts": ["0c0d", "0a0b"],
+    "proven": ["b", "c"],
+}
+
+
+def test_people_see_whether_datagrams_are_sealed_and_who_is_alive():
+    shown = document()
+    sealed = 'roundelay_sealed{group="g\\"1",node="a"} '
+    assert "seal       none: whoever reaches the port can be a member; make a key" in text(shown)
+    assert f"{sealed}0\n" in prometheus(shown)
+    assert "proven" not in prometheus(shown)
+    shown["seal"] = SEAL
+    assert "seal       AES-256-GCM, key 0a0b, accepts 0c0d too; proven: b, c\n" in text(shown)
+    for line in (f"{sealed}1", sealed.replace("sealed", "proven_peers") + "2"):
+        assert f"{line}\n" in prometheus(shown)
+    shown["seal"] = SEAL | {"accepts": ["0a0b"], "proven": []}
+    assert "seal       AES-256-GCM, key 0a0b; proven: none\n" in text(shown)

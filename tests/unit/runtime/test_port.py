@@ -11,7 +11,7 @@ import roundelay
 from roundelay.core.contract import Boot
 from roundelay.membership.codec import MembershipCodec
 from roundelay.membership.messages import Join, Merge, Message
-from roundelay.runtime.port import LINGER_BYTES, TURN_DATAGRAMS, Port
+from roundelay.runtime.port import LINGER_BYTES, REFUSED_COST, TURN_DATAGRAMS, Port
 from roundelay.transport.address import Address, SocketAddress
 from roundelay.transport.udp import UdpSocket
 from roundelay.wire.endpoint import Endpoint
@@ -22,6 +22,7 @@ class Listener:
 
     pause_s = 0.1
     stall_s = 100.0
+    key_ids: Sequence[bytes] = ()
 
     def __init__(self, group: str = "g") -> None:
         self.group = group
@@ -29,6 +30,7 @@ class Listener:
         self.backlog = False
         self.got: list[bytes] = []
         self.bursts = 0
+        self.nobodys = 0
         self.stale: list[bytes] = []
         self.pauses: list[float] = []
         self.stalls: list[float] = []
@@ -40,6 +42,9 @@ class Listener:
     def receive_many(self, datagrams: Sequence[bytes]) -> None:
         self.got += datagrams
         self.bursts += 1
+
+    def nobodys_key(self) -> None:
+        self.nobodys += 1
 
     def after_pause(self, duration_s: float) -> None:
         self.pauses.append(duration_s)
@@ -99,6 +104,34 @@ def test_each_datagram_goes_to_its_group(sender):
     play(story)
 
 
+def test_a_sealed_datagram_goes_to_the_group_that_has_its_key(sender):
+    def sealed(key_id: bytes) -> bytes:
+        return b"RS\x01\x01" + key_id + bytes(60)
+
+    async def story(port: Port) -> None:
+        red, blue, plain = Listener("red"), Listener("blue"), Listener("plain")
+        red.key_ids, blue.key_ids = (b"new red.", b"old red."), (b"the blue",)
+        for node in (red, blue, plain):
+            port.attach(node)
+        for key_id in (b"old red.", b"new red.", b"the blue", b"nobody's"):
+            sender.send(sealed(key_id), (port.socket.address,))
+        sender.send(b"RS", (port.socket.address,))
+        sender.send(frame("plain"), (port.socket.address,))
+        sender.send(frame("red"), (port.socket.address,))  # Which refuses it, and says why.
+        port.read()
+        assert red.got == [sealed(b"old red."), sealed(b"new red."), frame("red")]
+        assert blue.got == [sealed(b"the blue")]
+        assert plain.got == [frame("plain")]
+        assert [node.nobodys for node in (red, blue, plain)] == [2, 2, 2]
+        assert port.unknown_group == 2
+        red.key_ids = red.key_ids[:1]
+        sender.send(sealed(b"old red."), (port.socket.address,))
+        port.read()
+        assert port.unknown_group == 3
+
+    play(story)
+
+
 def test_a_turn_is_bounded(sender):
     async def story(port: Port) -> None:
         node = Listener()
@@ -109,6 +142,36 @@ def test_a_turn_is_bounded(sender):
         assert len(node.got) == TURN_DATAGRAMS
         assert not port.read()
         assert len(node.got) == TURN_DATAGRAMS + 1
+
+    play(story)
+
+
+def test_what_a_seal_refuses_takes_a_small_part_of_a_turn_and_keeps_nobody_awake(sender):
+    """A flood with one datagram of the group behind it: that one is read in the same turn."""
+
+    async def story(port: Port) -> None:
+        class Sealed(Listener):
+            def receive(self, data: bytes, *, stale: bool = False) -> None:
+                super().receive(data, stale=stale)
+                port.refused += data.startswith(b"flood")
+
+        node = Sealed()
+        port.attach(node)
+        size = LINGER_BYTES // 64
+        for _ in range(2 * TURN_DATAGRAMS):
+            sender.send(b"flood".ljust(size), (port.socket.address,))
+        sender.send(b"of the group", (port.socket.address,))
+        assert not port.read()
+        assert node.got[-1] == b"of the group"
+        assert not port.lingers
+        many = TURN_DATAGRAMS * round(1 / REFUSED_COST)
+        flood = [b"flood" for _ in range(many + 1)]
+        port._sources = [lambda: [flood.pop()] if flood else wait()]
+        assert port.read(), "a turn has an end in the longest flood"
+        assert len(flood) == 1
+
+    def wait() -> Sequence[bytes]:
+        raise BlockingIOError
 
     play(story)
 

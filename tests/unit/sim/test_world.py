@@ -23,8 +23,8 @@ from roundelay.core.effects import (
     SetTimer,
 )
 from roundelay.core.ids import NodeId, Packet, Service, Span, View, ViewId
+from roundelay.sim.costs import Costs
 from roundelay.sim.faults import Choices, Rates
-from roundelay.sim.host import Costs
 from roundelay.sim.network import Bus, Channel, Lan, Network
 from roundelay.sim.world import World
 from roundelay.trace.schema import WORLD, Row

@@ -2,6 +2,8 @@
 
 import contextlib
 import errno
+import socket
+import sys
 
 import pytest
 
@@ -100,6 +102,17 @@ class Refusing:
 
     def __getattr__(self, name):
         return getattr(self._sock, name)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells")
+def test_what_arrives_when_the_buffer_is_full_is_counted(sockets):
+    a, b = sockets
+    b._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    for _ in range(50):
+        a.send(b"x" * 1000, (b.address,))
+    assert len(received(b)) + b.lost_receives == 50
+    assert b.lost_receives
+    assert not a.lost_receives
 
 
 def test_what_cannot_be_sent_is_counted_and_nothing_else(sockets):

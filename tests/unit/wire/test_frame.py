@@ -5,14 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roundelay.core.contract import Boot, Origin
-from roundelay.core.ids import Packet, Service, Span, ViewId
+from roundelay.core.ids import Packet, Service, Span, ViewId, is_name
 from roundelay.protocols.template import Data, TemplateCodec
 from roundelay.wire.endpoint import Endpoint
 from roundelay.wire.frame import FRAME_BYTES_MAX, PROBE_TAG, Frame, decode, encode, encode_origin
-from roundelay.wire.primitives import I64_MAX, Reason, WireError
+from roundelay.wire.packet import decode_packet, encode_packet
+from roundelay.wire.primitives import I64_MAX, Reason, WireError, Writer
 
 CODEC = TemplateCodec()
-names = st.text(min_size=1, max_size=16)
+letters = st.characters(exclude_categories=["C", "Z"], exclude_characters="/")
+names = st.text(letters, min_size=1, max_size=16).filter(is_name)
 views = st.none() | st.builds(ViewId, st.integers(0, I64_MAX), names)
 packets = st.builds(
     Packet,
@@ -155,10 +157,57 @@ def test_a_frame_too_large_to_send_is_a_bug_of_the_sender():
         node("n" * 65)
 
 
-def test_a_frame_may_not_come_from_nobody():
-    raw = encode(encode_origin(Origin("g", "", 0, None)), 1, 1, 1, CODEC.encode(data())[1])
-    with pytest.raises(WireError, match="without a name"):
-        decode(raw, CODEC, {})
+BAD_NAMES = [
+    "",
+    ".",
+    "..",
+    "../x",
+    "a/b",
+    "a\n",
+    "a\x1b[2J",
+    "a\0",
+    "\u202eb",
+    "n" * 65,
+    "\xe9" * 33,
+]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_frame_has_no_name_that_no_node_can_have(name):
+    """Whether it is the sender's, the group's, the view's, the packet's or a destination's."""
+
+    def frame(origin: bytes, packet: Packet) -> bytes:
+        return encode(origin, 1, 1, 1, CODEC.encode(Data(1, packet))[1])
+
+    def origin(*names: str) -> bytes:
+        w = Writer()
+        w.text(names[0])
+        w.text(names[1])
+        w.u64(7)
+        w.flag(len(names) > 2)
+        if len(names) > 2:
+            w.u64(3)
+            w.text(names[2])
+        return w.done()
+
+    def packet(sender: str = "a", to: tuple[str, ...] | None = None) -> Packet:
+        return Packet(Span(sender, 0, 7), Service.AGREED, b"", to)
+
+    assert decode(frame(origin("g", "a", "a"), packet("a", ("b",))), CODEC, {}).origin.node == "a"
+    for raw in (
+        frame(origin(name, "a"), packet()),
+        frame(origin("g", name), packet()),
+        frame(origin("g", "a", name), packet()),
+        frame(origin("g", "a"), packet(name)),
+        frame(origin("g", "a"), packet(name, ("b",))),
+        frame(origin("g", "a"), packet("a", ("b", name))),
+    ):
+        endpoint = node("b")
+        assert endpoint.receive(raw) is Reason.MALFORMED
+        assert endpoint.drops[Reason.MALFORMED] == 1
+    for encoded in (encode_packet(packet(name)), encode_packet(packet("a", (name,)))):
+        with pytest.raises(WireError, match="malformed"):
+            decode_packet(encoded, 0)
 
 
 def _stamped(message: Data) -> tuple[int, int, int, bytes]:

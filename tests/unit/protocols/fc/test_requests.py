@@ -74,3 +74,15 @@ def test_a_request_waits_for_a_chain_with_its_cause():
     assert made.choose(ordered, 9, lambda id_: id_ != cause) == ()
     assert made.wanting(ordered, lambda id_: True)
     assert made.choose(ordered, 9, lambda id_: True) == (Run(1, 2, 2),)
+
+
+def test_what_comes_at_the_end_of_a_view_is_kept_however_far_ahead_it_is():
+    """Others may have forgotten more than this member, and so have sent more."""
+    made = requests((1, 1), (1, 2))
+    far = Packet(Span("b", 0, 50), Service.AGREED, b"")
+    assert not made.store(1, 50, far)
+    made.absorb(1, 50, far)
+    assert made.bodies[1][50] == far
+    assert made.arrived[1] == 2, "there is a gap before it"
+    made.absorb(1, 3, far)
+    assert made.arrived[1] == 3

@@ -102,6 +102,13 @@ def test_garbage_is_a_wire_error_and_nothing_else(tag, data):
         CODEC.decode(tag, data, 0)
 
 
+@given(messages, st.sampled_from((0, max(CODEC.tags) + 1)))
+def test_what_no_message_has_as_its_tag_is_refused(message, tag):
+    """Also if the rest can be read: who traces a frame looks up the name of its tag."""
+    with pytest.raises(WireError):
+        CODEC.decode(tag, CODEC.encode(message)[1], 0)
+
+
 class Queue:
     """What a member has to send."""
 
