@@ -82,6 +82,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from roundelay.core.effects import Deliver, Effect, Receipt, Record
 from roundelay.core.ids import NodeId, Packet, Service, Terms, View, ViewId
+from roundelay.core.log import Checkpoint, KeptLog, LogStatus
 from roundelay.core.value import value
 
 M = TypeVar("M")
@@ -118,6 +119,10 @@ class Boot:
     numbers that must not repeat when storage cannot be trusted."""
     traced: bool = True
     """Whether anybody reads the records of packets; see `Outlet.traced`."""
+    journal: KeptLog | None = None
+    """What the journal holds; None for a node without a journal."""
+    session: int = 0
+    """Of this life, for what it appends: 63 bits of chance."""
 
 
 class Codec(Protocol[M]):
@@ -175,6 +180,62 @@ class Core(Protocol[M]):
         ...
 
 
+class LogCore(Core[M], Protocol[M]):
+    """A core that keeps a replicated log: a node with a journal runs one. Besides the duties above:
+
+    - `Store`, `Cut`, `Reset` and `StoreSnapshot` carry numbers that grow by one. The driver does
+      them in order, in the background, and answers with `stored` for the last one that is done
+      (all before it are done too), or with `unstored` if there was no room: then neither that one
+      nor any later one up to the present was done, and the core will cut and fetch.
+    - Entries that the application has not seen yet are handed to it when `Committed` says so.
+    """
+
+    def append(
+        self,
+        payload: bytes,
+        stamp_us: int,
+        session: int | None = None,
+        number: int | None = None,
+    ) -> int:
+        """Queue a message for the log and return its number in its session: that of this life, or
+        a named one that `open_session` has returned, where the caller may give the number, which
+        is else the next. Nothing is sent before `flush`. Raises as `accept` does."""
+        ...
+
+    def open_session(self, name: str, stamp_us: int) -> int:
+        """Open a named session, in order with what is appended before and after; its id, which
+        depends on the name alone. `Appended` with count 0 tells when that is committed: `number`
+        is then the last number of the session."""
+        ...
+
+    def sync(self, request: int) -> list[Effect[M]]:
+        """Begin a linearizable read, which `Synced` answers."""
+        ...
+
+    def stored(self, number: int) -> list[Effect[M]]: ...
+
+    def unstored(self, number: int) -> list[Effect[M]]: ...
+
+    def loaded(self, request: int, records: Sequence[bytes] | None) -> list[Effect[M]]:
+        """Answers `Load` with records as `wire.log_record` encodes them; None if they could not be
+        read."""
+        ...
+
+    def snapshot_loaded(self, request: int, data: bytes | None, size: int) -> list[Effect[M]]:
+        """Answers `LoadSnapshot`; `size` is that of the whole file. None if it is gone."""
+        ...
+
+    def held(self, first: int, snapshot: int | None) -> list[Effect[M]]:
+        """Entries below `first` were removed from the journal; `snapshot` is the index of the
+        newest snapshot."""
+        ...
+
+    def snapshot_state(self, index: int) -> Checkpoint:
+        """What the header of a snapshot taken at `index` must hold. ValueError if that is not
+        committed here, or too long ago."""
+        ...
+
+
 def submit(
     core: Core[M],
     payload: bytes,
@@ -224,6 +285,11 @@ class CoreStatus(Protocol):
     @property
     def terms(self) -> Terms:
         """The settings that this node tells its peers."""
+        ...
+
+    @property
+    def log(self) -> LogStatus | None:
+        """Of the replicated log; None without one."""
         ...
 
 

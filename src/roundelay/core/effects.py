@@ -7,6 +7,15 @@
     Receipt    own messages were delivered     Refuse       the frame just received is false
     Differ     a peer was set up otherwise
 
+Of nodes with a replicated log:
+
+    Store          records for the journal         Cut        take records away from its end
+    Reset          begin the journal anew          Load       read records from it
+    StoreSnapshot  a part of a peer's snapshot     LoadSnapshot  read a part of a snapshot
+    Committed      so many entries are committed   Appended   own entries are, at these indexes
+    Synced         a read may be answered          LogChanged the log opens or closes
+    Fork           two logs contradict each other
+
 A driver runs them in list order. `Suspect` is the one effect that usually stops inside the stack,
 at the membership layer; in a static group it becomes a trace row and nothing more.
 """
@@ -16,6 +25,7 @@ from enum import StrEnum
 from typing import Generic, TypeAlias, TypeVar
 
 from roundelay.core.ids import Key, NodeId, Packet, Span, Terms, View, ViewId
+from roundelay.core.log import Checkpoint, Head, LogRecord, Mark, Place
 from roundelay.core.value import value
 
 M = TypeVar("M")
@@ -45,6 +55,17 @@ class Kind(StrEnum):
     DROP = "drop"
     EXPIRE = "expire"
     SUSPECT = "suspect"
+    APPEND = "append"
+    ENTRY = "entry"
+    STORED = "stored"
+    COMMIT = "commit"
+    CUT = "cut"
+    OPEN = "open"
+    CAUGHT = "caught"
+    SNAPSHOT = "snapshot"
+    RESTORE = "restore"
+    INVOKE = "invoke"
+    REPLY = "reply"
 
 
 @value
@@ -147,6 +168,13 @@ class Record:
     layer, such as the link below an engine, are written only where frames have rows too."""
     detail: Mapping[str, object] | None = None
     """For people; no property reads it."""
+    index: int | None = None
+    """entry: the index of its first entry; stored, commit, cut, caught: a length of the log; open:
+    the base of the term; snapshot, restore: up to where the state goes."""
+    head: Head | None = None
+    """append, entry: the session, numbers and count; of an append, index and term mean nothing."""
+    members: tuple[NodeId, ...] | None = None
+    """open: the voters."""
 
 
 @value
@@ -178,6 +206,112 @@ class Suspect:
     reason: str = ""
 
 
+@value
+class Store:
+    """Append these records to the journal. Stores, cuts and resets are done in their order and in
+    the background: later effects do not wait for them. Once all up to this one are done, and are
+    durable as far as the policy wants, the driver says so with `stored(number)`. Without records it
+    only asks to be told that."""
+
+    number: int
+    records: tuple[LogRecord, ...]
+
+
+@value
+class Cut:
+    """Take away all records behind this place of the journal; durable before later records are."""
+
+    number: int
+    place: Place
+
+
+@value
+class Reset:
+    """Drop the whole journal and begin it with these; `snapshot`, if given, is the index of the
+    snapshot that the application's state comes from, which `StoreSnapshot` has brought."""
+
+    number: int
+    checkpoint: Checkpoint
+    mark: Mark
+    snapshot: int | None = None
+
+
+@value
+class Load:
+    """Read records from the journal, the first one the one that follows this place, at most so many
+    bytes but at least one record, and give them to `loaded(request, ...)`. If that place is no more
+    in the journal, they begin with the checkpoint and the mark that the journal begins with."""
+
+    request: int
+    place: Place
+    bytes_max: int
+
+
+@value
+class StoreSnapshot:
+    """Write a part of a peer's snapshot; parts come in their order, and `stored(number)` follows
+    each. After the last one the driver checks the whole: if it is damaged it is dropped and
+    `unstored(number)` follows instead."""
+
+    number: int
+    index: int
+    offset: int
+    data: bytes
+    last: bool
+
+
+@value
+class LoadSnapshot:
+    """Read a part of the file of the snapshot at this index, for `snapshot_loaded(request, ..)`."""
+
+    request: int
+    index: int
+    offset: int
+    bytes_max: int
+
+
+@value
+class Committed:
+    """All entries below `length` are committed: the application may see them."""
+
+    length: int
+
+
+@value
+class Appended:
+    """What this node appended is committed: so many messages of this session from `number` on, the
+    first at `index`. None: they had been committed before, and where is not remembered."""
+
+    session: int
+    number: int
+    count: int
+    index: int | None
+    forgotten: bool = False
+    """The named session was forgotten: nothing of this is in the log, or will be."""
+
+
+@value
+class Synced:
+    """The read of this number may be answered once all below `length` was applied, which is
+    committed here. None: the log was closed meanwhile, ask again."""
+
+    request: int
+    length: int | None
+
+
+@value
+class LogChanged:
+    """The log opens, closes, or this node's part in it changes; `CoreStatus.log` tells how."""
+
+
+@value
+class Fork:
+    """This log and that of a peer contradict each other, or what is committed here: the node must
+    stop."""
+
+    why: str
+
+
 Effect: TypeAlias = (
     Send[M]
     | Deliver
@@ -190,4 +324,15 @@ Effect: TypeAlias = (
     | Refuse
     | Differ
     | Suspect
+    | Store
+    | Cut
+    | Reset
+    | Load
+    | StoreSnapshot
+    | LoadSnapshot
+    | Committed
+    | Appended
+    | Synced
+    | LogChanged
+    | Fork
 )

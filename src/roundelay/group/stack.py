@@ -6,6 +6,7 @@ from typing import Any
 from roundelay.core.contract import Boot, Codec, CoreStatus, EngineFactory, Origin
 from roundelay.core.effects import Effect
 from roundelay.core.ids import NodeId, Terms
+from roundelay.core.log import LogStatus
 from roundelay.group.delivery import Delivery
 from roundelay.group.packer import GroupConfig
 from roundelay.membership.codec import MembershipCodec
@@ -69,6 +70,10 @@ class StackStatus:
     @property
     def terms(self) -> Terms:
         return self._membership.terms
+
+    @property
+    def log(self) -> LogStatus | None:
+        return None
 
 
 class Stack:

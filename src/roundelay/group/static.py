@@ -28,6 +28,7 @@ class StaticStatus:
     gather = ""
     terms = Terms()
     lives: Mapping[NodeId, int] = {}
+    log = None
 
     def __init__(self, delivery: Delivery) -> None:
         self._packer = delivery.packer

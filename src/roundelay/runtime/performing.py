@@ -8,19 +8,30 @@ import time
 from typing import TYPE_CHECKING, Any, assert_never
 
 from roundelay.core.effects import (
+    Appended,
     CancelTimer,
+    Committed,
+    Cut,
     Deliver,
     Differ,
     Effect,
+    Fork,
     Install,
     Kind,
+    Load,
+    LoadSnapshot,
+    LogChanged,
     Persist,
     Receipt,
     Record,
     Refuse,
+    Reset,
     Send,
     SetTimer,
+    Store,
+    StoreSnapshot,
     Suspect,
+    Synced,
 )
 from roundelay.core.ids import NodeId, Span, Terms
 from roundelay.runtime.deliveries import Deliveries
@@ -154,6 +165,20 @@ class Performer:
                 self._node_log.suspect(effect)
             case Record() | SetTimer() | Send() | Deliver() | Receipt():
                 raise AssertionError("`perform` handles these itself")
+            case (
+                Store()
+                | Cut()
+                | Reset()
+                | Load()
+                | StoreSnapshot()
+                | LoadSnapshot()
+                | Committed()
+                | Appended()
+                | Synced()
+                | LogChanged()
+                | Fork()
+            ):
+                raise AssertionError("a core without a journal keeps no log")
             case _:
                 assert_never(effect)
 

@@ -18,19 +18,30 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from roundelay.core.contract import Boot, Core, QueueFullError
 from roundelay.core.effects import (
+    Appended,
     CancelTimer,
+    Committed,
+    Cut,
     Deliver,
     Differ,
     Effect,
+    Fork,
     Install,
     Kind,
+    Load,
+    LoadSnapshot,
+    LogChanged,
     Persist,
     Receipt,
     Record,
     Refuse,
+    Reset,
     Send,
     SetTimer,
+    Store,
+    StoreSnapshot,
     Suspect,
+    Synced,
 )
 from roundelay.core.ids import NodeId, Service
 from roundelay.sim.transmission import Arrival, Intrusion, Transmission
@@ -429,6 +440,20 @@ class Host:
                 self._world.observe(self.name, "suspects", effect)
             case Record() | SetTimer() | Send() | Deliver() | CancelTimer():
                 raise AssertionError("performed by type")
+            case (
+                Store()
+                | Cut()
+                | Reset()
+                | Load()
+                | StoreSnapshot()
+                | LoadSnapshot()
+                | Committed()
+                | Appended()
+                | Synced()
+                | LogChanged()
+                | Fork()
+            ):
+                raise AssertionError("a core without a journal keeps no log")
             case _:
                 assert_never(effect)
 
