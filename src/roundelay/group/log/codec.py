@@ -26,6 +26,7 @@ from roundelay.wire.packet import MEMBERS_MAX
 from roundelay.wire.primitives import I64_MAX, U32_MAX, Reader, Reason, WireError, Writer
 
 _TWO = struct.Struct(">QQ")
+_THREE = struct.Struct(">QIQ")
 _END, _ANEW = 1, 2
 
 
@@ -59,7 +60,7 @@ class LogCodec:
                 w.u64(message.committed)
                 return 102, b"".join((w.done(), message.data))
             case Ack():
-                return 98, _TWO.pack(message.length, message.committed)
+                return 98, _THREE.pack(message.length, message.opened, message.committed)
             case Probe():
                 w.u64(message.number)
                 return 99, w.done()
@@ -143,11 +144,11 @@ def _read_chunk(r: Reader) -> Chunk:
 
 
 def _read_ack(r: Reader) -> Ack:
-    length, committed = r.u64(I64_MAX), r.u64(I64_MAX)
+    length, opened, committed = r.u64(I64_MAX), r.u32(), r.u64(I64_MAX)
     if committed > length:
         # What is committed is known here only as far as this log goes.
         raise WireError(Reason.MALFORMED, "more is committed than there is")
-    return Ack(length, committed)
+    return Ack(length, opened, committed)
 
 
 def _read_snapshot_chunk(r: Reader) -> SnapshotChunk:
@@ -182,10 +183,12 @@ def _write_place(w: Writer, place: Place) -> None:
     w.u64(place.term.seq)
     w.text(place.term.rep)
     w.u64(place.length)
+    w.u32(place.opened)
 
 
 def _read_place(r: Reader) -> Place:
-    return Place(ViewId(r.u64(I64_MAX), r.name(may_be_empty=True)), r.u64(I64_MAX))
+    term = ViewId(r.u64(I64_MAX), r.name(may_be_empty=True))
+    return Place(term, r.u64(I64_MAX), r.u32())
 
 
 def _write_snapshot(w: Writer, snapshot: int | None) -> None:
