@@ -182,10 +182,11 @@ def _write_place(w: Writer, place: Place) -> None:
     w.u64(place.term.seq)
     w.text(place.term.rep)
     w.u64(place.length)
+    w.u32(place.opened)
 
 
 def _read_place(r: Reader) -> Place:
-    return Place(ViewId(r.u64(I64_MAX), r.name(may_be_empty=True)), r.u64(I64_MAX))
+    return Place(ViewId(r.u64(I64_MAX), r.name(may_be_empty=True)), r.u64(I64_MAX), r.u32())
 
 
 def _write_snapshot(w: Writer, snapshot: int | None) -> None:
