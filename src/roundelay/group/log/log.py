@@ -31,7 +31,7 @@ from roundelay.core.effects import (
     Synced,
 )
 from roundelay.core.ids import NodeId, Packet, View
-from roundelay.core.log import Checkpoint, LogStatus, Place
+from roundelay.core.log import Checkpoint, LogStatus, Mark, Place
 from roundelay.group.log.arrival import Arrival, Arrivals
 from roundelay.group.log.commit import Commit
 from roundelay.group.log.config import (
@@ -47,11 +47,11 @@ from roundelay.group.log.config import (
 from roundelay.group.log.donor import Donor
 from roundelay.group.log.ground import Ground, Queue
 from roundelay.group.log.learner import Learner
-from roundelay.group.log.messages import CATCH_UP, Ack, LogMessage, Offer, Probe, Ready, Reply
+from roundelay.group.log.messages import CATCH_UP, Ack, Chunk, CutTo, Fetch, FetchSnapshot, LogMessage, Offer, Probe, Ready, Reply, TooFar
 from roundelay.group.log.opening import Opening
 from roundelay.group.log.reads import Reads
 from roundelay.group.log.sending import Sending
-from roundelay.group.log.state import LogState
+from roundelay.group.log.state import LogState, mark_digest
 from roundelay.group.packer import GroupConfig
 
 _REPEAT_MAX_S = 1.0
@@ -93,12 +93,13 @@ class ReplicatedLog:
         self._view: View | None = None
         """The regular view that the application is in."""
         self._why = "the node has just started"
-        self._ordinal = 0
-        """Log packets delivered in the view."""
-        self._joined = False
-        """The log holds all that was ordered so far: log packets are added at once."""
-        self._behind = False
-        """The disk did not keep up, and log packets were dropped."""
+        self._waiting: list[Arrival] | None = []
+        """Log packets of the view that came before it was known which log it goes on with."""
+        self._waiting_bytes = 0
+        self._mark: Mark | None = None
+        """The mark of the view, once a log is adopted."""
+        self._filled = self._joined = False
+        """What was told of the learner."""
         self._said_ready = False
         self._moved = False
         """The view is open, and this node is ready and has noted that."""
@@ -136,11 +137,11 @@ class ReplicatedLog:
 
     def stored(self, number: int) -> None:
         self.state.on_stored(number)
-        self.learner.stored(number)
+        self.learner.on_stored(number)
 
     def unstored(self, number: int) -> None:
         self.state.on_unstored(number)
-        self.learner.unstored(number)
+        self.learner.on_unstored(number)
 
     def loaded(self, request: int, records: Sequence[bytes] | None) -> None:
         self.donor.loaded(request, records)
@@ -164,7 +165,6 @@ class ReplicatedLog:
         if view.transitional:
             return
         self._view, self._why = view, install.why
-        self._ordinal = 0
         self.arrivals.forget()
         self.sending.take_back()
         early, self._early = self._early, []
@@ -190,7 +190,10 @@ class ReplicatedLog:
         self._commit = None
         self._acks.clear()
         self._acked = Place()
-        self._joined = self._behind = self._said_ready = self._moved = False
+        self._mark = None
+        self._waiting = []
+        self._waiting_bytes = 0
+        self._filled = self._joined = self._said_ready = self._moved = False
         self._why = "the view is about to change"
 
     def keep_early(self, origin: Origin, message: LogMessage) -> None:
@@ -211,23 +214,22 @@ class ReplicatedLog:
         arrival = self.arrivals.read(packet)
         if arrival is None:
             return
-        self._ordinal += 1
         if not opening.is_open:
             opening.is_open = True  # Its sender knows that: it sends none before.
             self._open()
-        if self._joined and self.state.full:
-            self._joined = False
-            self._behind = True
-            self.out.append(LogChanged())
-        if self._joined:
-            self._take(arrival)
-        else:
-            self.learner.live(self._ordinal, arrival)
+        if self._waiting is None:
+            self._live(arrival)
+            return
+        self._waiting.append(arrival)
+        self._waiting_bytes += arrival.size
+        if self._waiting_bytes > self.config.live_window_bytes:
+            self.suspicion = Suspect(opening.missing, "it offers no log, and the others go on")
 
-    def _take(self, arrival: Arrival) -> None:
-        state = self.state
-        if state.take(arrival) is None:
-            self.sending.note_duplicate(arrival, state.sessions, state.place)
+    def _live(self, arrival: Arrival) -> None:
+        """Add a log packet to the log, or let it wait for what the log lacks before it."""
+        joined = self.learner.joined
+        if self.learner.live(arrival) is None and joined and self.learner.joined:
+            self.sending.note_duplicate(arrival, self.state.sessions, self.state.place)
 
     # Frames of other nodes
 
@@ -240,8 +242,7 @@ class ReplicatedLog:
         if kind is Ack:
             self._on_ack(origin.node, message)  # type: ignore[arg-type]
         elif kind in CATCH_UP:
-            self.learner.receive(origin, message)
-            self.donor.receive(origin, message)
+            self._on_catch_up(origin.node, message)
         elif kind is Probe:
             self._on_probe(origin.node, message)  # type: ignore[arg-type]
         elif kind is Reply:
@@ -250,6 +251,12 @@ class ReplicatedLog:
             self._on_offer(opening, origin.node, message)  # type: ignore[arg-type]
         elif kind is Ready:
             self._on_ready(opening, origin.node, message)  # type: ignore[arg-type]
+
+    def _on_catch_up(self, node: NodeId, m: LogMessage) -> None:
+        if isinstance(m, Chunk | CutTo | TooFar):
+            self.learner.receive(node, m)
+        elif isinstance(m, Fetch | FetchSnapshot):
+            self.donor.receive(node, m)
 
     def _on_offer(self, opening: Opening, node: NodeId, m: Offer) -> None:
         if node == self._node or (why := opening.offer(node, m)):
@@ -329,42 +336,40 @@ class ReplicatedLog:
             return
         if adopted.contradicts and not adopted.log:
             return
-        here = state.digest_at(adopted.place)
-        if state.place != adopted.place and here == adopted.digest:
+        if state.place > adopted.place and state.generation == adopted.generation:
+            # More is here than was offered, because the disk is full.
             if not state.can_cut(adopted.place):
                 self._fork("what is committed here is not in the log of the others")
                 return
             state.cut(adopted.place)
-        elif state.place != adopted.place:
-            donors = tuple([node for node in adopted.donors if node != self._node])
-            self.learner.begin(adopted, donors, self._ordinal)
+        donors = tuple([node for node in adopted.donors if node != self._node])
+        self._mark = opening.mark(self._group)
+        self.learner.begin(adopted.place, self._mark, donors)
+        for node in opening.ready:
+            if node != self._node:
+                self.learner.add_donor(node)
+        waiting, self._waiting = self._waiting or [], None
+        for arrival in waiting:
+            self._live(arrival)
+
+    def _watch_learner(self) -> None:
+        """Note when the log becomes the adopted one, and when it catches up with the order."""
+        learner, state, mark = self.learner, self.state, self._mark
+        if mark is None:
+            return
+        if learner.filled and not self._filled:
+            self._filled = True
+            assert self.opening is not None and self.opening.adopted is not None
+            digest = mark_digest(self.opening.adopted.digest, mark)
+            if state.digest_at(Place(mark.term, mark.base)) != digest:
+                self._fork(f"this log and the adopted one differ before entry {mark.base}")
+        if learner.joined != self._joined:
+            self._joined = learner.joined
+            if self._joined:
+                if self._moved:
+                    self.sending.settle(state.sessions, state.place)
+                self.out.append(Record(Kind.CAUGHT, index=state.length))
             self.out.append(LogChanged())
-
-    def _mark(self) -> None:
-        """Once the log is the adopted one, the mark of the new term follows."""
-        opening, state = self.opening, self.state
-        if opening is None or opening.adopted is None or state.place != opening.adopted.place:
-            return
-        adopted = opening.adopted
-        if self._node in adopted.contradicts or (state.log and state.log != adopted.log):
-            return
-        if state.digest != adopted.digest:
-            self._fork(f"the log that was fetched is not the one adopted, up to {state.length}")
-            return
-        state.append(opening.mark(self._group))
-        if self.learner.active:
-            self.learner.marked()
-        else:
-            self._join()
-
-    def _join(self) -> None:
-        """The log holds all that was ordered so far."""
-        self._joined = True
-        self._behind = False
-        if self._moved:
-            self.sending.settle(self.state.sessions, self.state.place)
-        self.out.append(Record(Kind.CAUGHT, index=self.state.length))
-        self.out.append(LogChanged())
 
     @property
     def _ready(self) -> bool:
@@ -505,7 +510,7 @@ class ReplicatedLog:
     def expire(self, timer: str) -> None:
         if timer == STORE_TIMER:
             self.state.retry()
-        elif timer.startswith(DONOR_TIMER):
+        elif timer == DONOR_TIMER:
             self.donor.expire(timer)
         elif timer == FETCH_TIMER:
             self.learner.expire(timer)
@@ -551,8 +556,7 @@ class ReplicatedLog:
         """Do whatever has become possible; the effects of the input."""
         self._offer()
         self._adopt()
-        self._mark()
-        self._catch_up()
+        self._watch_learner()
         self.state.flush()
         self._tell_ready()
         self._open()
@@ -564,20 +568,6 @@ class ReplicatedLog:
         out = self.out.copy()
         self.out.clear()
         return out
-
-    def _catch_up(self) -> None:
-        """Join the order that is being delivered, or begin to fetch again once the disk keeps up.
-        """
-        if self.learner.active:
-            if self.learner.joined:
-                for arrival in self.learner.pop_window():
-                    self._take(arrival)
-                self._join()
-        elif self._behind and 2 * self.state.waiting_bytes < self.config.unsynced_bytes:
-            opening = self.opening
-            if opening is not None and opening.adopted is not None:
-                donors = tuple([node for node in opening.ready if node != self._node])
-                self.learner.begin(None, donors, self._ordinal)
 
     def _send(self, message: LogMessage, to: NodeId | None = None) -> None:
         assert self._view is not None
@@ -595,9 +585,9 @@ class ReplicatedLog:
         else:
             what = "open" if self._commit is not None else "opening"
             why, voters = ("" if what == "open" else opening.why), opening.view.voters
-        if self._behind:
+        if opening is not None and self.learner.behind:
             condition = "behind"
-        elif opening is not None and opening.adopted is not None and not self._joined:
+        elif opening is not None and self._mark is not None and not self._joined:
             condition = "filling"
         else:
             condition = "able" if self._ground.able else "not able"

@@ -163,7 +163,7 @@ class LogState:
     def end_of(self, term: ViewId) -> Place | None:
         """The greatest mark not above `term`, and where that term ends in this log. The beginning
         of all logs if there is none; None if that is older than the marks kept here."""
-        length, opened = self.place.length, self.place.opened
+        _, length, opened = self.place
         for mark in reversed(self.marks):
             if mark.term <= term:
                 return Place(mark.term, length, opened)
