@@ -18,7 +18,7 @@ class GatherReason(StrEnum):
     STARTED = "started"
     """The node has just started."""
     ENGINE_SUSPECTS = "engine_suspects"
-    """The engine reports members that do not answer, or a view that got stuck."""
+    """The engine, or the replicated log, reports members that do not answer, or a view that got stuck."""
     MEMBER_LEAVES = "member_leaves"
     """A member of the view says that it is about to stop."""
     STRANGER_HEARD = "stranger_heard"

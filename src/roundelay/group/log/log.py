@@ -565,6 +565,10 @@ class ReplicatedLog:
         self._probe()
         self._show()
         self._feed()
+        return self.pop()
+
+    def pop(self) -> list[Effect[Any]]:
+        """The effects so far, which are the driver's from now on."""
         out = self.out.copy()
         self.out.clear()
         return out
