@@ -89,6 +89,9 @@ class Mark:
     lossy: bool = False
     """Entries that were confirmed before this point may be gone: an operator began the generation
     from what was left of a lost majority."""
+    opened: int = 0
+    """Records that open a session between the last entry before this mark, or the mark before it,
+    and this mark: the term before ended at `Place(its id, base, opened)`."""
 
 
 class Session(NamedTuple):

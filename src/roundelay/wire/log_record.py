@@ -4,7 +4,7 @@
     entries             u64 index, view term, name sender, u64 incarnation, session, number,
                         u32 count, u64 stamp, u32 CRC-32 of the body, body
     mark                view term, u64 base, names of voters, names of members, u64 session each,
-                        u32 generation, u8 whether lossy, log id
+                        u32 generation, u8 whether lossy, u32 opened, log id
     checkpoint          view term, u64 length, u32 opened, u64 digest, u64 log time, u32 sessions,
                         of each u64 session, i64 number, u64 index
 
@@ -120,6 +120,7 @@ def _write_mark(w: Writer, mark: Mark) -> None:
         w.u64(session)
     w.u32(mark.generation)
     w.flag(mark.lossy)
+    w.u32(mark.opened)
     w.rest(mark.log)
 
 
@@ -127,9 +128,9 @@ def _read_mark(r: Reader) -> Mark:
     term, base = _read_view(r), r.u64(I64_MAX)
     voters, members = r.many(r.name, MEMBERS_MAX), r.many(r.name, MEMBERS_MAX)
     sessions = tuple(r.u64() for _ in members)
-    generation, lossy, log = r.u32(), r.flag(), r.take(LOG_ID_BYTES)
+    generation, lossy, opened, log = r.u32(), r.flag(), r.u32(), r.take(LOG_ID_BYTES)
     r.done()
-    return Mark(term, base, voters, members, sessions, generation, log, lossy)
+    return Mark(term, base, voters, members, sessions, generation, log, lossy, opened)
 
 
 def _write_checkpoint(w: Writer, checkpoint: Checkpoint) -> None:
