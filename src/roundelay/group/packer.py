@@ -236,7 +236,7 @@ class Packer:
         """Queue packets of the replicated log, behind the messages accepted so far; the last one
         completes so many messages, which get the next numbers."""
         self._close()
-        if (Service.AGREED, None) != self._noted:
+        if self._noted != (Service.AGREED, None):
             self._note_change(Service.AGREED, None)
         first, last = self.next, len(bodies) - 1
         for i, body in enumerate(bodies):

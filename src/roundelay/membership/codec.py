@@ -235,10 +235,7 @@ def _write_commit(w: Writer, token: Commit) -> None:
         _write_set(w, entry.founders, place)
         last = entry.last is not None
         w.u8(
-            _ABLE * entry.able
-            + _CROWDED * entry.crowded
-            + _LAST * last
-            + _JOURNAL * entry.journal
+            _ABLE * entry.able + _CROWDED * entry.crowded + _LAST * last + _JOURNAL * entry.journal
         )
         known = _primaries(entry)
         w.u16(len(known))

@@ -47,7 +47,20 @@ from roundelay.group.log.config import (
 from roundelay.group.log.donor import Donor
 from roundelay.group.log.ground import Ground, Queue
 from roundelay.group.log.learner import Learner
-from roundelay.group.log.messages import CATCH_UP, Ack, Chunk, CutTo, Fetch, FetchSnapshot, LogMessage, Offer, Probe, Ready, Reply, TooFar
+from roundelay.group.log.messages import (
+    CATCH_UP,
+    Ack,
+    Chunk,
+    CutTo,
+    Fetch,
+    FetchSnapshot,
+    LogMessage,
+    Offer,
+    Probe,
+    Ready,
+    Reply,
+    TooFar,
+)
 from roundelay.group.log.opening import Opening
 from roundelay.group.log.reads import Reads
 from roundelay.group.log.sending import Sending
@@ -78,7 +91,7 @@ class ReplicatedLog:
         self.reads = Reads()
         self.arrivals = Arrivals(group.message_bytes_max)
         self.learner = Learner(self.state, config, self.out)
-        self.donor = Donor(self.state, config, self.out)
+        self.donor = Donor(self.state, self.learner, config, self.out)
         self.opening: Opening | None = None
         self.suspicion: Suspect | None = None
         """Membership is to change the view."""
@@ -98,8 +111,10 @@ class ReplicatedLog:
         self._waiting_bytes = 0
         self._mark: Mark | None = None
         """The mark of the view, once a log is adopted."""
-        self._filled = self._joined = False
+        self._filled = self._joined = self._caught = False
         """What was told of the learner."""
+        self.fed = False
+        """Packets were queued, which the engine has yet to be told of."""
         self._said_ready = False
         self._moved = False
         """The view is open, and this node is ready and has noted that."""
@@ -112,13 +127,15 @@ class ReplicatedLog:
 
     # What the application asks for
 
-    def append(
-        self, payload: bytes, stamp_us: int, session: int | None, number: int | None
-    ) -> int:
+    def append(self, payload: bytes, stamp_us: int, session: int | None, number: int | None) -> int:
         return self.sending.append(payload, stamp_us, session, number)
 
     def open_session(self, name: str, stamp_us: int) -> int:
         return self.sending.open_session(name, stamp_us)
+
+    def record(self) -> None:
+        """Rows of what was appended since the last call."""
+        self.sending.record()
 
     def sync(self, request: int) -> None:
         if len(self.reads) >= self.config.reads_max:
@@ -152,8 +169,7 @@ class ReplicatedLog:
     # Views
 
     def withdraw(self) -> None:
-        """A view is about to be installed: log packets that the engine never pulled are taken back.
-        """
+        """A view is about to be installed: what the engine never pulled is taken back."""
         for packet in self._queue.drop_log_packets():
             if self._view is not None:
                 self.out.append(Record(Kind.WITHDRAW, packet, self._view.id))
@@ -171,6 +187,7 @@ class ReplicatedLog:
         if view.primary:
             self.opening = Opening(self._node, view, self._ground.journals)
             self._repeat_s = self.config.repeat_s
+            self.donor.begin(view.id)
             self.out.append(SetTimer(SILENT_TIMER, self.config.offer_s))
             for origin, message in early:
                 if origin.view == view.id:
@@ -193,7 +210,7 @@ class ReplicatedLog:
         self._mark = None
         self._waiting = []
         self._waiting_bytes = 0
-        self._filled = self._joined = self._said_ready = self._moved = False
+        self._filled = self._joined = self._caught = self._said_ready = self._moved = False
         self._why = "the view is about to change"
 
     def keep_early(self, origin: Origin, message: LogMessage) -> None:
@@ -359,16 +376,16 @@ class ReplicatedLog:
             return
         if learner.filled and not self._filled:
             self._filled = True
-            assert self.opening is not None and self.opening.adopted is not None
+            assert self.opening is not None, "filled in no view"
+            assert self.opening.adopted is not None, "filled, and nobody knows with what"
             digest = mark_digest(self.opening.adopted.digest, mark)
             if state.digest_at(Place(mark.term, mark.base)) != digest:
                 self._fork(f"this log and the adopted one differ before entry {mark.base}")
         if learner.joined != self._joined:
             self._joined = learner.joined
-            if self._joined:
-                if self._moved:
-                    self.sending.settle(state.sessions, state.place)
-                self.out.append(Record(Kind.CAUGHT, index=state.length))
+            if self._joined and self._moved:
+                self.sending.settle(state.sessions, state.place)
+            self._caught = False
             self.out.append(LogChanged())
 
     @property
@@ -390,7 +407,8 @@ class ReplicatedLog:
 
     def _send_ready(self, to: NodeId | None = None) -> None:
         opening = self.opening
-        assert opening is not None and opening.adopted is not None
+        assert opening is not None, "ready in no view"
+        assert opening.adopted is not None, "ready without a base"
         if not self._ground.frozen:
             base = opening.adopted.place.length
             self._send(Ready(base, opening.have, opening.known_ready), to)
@@ -416,9 +434,7 @@ class ReplicatedLog:
             return
         self._moved = True
         self.out += self._ground.note_open(view)
-        self.out.append(
-            Record(Kind.OPEN, view=view.id, index=base, members=view.voters)
-        )
+        self.out.append(Record(Kind.OPEN, view=view.id, index=base, members=view.voters))
         self.sending.compare(self.state.sessions, self.state.place)
         self.out.append(LogChanged())
 
@@ -430,6 +446,7 @@ class ReplicatedLog:
             return
         while self.sending.unfed and self._queue.log_packets < self.config.feed_packets:
             self.sending.feed(self._queue.enqueue)
+            self.fed = True
 
     def refill(self) -> None:
         """The engine has pulled a log packet."""
@@ -467,6 +484,11 @@ class ReplicatedLog:
             if not self._ground.frozen and stored.term == commit.place.term:
                 committed = min(self.state.committed, stored.length)
                 self._send(Ack(stored.length, stored.opened, committed), node)
+
+    def _tell_caught_up(self) -> None:
+        if self._moved and self._joined and not self._caught:
+            self._caught = True
+            self.out.append(Record(Kind.CAUGHT, index=self.state.length))
 
     def _show(self) -> None:
         """Show what is committed, as far as it is here: once the log is the adopted one."""
@@ -560,6 +582,7 @@ class ReplicatedLog:
         self.state.flush()
         self._tell_ready()
         self._open()
+        self._tell_caught_up()
         self._acknowledge()
         self._show()
         self._probe()
@@ -584,8 +607,9 @@ class ReplicatedLog:
 
     def status(self) -> LogStatus:
         state, opening = self.state, self.opening
+        voters: tuple[NodeId, ...] = ()
         if opening is None:
-            what, why, voters = "closed", self._why, ()
+            what, why = "closed", self._why
         else:
             what = "open" if self._commit is not None else "opening"
             why, voters = ("" if what == "open" else opening.why), opening.view.voters

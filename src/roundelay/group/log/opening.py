@@ -8,7 +8,6 @@ of the voters is, the view is open.
 This module only counts and decides; `log` does what follows.
 """
 
-
 from hashlib import blake2b
 
 from roundelay.core.ids import NodeId, View
@@ -192,5 +191,3 @@ def _rank(offer: Offer) -> tuple[int, Place]:
 def _content(offer: Offer) -> tuple[object, ...]:
     """What an offer says of the log of its sender, which does not change."""
     return offer.log, offer.generation, offer.place, offer.digest, offer.session
-
-

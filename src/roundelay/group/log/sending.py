@@ -95,9 +95,7 @@ class Sending:
 
     # Appending
 
-    def append(
-        self, payload: bytes, stamp_us: int, session: int | None, number: int | None
-    ) -> int:
+    def append(self, payload: bytes, stamp_us: int, session: int | None, number: int | None) -> int:
         """Queue a message and return its number."""
         if type(payload) is not bytes:
             kind = type(payload).__name__
@@ -206,7 +204,13 @@ class Sending:
             (payload,) = parcel.messages
             pieces, crc = -(-len(payload) // self._piece), checksum(payload)
             bodies = [
-                wrap(MESSAGES, session, number, stamp, pack_piece(payload, i, pieces, self._piece, crc))
+                wrap(
+                    MESSAGES,
+                    session,
+                    number,
+                    stamp,
+                    pack_piece(payload, i, pieces, self._piece, crc),
+                )
                 for i in range(pieces)
             ]
             feed(bodies, 1)
