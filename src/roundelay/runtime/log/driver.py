@@ -12,6 +12,7 @@ came of them.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
@@ -39,7 +40,7 @@ from roundelay.runtime.errors import (
     NotPrimaryError,
     RoundelayError,
 )
-from roundelay.runtime.input_log import Input, encode_loaded, encode_numbers
+from roundelay.runtime.input_log import Input
 from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.log.appending import Appending
 from roundelay.runtime.log.applying import Applying, StateMachine, chunks_of
@@ -47,6 +48,7 @@ from roundelay.runtime.log.feed import Feed
 from roundelay.runtime.log.policy import FsyncPolicy
 from roundelay.runtime.log.syncs import Syncs
 from roundelay.runtime.log.writer import Target, Writer
+from roundelay.runtime.log_inputs import encode_loaded, encode_numbers, encode_snapshot_part
 from roundelay.runtime.meter import Histogram
 from roundelay.runtime.reading import Reading
 
@@ -110,6 +112,19 @@ Step = Callable[[Input, bytes, Callable[[], list[Effect[Any]]]], None]
 """Gives the core an input, and performs the effects."""
 
 
+@dataclass(frozen=True, slots=True)
+class JournalSetup:
+    """The journal of a node, and what it was opened with."""
+
+    journal: Journal
+    kept: KeptLog
+    policy: FsyncPolicy
+    wall_ns: Callable[[], int]
+    """The wall clock of the machine."""
+    machine: StateMachine | None = None
+    snapshot_bytes: int = 1 << 28
+
+
 class LogDriver:
     """The log of one node."""
 
@@ -117,25 +132,21 @@ class LogDriver:
         self,
         loop: asyncio.AbstractEventLoop,
         core: LogCore[Any],
-        journal: Journal,
-        kept: KeptLog,
-        policy: FsyncPolicy,
+        setup: "JournalSetup",
         instruments: Instruments,
-        step: Step,
-        fail: Callable[[Exception], None],
-        wall_ns: Callable[[], int],
-        name: str,
         *,
-        machine: StateMachine | None,
-        snapshot_bytes: int,
+        step: Step,
+        flush: Callable[[], None],
+        fail: Callable[[Exception], None],
+        name: str,
     ) -> None:
-        """`step` and `fail` are the node's; `name` is for people."""
-        self.policy = policy
+        """`step`, `flush` and `fail` are the node's; `name` is for people."""
+        journal, kept, machine = setup.journal, setup.kept, setup.machine
+        self.policy = setup.policy
         self.sync_times = Histogram()
         """How long the disk took to sync."""
         self.commit_times = Histogram()
         """From `append` to the commit, of the first message of each flush."""
-        self.forks = 0
         self.reading: Reading | None = None
         """The node's reading side, for readers of the log to look at the socket."""
         self._loop = loop
@@ -156,9 +167,9 @@ class LogDriver:
         for record in kept.tail:
             last = last.past(record)
         self.feed = Feed(kept.first, last.length, kept.committed, self._history)
-        self.appending = Appending(loop, core, instruments, self._flush, wall_ns)
+        self.appending = Appending(loop, core, instruments, flush, setup.wall_ns)
         self.syncs = Syncs(loop, self._ask_sync, lambda: self.status.state == "open")
-        self.writer = Writer(loop, journal, policy, self._on_report, name)
+        self.writer = Writer(loop, journal, setup.policy, self._on_report, name)
         self.writer.committed = kept.committed
         self.applying: Applying | None = None
         if machine is not None:
@@ -170,10 +181,8 @@ class LogDriver:
                 self._take,
                 self._fail_in_machine,
                 snapshot=kept.snapshot,
-                snapshot_bytes=snapshot_bytes,
+                snapshot_bytes=setup.snapshot_bytes,
             )
-        self.flush_core: Callable[[], None] = lambda: None
-        """Lets the core send what was accepted; set by the node."""
 
     @property
     def status(self) -> LogStatus:
@@ -300,7 +309,7 @@ class LogDriver:
             data, size = (None, 0) if part is None else part
             self._step(
                 Input.SNAPSHOT_LOADED,
-                encode_numbers(request, size, int(data is not None)) + (data or b""),
+                encode_snapshot_part(request, data, size),
                 partial(self._core.snapshot_loaded, request, data, size),
             )
 
@@ -360,9 +369,6 @@ class LogDriver:
         self._fail(error)
 
     # What the application asks
-
-    def _flush(self) -> None:
-        self.flush_core()
 
     def check_open(self) -> None:
         """NotPrimaryError if no view is open here."""
