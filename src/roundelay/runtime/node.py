@@ -23,7 +23,13 @@ from roundelay.core.ids import View
 from roundelay.runtime.admission import Admission
 from roundelay.runtime.backlog import Backlog, PacketsIn
 from roundelay.runtime.deliveries import Deliveries
-from roundelay.runtime.errors import ClosedError, DiskError, FailedError, ForkError, StateError
+from roundelay.runtime.errors import (
+    ClosedError,
+    DiskError,
+    FailedError,
+    JournalError,
+    StateError,
+)
 from roundelay.runtime.housekeeping import Housekeeping
 from roundelay.runtime.input_log import Input
 from roundelay.runtime.instruments import Instruments
@@ -221,7 +227,7 @@ class Node:
         self.deliveries.inbox.close(error)
         self.sending.close(error)
         if self.log is not None:
-            self.log.close(error, clean=not isinstance(error, DiskError | ForkError))
+            self.log.close(error)
         self.ended.set()
         self.on_close(error)
         self._close_files()
@@ -270,7 +276,7 @@ class Node:
             log.error("%s/%s stops: %s", self.group, self.name, error)
             self.close(error)
             return
-        if isinstance(error, StateError):
+        if isinstance(error, StateError | JournalError):
             failed = FailedError if self.log is None else DiskError
             self.close(failed(str(error)))
             return

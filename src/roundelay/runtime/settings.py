@@ -17,9 +17,9 @@ from roundelay.group.engines import (
     needs_channel,
     without_views,
 )
+from roundelay.journal.policy import Policy, parse_policy
 from roundelay.membership.config import MembershipConfig
 from roundelay.runtime.errors import ConfigError
-from roundelay.runtime.log.policy import FsyncPolicy, parse_fsync
 from roundelay.transport.address import Address, AddressError, parse_address
 
 DATAGRAM_BYTES = {"loopback": 60_000, "network": 1400}
@@ -165,7 +165,10 @@ class Settings:
         self._check_journal()
 
     def _check_journal(self) -> None:
-        parse_fsync(self.fsync)
+        try:
+            parse_policy(self.fsync)
+        except ValueError as e:
+            raise ConfigError(str(e)) from None
         if self.journal is None:
             for name, what in JOURNAL_SETTINGS.items():
                 if getattr(self, name) != SETTINGS[name].default:
@@ -188,9 +191,9 @@ class Settings:
                 raise ConfigError(f"{limit}={getattr(self, limit)} is less than 65536 bytes")
 
     @property
-    def policy(self) -> FsyncPolicy:
+    def policy(self) -> Policy:
         """What `fsync` says."""
-        return parse_fsync(self.fsync)
+        return parse_policy(self.fsync)
 
     @property
     def listen(self) -> Address:

@@ -1,7 +1,6 @@
 """The log of a group as an application sees it: `group.log`."""
 
 import asyncio
-from typing import Any
 
 from roundelay.core.ids import NodeId
 from roundelay.runtime.errors import ConfigError, QueueFullError
@@ -185,7 +184,3 @@ class Session:
 
 def _deadline(timeout_s: float | None) -> float | None:
     return None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
-
-
-def no_log() -> Any:
-    raise ConfigError("this node has no log; join the group with journal=...")

@@ -5,13 +5,14 @@ them until they are committed, and sends them again in later views if need be.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from roundelay.core.contract import LogCore
 from roundelay.core.contract import QueueFullError as CoreFullError
 from roundelay.core.effects import Appended
-from roundelay.core.log import LogStatus
+from roundelay.core.log import NAMED, LogStatus
 from roundelay.runtime.errors import (
     ClosedError,
     NotPrimaryError,
@@ -22,6 +23,7 @@ from roundelay.runtime.errors import (
 from roundelay.runtime.events import Payload
 from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.log.receipts import LogReceipt, LogReceipts, Run, SessionReceipt
+from roundelay.runtime.meter import FLUSHES_MAX, Histogram
 from roundelay.runtime.sending import copied
 
 
@@ -48,6 +50,10 @@ class Appending:
         self._wall_ns = wall_ns
         self._stamp_us = 0
         """Of all messages of one flush: the clock need not be read for each."""
+        self.commit_times = Histogram()
+        """From a flush to the commit of its first message."""
+        self._flushes: deque[tuple[int, float]] = deque(maxlen=FLUSHES_MAX)
+        """Flushes whose first own message is not committed yet: its number, and when it was."""
         self._waiting: list[asyncio.Future[None]] = []
         """Tasks that wait for room, or for the log to open."""
         self._sessions: dict[int, list[asyncio.Future[int]]] = {}
@@ -74,7 +80,8 @@ class Appending:
     def _put(self, payload: Payload, session: int | None, number: int | None) -> int:
         if self.error is not None:
             raise self.error
-        if not self.flush_due:
+        first = not self.flush_due
+        if first:
             self._schedule_flush()
         try:
             if type(payload) is not bytes:
@@ -86,6 +93,8 @@ class Appending:
             raise SendError(str(e)) from None
         if self._input_log is not None:
             self._input_log.append(payload, self._stamp_us, session, number)
+        if first and session is None:
+            self._flushes.append((given, self._loop.time()))
         return given
 
     def _schedule_flush(self) -> None:
@@ -191,6 +200,10 @@ class Appending:
                     future.set_result(effect.number)
         else:
             self.receipts.on_appended(effect)
+            if not effect.session & NAMED:
+                end, flushes = effect.number + effect.count, self._flushes
+                while flushes and flushes[0][0] < end:
+                    self.commit_times.add(self._loop.time() - flushes.popleft()[1])
         if self._waiting:
             self.wake_waiting()
 

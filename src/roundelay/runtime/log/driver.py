@@ -12,7 +12,7 @@ came of them.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
@@ -32,6 +32,7 @@ from roundelay.core.effects import (
     Synced,
 )
 from roundelay.core.log import Checkpoint, KeptLog, LogRecord, LogStatus, Place
+from roundelay.journal.policy import Policy
 from roundelay.runtime.errors import (
     ClosedError,
     ConfigError,
@@ -45,7 +46,6 @@ from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.log.appending import Appending
 from roundelay.runtime.log.applying import Applying, StateMachine, chunks_of
 from roundelay.runtime.log.feed import Feed
-from roundelay.runtime.log.policy import FsyncPolicy
 from roundelay.runtime.log.syncs import Syncs
 from roundelay.runtime.log.writer import Target, Writer
 from roundelay.runtime.log_inputs import encode_loaded, encode_numbers, encode_snapshot_part
@@ -55,6 +55,9 @@ from roundelay.runtime.reading import Reading
 READERS = 2
 """Threads that read the journal. Too few: a peer that catches up waits for a slow reader of this
 node; too many: they compete for the disk."""
+SCRUB_S = 60.0
+"""After so many seconds the checksums of one more file of the journal are compared. Too small: the
+disk is read for nothing; too large: damage is found when it is needed."""
 HISTORY_BYTES = 1024 * 1024
 """Bytes of old entries that are read at a time for the application. Too small: many reads; too
 large: memory for each reader."""
@@ -82,9 +85,9 @@ class Journal(Target, Protocol):
         """Records for a peer: see `Load`."""
         ...
 
-    def history(self, index: int, bytes_max: int) -> Sequence[LogRecord]:
-        """Records from the one that holds this index on, with the mark before it if that is where
-        its term begins; TruncatedError if it was removed."""
+    def history(self, place: Place, index: int, bytes_max: int) -> Sequence[LogRecord]:
+        """Records behind `place`, as soon as there is one that holds this index, or a later one;
+        none if there is none yet. TruncatedError if it was removed."""
         ...
 
     def load_snapshot(self, index: int, offset: int, bytes_max: int) -> tuple[bytes, int] | None:
@@ -97,6 +100,14 @@ class Journal(Target, Protocol):
 
     def take(self, checkpoint: Checkpoint, chunks: Iterable[bytes]) -> None:
         """Store a snapshot of the state at the place of the checkpoint."""
+        ...
+
+    def set_able(self) -> None:
+        """The node is able from now on; in the writer's thread."""
+        ...
+
+    def scrub(self) -> None:
+        """Compare some checksums; RoundelayError if one is wrong."""
         ...
 
     @property
@@ -118,11 +129,13 @@ class JournalSetup:
 
     journal: Journal
     kept: KeptLog
-    policy: FsyncPolicy
+    policy: Policy
     wall_ns: Callable[[], int]
     """The wall clock of the machine."""
     machine: StateMachine | None = None
     snapshot_bytes: int = 1 << 28
+    repaired: list[str] = field(default_factory=list)
+    """What was repaired at the start, as sentences."""
 
 
 class LogDriver:
@@ -145,8 +158,6 @@ class LogDriver:
         self.policy = setup.policy
         self.sync_times = Histogram()
         """How long the disk took to sync."""
-        self.commit_times = Histogram()
-        """From `append` to the commit, of the first message of each flush."""
         self.reading: Reading | None = None
         """The node's reading side, for readers of the log to look at the socket."""
         self._loop = loop
@@ -158,15 +169,17 @@ class LogDriver:
         self._tracing = instruments.tracing
         self._name = name
         self._error: ClosedError | None = None
+        self._able = kept.able
+        """Whether the journal knows that this node is able."""
+        self._scrubbing: asyncio.TimerHandle | None = None
         self._stored = 0
         """All stores up to this number are done."""
         self._changed: list[asyncio.Future[None]] = []
         self._on_stored: list[tuple[int, asyncio.Future[None]]] = []
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix=f"journal {name}")
-        last = kept.checkpoint.place
-        for record in kept.tail:
-            last = last.past(record)
-        self.feed = Feed(kept.first, last.length, kept.committed, self._history)
+        self.feed = Feed(
+            kept.first, length_of(kept), kept.committed, kept.marks, self._history
+        )
         self.appending = Appending(loop, core, instruments, flush, setup.wall_ns)
         self.syncs = Syncs(loop, self._ask_sync, lambda: self.status.state == "open")
         self.writer = Writer(loop, journal, setup.policy, self._on_report, name)
@@ -188,9 +201,45 @@ class LogDriver:
     def status(self) -> LogStatus:
         return self.appending.log
 
+    def document(self, fsync: str) -> dict[str, Any]:
+        """What `roundelay status` shows."""
+        status, feed = self.status, self.feed
+        return {
+            "id": status.id.hex(),
+            "generation": status.generation,
+            "state": status.state,
+            "condition": status.condition,
+            "why": status.why,
+            "term": str(status.term),
+            "voters": list(status.voters),
+            "first": feed.first,
+            "length": status.length,
+            "stored": status.stored,
+            "committed": status.committed,
+            "lag": status.length - status.committed,
+            "applied": None if self.applying is None else self.applying.applied,
+            "snapshot": self._journal.snapshot,
+            "waiting": status.waiting,
+            "waiting_bytes": status.waiting_bytes,
+            "unwritten_bytes": self.writer.waiting_bytes,
+            "fsync": fsync,
+            "sync": self.sync_times.as_dict(),
+            "commit": self.appending.commit_times.as_dict(),
+        }
+
     def start(self) -> None:
+        self._scrubbing = self._loop.call_later(SCRUB_S, self._scrub)
         if self.applying is not None:
             self.applying.start()
+
+    def _scrub(self) -> None:
+        self._scrubbing = self._loop.call_later(SCRUB_S, self._scrub)
+
+        def done(found: "asyncio.Future[None]") -> None:
+            if not found.cancelled() and (error := found.exception()) is not None:
+                self._node_log.unreadable(str(error))
+
+        self._run(self._journal.scrub).add_done_callback(done)
 
     # Effects
 
@@ -234,7 +283,11 @@ class LogDriver:
                 raise AssertionError("`perform` handles these itself")
 
     def _on_changed(self) -> None:
-        self._node_log.log_changed(self.status)
+        status = self.status
+        self._node_log.log_changed(status)
+        if not self._able and status.condition == "able":
+            self._able = True
+            self.writer.call(self._journal.set_able)
         self.appending.wake_waiting()
         self.syncs.on_changed()
         futures, self._changed = self._changed, []
@@ -319,8 +372,8 @@ class LogDriver:
             )
         ).add_done_callback(done)
 
-    def _history(self, index: int) -> "asyncio.Future[Sequence[LogRecord]]":
-        return self._run(partial(self._journal.history, index, HISTORY_BYTES))
+    def _history(self, place: Place, index: int) -> "asyncio.Future[Sequence[LogRecord]]":
+        return self._run(partial(self._journal.history, place, index, HISTORY_BYTES))
 
     def _run(self, call: Callable[[], Any]) -> "asyncio.Future[Any]":
         return self._loop.run_in_executor(self._readers, call)
@@ -413,9 +466,11 @@ class LogDriver:
 
     # The end
 
-    def close(self, error: ClosedError, *, clean: bool) -> None:
+    def close(self, error: ClosedError) -> None:
         """Write what waits, and stop; every task that waits is told `error`."""
         self._error = error
+        if self._scrubbing is not None:
+            self._scrubbing.cancel()
         self.appending.close(error)
         self.syncs.close(error)
         self.feed.close(error)
@@ -425,7 +480,7 @@ class LogDriver:
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # Nobody may wait for it any more.
-        self.writer.stop(clean=clean)
+        self.writer.stop()
         self._readers.shutdown(wait=False, cancel_futures=True)
 
     async def closed(self) -> None:
@@ -438,9 +493,17 @@ class LogDriver:
 
     def abandon(self) -> None:
         """The event loop is closed: release the journal for the next one."""
-        self.writer.stop(clean=True)
+        self.writer.stop()
         self.writer.join()
         self._readers.shutdown(wait=False, cancel_futures=True)
+
+
+def length_of(kept: KeptLog) -> int:
+    """How many entries a log had when it was opened."""
+    place = kept.checkpoint.place
+    for record in kept.tail:
+        place = place.past(record)
+    return place.length
 
 
 class _Waiting:

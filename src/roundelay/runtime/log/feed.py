@@ -9,7 +9,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-from roundelay.core.log import Checkpoint, Entries, LogRecord, Mark, Place
+from roundelay.core.log import NO_TERM, MARKS_KEPT, Checkpoint, Entries, LogRecord, Mark, Place
 from roundelay.runtime.errors import ClosedError, TruncatedError
 
 TAIL_BYTES = 64 * 1024 * 1024
@@ -20,8 +20,9 @@ RECORD_BYTES = 600
 more memory than `TAIL_BYTES`; too large: less is kept than could be."""
 
 _Kept = Entries | Mark
-History = Callable[[int], "asyncio.Future[Sequence[LogRecord]]"]
-"""Reads records from the journal, from the one that holds this index on; at the end, none."""
+History = Callable[[Place, int], "asyncio.Future[Sequence[LogRecord]]"]
+"""Reads records from the journal, the first one behind this place that holds this index, or a later
+one; none if there is none yet."""
 
 
 class Feed:
@@ -32,14 +33,17 @@ class Feed:
         first: int,
         length: int,
         committed: int,
+        marks: Sequence[Mark],
         history: History,
         bytes_max: int = TAIL_BYTES,
     ) -> None:
-        """The journal holds the entries from `first` up to `length`."""
+        """The journal holds the entries from `first` up to `length`; `marks` are the newest that
+        are known, oldest first."""
         self.first = first
         """Entries below were removed."""
         self.committed = committed
-        self.history = history
+        self._history = history
+        self._marks = list(marks)
         self.error: ClosedError | None = None
         self._tail: list[_Kept] = []
         self._starts: list[int] = []
@@ -67,6 +71,8 @@ class Feed:
             elif type(record) is Mark:
                 self._starts.append(record.base)
                 self._bytes += RECORD_BYTES
+                self._marks.append(record)
+                del self._marks[:-MARKS_KEPT]
             else:
                 continue
             self._tail.append(record)
@@ -103,16 +109,20 @@ class Feed:
                 stays = last.head.index + last.head.count <= place.length
                 stays = stays and last.head.term <= place.term
             if stays:
-                return
+                break
             self._bytes -= _bytes(last)
             self._tail.pop()
             self._starts.pop()
-        self._tail_from = min(self._tail_from, place.length)
+        if not self._tail:
+            self._tail_from = min(self._tail_from, place.length)
+        while self._marks and self._marks[-1].term > place.term:
+            self._marks.pop()
 
     def reset(self, checkpoint: Checkpoint, mark: Mark) -> None:
         """The log begins anew, with these."""
         self.first = self._tail_from = checkpoint.place.length
         self._tail, self._starts, self._bytes = [], [], 0
+        self._marks = [mark]
         self.commit(max(self.committed, self.first))
 
     def commit(self, length: int) -> None:
@@ -146,6 +156,16 @@ class Feed:
         if self.error is not None:
             raise self.error
 
+    def from_disk(self, index: int) -> "asyncio.Future[Sequence[LogRecord]]":
+        """Records in the journal from the one that holds `index` on, with the mark before it."""
+        marks = self._marks
+        at = bisect_right(marks, index, key=_base)
+        if at and marks[at - 1].base == index:
+            before = marks[at - 2].term if at > 1 else NO_TERM
+            return self._history(Place(before, index, marks[at - 1].opened), index)
+        # Before the oldest known mark the journal is searched from its beginning.
+        return self._history(Place(marks[at - 1].term, index) if at else Place(), index)
+
     def from_memory(self, index: int) -> Sequence[_Kept] | None:
         """Records in memory from the one that holds `index` on, as far as they are committed, not
         all at once; None if the memory begins later. TruncatedError if that entry is nowhere."""
@@ -166,6 +186,10 @@ class Feed:
                 break
             found.append(record)
         return found
+
+
+def _base(mark: Mark) -> int:
+    return mark.base
 
 
 def _bytes(record: _Kept) -> int:

@@ -92,7 +92,7 @@ class LogReader:
             return False
         found: Sequence[LogRecord] | None = feed.from_memory(self.next)
         if found is None:
-            found = _committed(await feed.history(self.next), feed.committed)
+            found = _committed(await feed.from_disk(self.next), feed.committed)
         if _helps(found, self.next):
             self._records = iter(found)
             return True

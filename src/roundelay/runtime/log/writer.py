@@ -23,7 +23,7 @@ from typing import Protocol, TypeAlias
 
 from roundelay.core.effects import Cut, Reset, Store, StoreSnapshot
 from roundelay.core.log import Checkpoint, LogRecord, Mark, Place
-from roundelay.runtime.log.policy import FsyncPolicy
+from roundelay.journal.policy import Policy
 
 NOTE_S = 1.0
 """After so many seconds without anything to write the thread writes down how far the log is
@@ -37,6 +37,7 @@ BATCH_BYTES = 8 * 1024 * 1024
 large: nobody hears of what is stored for long."""
 
 Job: TypeAlias = Store | Cut | Reset | StoreSnapshot
+Call: TypeAlias = Callable[[], None]
 
 
 class DiskFullError(Exception):
@@ -52,7 +53,9 @@ class Target(Protocol):
 
     def cut(self, place: Place) -> None: ...
 
-    def reset(self, checkpoint: Checkpoint, mark: Mark, snapshot: int | None) -> None: ...
+    def reset(self, checkpoint: Checkpoint, mark: Mark) -> None:
+        """Begin the journal anew; `DiskFullError` as with `write`."""
+        ...
 
     def write_snapshot(self, index: int, offset: int, data: bytes, *, last: bool) -> bool:
         """Write a part of a snapshot; False if the whole is damaged, and was dropped."""
@@ -64,11 +67,13 @@ class Target(Protocol):
         """Write down how far the log is committed, if that is not known on disk."""
         ...
 
-    def trim(self, committed: int) -> int | None:
+    def trim(self) -> int | None:
         """Remove what need not be kept; the new first index, or None if nothing was removed."""
         ...
 
-    def close(self, *, clean: bool) -> None: ...
+    def close(self) -> None:
+        """The end, also after an error."""
+        ...
 
 
 class Writer:
@@ -78,7 +83,7 @@ class Writer:
         self,
         loop: asyncio.AbstractEventLoop,
         target: Target,
-        policy: FsyncPolicy,
+        policy: Policy,
         report: Callable[[], None],
         name: str,
     ) -> None:
@@ -93,7 +98,7 @@ class Writer:
         self._target = target
         self._policy = policy
         self._report = report
-        self._jobs: queue.SimpleQueue[tuple[Job, int] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Job | Call, int] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         """Guards what follows, up to `_told`."""
         self._stored = 0
@@ -113,7 +118,6 @@ class Writer:
         self._noted = 0
         """What the journal says that is committed."""
         self._written_at = 0.0
-        self._clean = True
         self._thread = threading.Thread(target=self._run, name=f"journal {name}", daemon=True)
         self._thread.start()
 
@@ -141,10 +145,12 @@ class Writer:
                 self._full = False
         return report
 
-    def stop(self, *, clean: bool) -> None:
-        """Write what waits, close the journal and end the thread; without `clean` the journal does
-        not say that it was closed in good order."""
-        self._clean = self._clean and clean
+    def call(self, work: Callable[[], None]) -> None:
+        """Do this in the thread, after all that was put before."""
+        self._jobs.put((work, 0))
+
+    def stop(self) -> None:
+        """Write what waits, close the journal and end the thread."""
         self._jobs.put(None)
 
     def join(self, timeout_s: float = STOP_S) -> bool:
@@ -167,28 +173,27 @@ class Writer:
                     self._write(jobs)
                 self._sync_if_due(ended=ended)
         except Exception as e:
-            self._clean = False
             self._tell(error=e)
         try:
-            self._target.close(clean=self._clean)
+            self._target.close()
         except Exception as e:
             self._tell(error=e)
 
-    def _gather(self) -> tuple[list[Job], bool]:
+    def _gather(self) -> tuple[list[Job | Call], bool]:
         """Everything that waits, at least one job unless a sync or a note is due; and whether the
         thread is to end."""
         try:
             item = self._jobs.get(timeout=self._patience_s())
         except queue.Empty:
             return [], False
-        jobs: list[Job] = []
+        jobs: list[Job | Call] = []
         size = 0
         while True:
             if item is None:
                 return jobs, True
             job, bytes_ = item
             size += bytes_
-            if not self._full and job.number > self._skip:
+            if not isinstance(job, Job) or (not self._full and job.number > self._skip):
                 jobs.append(job)
             else:
                 self._drop(bytes_)
@@ -204,11 +209,11 @@ class Writer:
             return max(0.0, self._dirty_since + self._policy.interval_s - time.monotonic())
         return NOTE_S
 
-    def _write(self, jobs: list[Job]) -> None:
+    def _write(self, jobs: list[Job | Call]) -> None:
         """Do these jobs, sync as the policy wants it, and report."""
         target, at, done = self._target, 0, 0
         unstored = 0
-        size = sum(map(_size, jobs))
+        size = sum(_size(job) for job in jobs if isinstance(job, Job))
         try:
             while at < len(jobs):
                 job = jobs[at]
@@ -225,11 +230,15 @@ class Writer:
                         self._written_at = time.monotonic()
                     done, at = jobs[after - 1].number, after
                     continue
+                if not isinstance(job, Job):
+                    job()
+                    at += 1
+                    continue
                 whole = True
                 if type(job) is Cut:
                     target.cut(job.place)
                 elif type(job) is Reset:
-                    target.reset(job.checkpoint, job.mark, job.snapshot)
+                    target.reset(job.checkpoint, job.mark)
                 elif type(job) is StoreSnapshot:
                     whole = target.write_snapshot(job.index, job.offset, job.data, last=job.last)
                 if not whole:
@@ -237,14 +246,16 @@ class Writer:
                     break
                 done, at = job.number, at + 1
         except DiskFullError:
-            unstored = jobs[at].number
+            failed = jobs[at]
+            assert isinstance(failed, Job)
+            unstored = failed.number
         if done:
             if self._policy.name == "always":
                 self._sync()
             elif self._dirty_since is None:
                 self._dirty_since = time.monotonic()
         self._full = self._full or bool(unstored)
-        first = target.trim(self.committed) if done else None
+        first = target.trim() if done else None
         self._tell(stored=done, unstored=unstored, first=first, size=size)
 
     def _sync_if_due(self, *, ended: bool) -> None:
