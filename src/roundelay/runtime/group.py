@@ -190,7 +190,7 @@ class Group:
         self._sending = node.sending
         self._reading = Reading(node, port, self.settings)
         if node.log is not None:
-            node.log.reading = self._reading
+            node.log.looks = self._reading
             self._log = Log(node.log)
         node.start()
 

@@ -1,12 +1,12 @@
 """Inputs of a core with a log as bytes, as the record of a node keeps them.
 
-    what the journal holds  a line of JSON, the marks, the checkpoint and the tail, each with its
-                            size, u32, before it; a head without its body
-    append                  a line of JSON, [stamp, session, number], and the payload
-    open a session          a line of JSON, [name, stamp]
-    loaded                  u64 request, u8 whether it could be read, the records, each with its size
-    a part of a snapshot    u64 request, size of the file, whether it is there; the part
-    all others              numbers, i64
+what the journal holds  a line of JSON, the marks, the checkpoint and the tail, each with its
+                        size, u32, before it; a head without its body
+append                  a line of JSON, [stamp, session, number], and the payload
+open a session          a line of JSON, [name, stamp]
+loaded                  u64 request, u8 whether it could be read, the records, each with its size
+a part of a snapshot    u64 request, size of the file, whether it is there; the part
+all others              numbers, i64
 """
 
 import json
@@ -35,9 +35,8 @@ def encode_kept(kept: KeptLog) -> bytes:
     parts = [*map(encode_record, kept.marks), encode_record(kept.checkpoint)]
     parts += [
         # The checksum of a head is that of a body which is not here: it travels in its place.
-        encode_record(_bodiless(record)) if type(record) is Head else encode_record(record)
+        encode_record(_bodiless(record) if isinstance(record, Head) else record)
         for record in kept.tail
-        if type(record) is Head or type(record) is Mark
     ]
     return json.dumps(head).encode() + b"\n" + _join(parts)
 
@@ -59,9 +58,9 @@ def decode_kept(data: bytes) -> KeptLog:
         tuple(mark for mark in marks if type(mark) is Mark),
         checkpoint,
         tuple(
-            _head(record) if type(record) is Entries else record
+            _head(record) if isinstance(record, Entries) else record
             for record in tail
-            if type(record) is not Checkpoint
+            if not isinstance(record, Checkpoint)
         ),
         head["snapshot"],
         head["why"],
@@ -81,9 +80,7 @@ def _head(record: Entries) -> Head:
     return _replace(record.head, struct.unpack(">I", record.body)[0])
 
 
-def encode_append(
-    payload: bytes, stamp_us: int, session: int | None, number: int | None
-) -> bytes:
+def encode_append(payload: bytes, stamp_us: int, session: int | None, number: int | None) -> bytes:
     return json.dumps([stamp_us, session, number]).encode() + b"\n" + payload
 
 

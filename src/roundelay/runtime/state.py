@@ -26,7 +26,6 @@ from roundelay.runtime.incarnation import next_incarnation, parse_incarnation
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.node_log import log
 
-
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """What the system says when a disk has no room."""
 

@@ -74,7 +74,7 @@ class Log:
         return BatchReader(self._reader(from_index))
 
     def _reader(self, from_index: From) -> LogReader:
-        return LogReader(self._driver.feed, self._driver.reading, from_index)
+        return LogReader(self._driver.feed, self._driver.looks, from_index)
 
     async def sync(self, timeout_s: float | None = None) -> int:
         """A length of the log that is at least as great as any that was committed anywhere before

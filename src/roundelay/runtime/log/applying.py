@@ -1,19 +1,18 @@
 """A state machine on the log: entries are applied in order, and its state is stored now and then.
 
-The machine is applied to in a task of its own, a batch at a time. A snapshot is taken between two
-batches, in a thread: nothing is applied meanwhile, and what is committed waits in memory or on disk.
+A task of its own applies a batch at a time. A snapshot is taken between two batches, in a thread:
+nothing is applied meanwhile, and what is committed waits in memory or on disk.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 from roundelay.core.log import Mark
 from roundelay.runtime.errors import ClosedError
 from roundelay.runtime.log.entries import Entry, EntryBatch
 from roundelay.runtime.log.feed import Feed
-from roundelay.runtime.log.reading import LogReader
-from roundelay.runtime.reading import Reading
+from roundelay.runtime.log.reading import LogReader, Looks
 
 
 class StateMachine(Protocol):
@@ -41,7 +40,7 @@ class Applying:
         self,
         machine: StateMachine,
         feed: Feed,
-        reading: Callable[[], Reading | None],
+        looks: Callable[[], Looks | None],
         load: Callable[[int, Callable[[Iterable[bytes]], None]], Awaitable[None]],
         take: Callable[[int, Callable[[], bytes | Iterable[bytes]]], Awaitable[bool]],
         fail: Callable[[Exception], None],
@@ -57,7 +56,7 @@ class Applying:
         self.busy = False
         """Whether a snapshot is taken or restored."""
         self._feed = feed
-        self._reading = reading
+        self._looks = looks
         self._load = load
         self._take = take
         self._fail = fail
@@ -85,9 +84,12 @@ class Applying:
 
     def close(self, error: ClosedError) -> None:
         self._error = error
-        for future in (*self._wanted, *(future for _, future in self._progress)):
-            if not future.done():
-                future.set_exception(error)
+        for wanted in self._wanted:
+            if not wanted.done():
+                wanted.set_exception(error)
+        for _, progress in self._progress:
+            if not progress.done():
+                progress.set_exception(error)
         self._wanted, self._progress = [], []
         if self._task is not None and not self.busy:
             self._task.cancel()
@@ -136,7 +138,7 @@ class Applying:
 
     async def _apply(self) -> None:
         """Apply what is committed, until a snapshot is to be taken or restored."""
-        reader = LogReader(self._feed, self._reading(), self.applied)
+        reader = LogReader(self._feed, self._looks(), self.applied)
         reader.on_mark = self.on_mark
         apply = self.machine.apply
         while self._restore_at is None and self._error is None:
@@ -178,6 +180,6 @@ class Applying:
                 future.set_result(None)
 
 
-def chunks_of(state: Any) -> Iterable[bytes]:
+def chunks_of(state: bytes | Iterable[bytes]) -> Iterable[bytes]:
     """What `snapshot` gave, as parts."""
-    return (state,) if isinstance(state, bytes | bytearray | memoryview) else state
+    return (state,) if isinstance(state, bytes) else state

@@ -46,11 +46,11 @@ from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.log.appending import Appending
 from roundelay.runtime.log.applying import Applying, StateMachine, chunks_of
 from roundelay.runtime.log.feed import Feed
+from roundelay.runtime.log.reading import Looks
 from roundelay.runtime.log.syncs import Syncs
 from roundelay.runtime.log.writer import Target, Writer
 from roundelay.runtime.log_inputs import encode_loaded, encode_numbers, encode_snapshot_part
 from roundelay.runtime.meter import Histogram
-from roundelay.runtime.reading import Reading
 
 READERS = 2
 """Threads that read the journal. Too few: a peer that catches up waits for a slow reader of this
@@ -158,7 +158,7 @@ class LogDriver:
         self.policy = setup.policy
         self.sync_times = Histogram()
         """How long the disk took to sync."""
-        self.reading: Reading | None = None
+        self.looks: Looks | None = None
         """The node's reading side, for readers of the log to look at the socket."""
         self._loop = loop
         self._core = core
@@ -177,9 +177,7 @@ class LogDriver:
         self._changed: list[asyncio.Future[None]] = []
         self._on_stored: list[tuple[int, asyncio.Future[None]]] = []
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix=f"journal {name}")
-        self.feed = Feed(
-            kept.first, length_of(kept), kept.committed, kept.marks, self._history
-        )
+        self.feed = Feed(kept.first, length_of(kept), kept.committed, kept.marks, self._history)
         self.appending = Appending(loop, core, instruments, flush, setup.wall_ns)
         self.syncs = Syncs(loop, self._ask_sync, lambda: self.status.state == "open")
         self.writer = Writer(loop, journal, setup.policy, self._on_report, name)
@@ -189,7 +187,7 @@ class LogDriver:
             self.applying = Applying(
                 machine,
                 self.feed,
-                lambda: self.reading,
+                lambda: self.looks,
                 self._restore,
                 self._take,
                 self._fail_in_machine,
@@ -367,9 +365,7 @@ class LogDriver:
             )
 
         self._run(
-            partial(
-                self._journal.load_snapshot, effect.index, effect.offset, effect.bytes_max
-            )
+            partial(self._journal.load_snapshot, effect.index, effect.offset, effect.bytes_max)
         ).add_done_callback(done)
 
     def _history(self, place: Place, index: int) -> "asyncio.Future[Sequence[LogRecord]]":
@@ -525,5 +521,3 @@ def _disk_error(error: Exception) -> RoundelayError:
         f"the journal cannot be written ({what}), so this node has stopped: what it stored last "
         "may be lost; check the disk, then start it again"
     )
-
-

@@ -9,7 +9,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-from roundelay.core.log import NO_TERM, MARKS_KEPT, Checkpoint, Entries, LogRecord, Mark, Place
+from roundelay.core.log import MARKS_KEPT, NO_TERM, Checkpoint, Entries, LogRecord, Mark, Place
 from roundelay.runtime.errors import ClosedError, TruncatedError
 
 TAIL_BYTES = 64 * 1024 * 1024
@@ -97,13 +97,13 @@ class Feed:
     @property
     def _end(self) -> int:
         last = self._tail[-1]
-        return last.base if type(last) is Mark else last.head.index + last.head.count
+        return last.base if isinstance(last, Mark) else last.head.index + last.head.count
 
     def cut(self, place: Place) -> None:
         """What is behind this place is no more in the log. None of it was committed."""
         while self._tail:
             last = self._tail[-1]
-            if type(last) is Mark:
+            if isinstance(last, Mark):
                 stays = last.term <= place.term
             else:
                 stays = last.head.index + last.head.count <= place.length
@@ -179,7 +179,7 @@ class Feed:
             at -= 1  # Marks come before the entry of their index.
         found: list[_Kept] = []
         for record in self._tail[at : at + 64]:
-            if type(record) is Entries:
+            if isinstance(record, Entries):
                 if record.head.index + record.head.count > self.committed:
                     break
             elif record.base > self.committed:

@@ -74,7 +74,7 @@ def _open(settings: Settings, storage: StateDirectory) -> "DiskJournal":
             locked=True,
             ours=storage.ours,
         )
-    except faults.JournalFault as e:
+    except faults.BaseJournalError as e:
         raise JournalError(str(e)) from None
     except OSError as e:
         if exhausted(e):
@@ -236,5 +236,5 @@ class _translated:  # noqa: N801  # Used as a function, like those of contextlib
             raise DiskError(str(error)) from None
         if isinstance(error, faults.TruncatedError):
             raise TruncatedError(error.index, error.first) from None
-        if isinstance(error, faults.JournalFault):
+        if isinstance(error, faults.BaseJournalError):
             raise LogError(str(error)) from None

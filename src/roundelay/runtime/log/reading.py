@@ -6,13 +6,12 @@ may go on from the index after the last entry that was given.
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from roundelay.core.log import NO_TERM, Checkpoint, Entries, LogRecord, Mark
 from roundelay.runtime.errors import ClosedError, ConfigError, FailedError
 from roundelay.runtime.log.entries import Entry, EntryBatch, LogArrival, LogItem, Lossy
 from roundelay.runtime.log.feed import Feed
-from roundelay.runtime.reading import Reading
 
 From: TypeAlias = int | Literal["first"] | None
 """Where to read from: an index, the first entry that is held, or, with None, what comes next."""
@@ -22,16 +21,24 @@ WAIT_AGAIN_S = 0.05
 disk yet, in seconds. Too small: it looks in vain; too large: it is late."""
 
 
+class Looks(Protocol):
+    """The reading side of a node, as far as it looks at the socket for the group."""
+
+    def look_due(self, given: int) -> bool: ...
+
+    async def serve_group(self) -> None: ...
+
+
 class LogReader:
     """One reader of the log: where it is, and what it gives next."""
 
-    def __init__(self, feed: Feed, reading: Reading | None, start: From) -> None:
-        """With `reading` the node's socket is looked at now and then, so that the group does not
+    def __init__(self, feed: Feed, looks: Looks | None, start: From) -> None:
+        """With `looks` the node's socket is looked at now and then, so that the group does not
         wait for an application that is busy with entries."""
         self.feed = feed
         self.next = _start(feed, start)
         """The index of the next entry to be given."""
-        self._reading = reading
+        self._looks = looks
         self._term = NO_TERM
         """Of the last mark or entry that was looked at: a mark is given once."""
         self.on_mark: Callable[[Mark], None] = lambda mark: None
@@ -52,11 +59,18 @@ class LogReader:
             if arrival is not None:
                 return arrival
 
+    async def take(self, most: int) -> list[LogArrival]:
+        """What is there, at least one and up to `most` batches; raises as `batch` does."""
+        taken = [await self.batch()]
+        while len(taken) < most and (arrival := self._pop()) is not None:
+            taken.append(arrival)
+        return taken
+
     async def step(self) -> LogArrival | None:
         """The next entries, or None after waiting until something has changed."""
-        reading = self._reading
-        if reading is not None and self._given and reading.look_due(self._given):
-            await reading.serve_group()
+        looks = self._looks
+        if looks is not None and self._given and looks.look_due(self._given):
+            await looks.serve_group()
         self._given = 0
         arrival = self._pop()
         if arrival is None and not await self._refill():

@@ -58,7 +58,9 @@ class Run:
         """So many messages from the number `first` on are committed; some may be of other runs."""
         start, end = max(first, self.first), min(first + count, self.first + self.count)
         if start < end:
-            self.pieces.append((start, end - start, None if index is None else index + start - first))
+            self.pieces.append(
+                (start, end - start, None if index is None else index + start - first)
+            )
             self.left -= end - start
             if self._futures:
                 self._wake([number for number in self._futures if start <= number < end])

@@ -15,6 +15,7 @@ and a second one would report success.
 """
 
 import asyncio
+import contextlib
 import queue
 import threading
 import time
@@ -37,6 +38,7 @@ BATCH_BYTES = 8 * 1024 * 1024
 large: nobody hears of what is stored for long."""
 
 Job: TypeAlias = Store | Cut | Reset | StoreSnapshot
+JOBS = (Store, Cut, Reset, StoreSnapshot)
 Call: TypeAlias = Callable[[], None]
 
 
@@ -193,7 +195,7 @@ class Writer:
                 return jobs, True
             job, bytes_ = item
             size += bytes_
-            if not isinstance(job, Job) or (not self._full and job.number > self._skip):
+            if not isinstance(job, JOBS) or (not self._full and job.number > self._skip):
                 jobs.append(job)
             else:
                 self._drop(bytes_)
@@ -213,7 +215,7 @@ class Writer:
         """Do these jobs, sync as the policy wants it, and report."""
         target, at, done = self._target, 0, 0
         unstored = 0
-        size = sum(_size(job) for job in jobs if isinstance(job, Job))
+        size = sum(_size(job) for job in jobs if isinstance(job, JOBS))
         try:
             while at < len(jobs):
                 job = jobs[at]
@@ -228,9 +230,9 @@ class Writer:
                         target.write(records, committed)
                         self._noted = committed
                         self._written_at = time.monotonic()
-                    done, at = jobs[after - 1].number, after
+                    done, at = job.number + after - 1 - at, after
                     continue
-                if not isinstance(job, Job):
+                if not isinstance(job, JOBS):
                     job()
                     at += 1
                     continue
@@ -247,7 +249,7 @@ class Writer:
                 done, at = job.number, at + 1
         except DiskFullError:
             failed = jobs[at]
-            assert isinstance(failed, Job)
+            assert isinstance(failed, JOBS)
             unstored = failed.number
         if done:
             if self._policy.name == "always":
@@ -304,10 +306,8 @@ class Writer:
             if self._told:
                 return
             self._told = True
-        try:
+        with contextlib.suppress(RuntimeError):  # The loop is closed: nobody listens any more.
             self._loop.call_soon_threadsafe(self._report)
-        except RuntimeError:
-            pass  # The loop is closed: nobody listens any more.
 
 
 class Report:
