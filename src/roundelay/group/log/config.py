@@ -14,8 +14,8 @@ STORE_TIMER = TIMER + "store"
 """The journal had no room: it is tried again."""
 FETCH_TIMER = TIMER + "fetch"
 """The learner's."""
-DONOR_TIMER = TIMER + "donor "
-"""A timer of the donor, followed by the name of the learner that it serves."""
+DONOR_TIMER = TIMER + "donor"
+"""The donor may send more."""
 
 
 @value
@@ -65,13 +65,20 @@ class LogConfig:
     """Largest part of a record, or of several, in one frame. It must fit a datagram with its
     headers: 1024 suits Ethernet, 60,000 the loopback interface."""
     burst_bytes: int = 64 * 1024
-    """Bytes of chunks that a donor sends at once. Too small: timers; too large: receive buffers
-    overflow."""
+    """Bytes of chunks that a donor sends at once, or so many as it may send in `burst_s`, if that
+    is more. Too small: timers; too large: receive buffers overflow."""
+    burst_s: float = 0.002
+    """As above. Timers of real nodes are a millisecond late, so with shorter bursts a donor would
+    not reach its rate."""
     catchup_bytes_per_s: int = 64 * 1024 * 1024
     """Of each donor, while log packets flow. Too small: a learner takes long, or is outrun for
     ever; too large: the group's own traffic suffers."""
     idle_bytes_per_s: int = 512 * 1024 * 1024
     """The same while none flow."""
+    record_bytes_max: int = 72 * 1024 * 1024
+    """The largest record that a learner takes: more than the largest message, and more than the
+    table of sessions. Too small: a learner stops at a record that all others have; too large:
+    memory, for a false donor."""
     load_bytes: int = 512 * 1024
     """Bytes that a donor reads from its journal at once. Too small: many reads; too large: memory,
     for each learner that it serves."""
