@@ -34,7 +34,7 @@ from roundelay.core.log import NO_TERM
 from roundelay.core.value import value
 from roundelay.structures.errors import MachineError, Refused, UpgradeError
 from roundelay.structures.kinds import Codec, Kind, kind_of
-from roundelay.structures.methods import ReadMethod, WriteMethod, read_command, refusal
+from roundelay.structures.methods import Method, ReadMethod, WriteMethod, read_command, refusal
 from roundelay.structures.port import Port
 from roundelay.structures.values import dumps, loads
 
@@ -262,7 +262,9 @@ class Machine:
             here, cls = vars(self), type(self).__name__
             if name == "now":
                 raise AttributeError("`now` is there in writes, and nowhere else")
-            if name == "port":
+            if "port" not in here and (
+                name == "port" or isinstance(getattr(type(self), name, None), Method)
+            ):
                 raise AttributeError(
                     f"this {cls} is a state, not a face: within a machine call plain methods, "
                     "which writes and reads may share"

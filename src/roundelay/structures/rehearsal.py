@@ -136,7 +136,7 @@ class Rehearsal(Generic[M]):
         Returns a face; old ones are of no use."""
         self.kill(node)
         port = self._join(node)
-        donor = next(n for n in self.members if n != node) if len(self.members) > 1 else None
+        donor = min(self.members, default=None)
         if donor is not None:
             port.restore(b"".join(self.replicas[donor].snapshot()))
         self.begin_term(*dict.fromkeys((*self.members, node)))

@@ -142,9 +142,12 @@ def test_a_value_of_another_kind_is_refused(annotation, value):
 
 
 @pytest.mark.parametrize(
-    "annotation", [int, str, bytes, float, bool, None, list[int], tuple[int, str], set[int]]
-    + [dict[str, int], dict[int, int], int | str, Point, Order, Options, Colour, Literal["a"]]
-)  # fmt: skip
+    "annotation",
+    [
+        *(int, str, bytes, float, bool, None, list[int], tuple[int, str], set[int]),
+        *(dict[str, int], dict[int, int], int | str, Point, Order, Options, Colour, Literal["a"]),
+    ],
+)
 @given(
     packed=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -178,8 +181,9 @@ def test_what_was_written_before_a_field_was_invented_is_read():
 
 def test_a_set_has_one_text():
     kind = kind_of(set[str])
-    members = [f"member{n}" for n in range(50)]
-    assert kind.encode(set(members)) == kind.encode(set(reversed(members)))
+    crowd = {f"member{n}" for n in range(1000)}
+    crowd -= {f"member{n}" for n in range(3, 1000)}  # The order of a set tells of its past.
+    assert kind.encode(crowd) == b'["member0","member1","member2"]'
 
 
 def test_an_int_where_a_float_is_wanted_becomes_one():
