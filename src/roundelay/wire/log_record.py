@@ -4,9 +4,9 @@
     entries             u64 index, view term, name sender, u64 incarnation, session, number,
                         u32 count, u64 stamp, u32 CRC-32 of the body, body
     mark                view term, u64 base, names of voters, names of members, u64 session each,
-                        u32 generation, u8 whether lossy, log id
-    checkpoint          view term, u64 length, u64 digest, u64 log time, u32 sessions, of each
-                        u64 session, i64 number, u64 index
+                        u32 generation, u8 whether lossy, u32 opened, log id
+    checkpoint          view term, u64 length, u32 opened, u64 digest, u64 log time, u32 sessions,
+                        of each u64 session, i64 number, u64 index
 
 A view is u64 seq and the name of its representative, which is empty in `NO_TERM`.
 """
@@ -40,6 +40,7 @@ SESSIONS_MAX = 65_536
 """Sessions that a log remembers."""
 
 _ENTRIES, _MARK, _CHECKPOINT = 1, 2, 3
+_MARK_KIND, _CHECKPOINT_KIND = bytes((_MARK,)), bytes((_CHECKPOINT,))
 _NUMBERS = struct.Struct(">QQQIQI")
 """Incarnation, session, number, count, stamp and checksum of the body."""
 _SESSION = struct.Struct(">QqQ")
@@ -78,6 +79,26 @@ def decode_record(data: bytes) -> LogRecord:
     if kind == _CHECKPOINT:
         return _read_checkpoint(r)
     raise WireError(Reason.MALFORMED, f"a record of kind {kind}")
+
+
+def is_mark(data: bytes) -> bool:
+    """Whether these are the bytes of a mark, if they are those of a record at all."""
+    return data[:1] == _MARK_KIND
+
+
+def is_checkpoint(data: bytes) -> bool:
+    """Whether these are the bytes of a checkpoint, if they are those of a record at all."""
+    return data[:1] == _CHECKPOINT_KIND
+
+
+def entries_end(data: bytes) -> int | None:
+    """The index behind a record of entries; None if it has none, since it opens a session. The
+    record comes from this node's own journal: nothing is checked."""
+    at = 17
+    at += 1 + data[at]
+    at += 1 + data[at]
+    count: int = _NUMBERS.unpack_from(data, at)[3]
+    return int.from_bytes(data[1:9]) + count if count else None
 
 
 def _start(index: int) -> bytes:
@@ -120,6 +141,7 @@ def _write_mark(w: Writer, mark: Mark) -> None:
         w.u64(session)
     w.u32(mark.generation)
     w.flag(mark.lossy)
+    w.u32(mark.opened)
     w.rest(mark.log)
 
 
@@ -127,15 +149,16 @@ def _read_mark(r: Reader) -> Mark:
     term, base = _read_view(r), r.u64(I64_MAX)
     voters, members = r.many(r.name, MEMBERS_MAX), r.many(r.name, MEMBERS_MAX)
     sessions = tuple(r.u64() for _ in members)
-    generation, lossy, log = r.u32(), r.flag(), r.take(LOG_ID_BYTES)
+    generation, lossy, opened, log = r.u32(), r.flag(), r.u32(), r.take(LOG_ID_BYTES)
     r.done()
-    return Mark(term, base, voters, members, sessions, generation, log, lossy)
+    return Mark(term, base, voters, members, sessions, generation, log, lossy, opened)
 
 
 def _write_checkpoint(w: Writer, checkpoint: Checkpoint) -> None:
     w.u8(_CHECKPOINT)
     _write_view(w, checkpoint.place.term)
     w.u64(checkpoint.place.length)
+    w.u32(checkpoint.place.opened)
     w.u64(checkpoint.digest)
     w.u64(checkpoint.time_us)
     w.u32(len(checkpoint.sessions))
@@ -144,7 +167,7 @@ def _write_checkpoint(w: Writer, checkpoint: Checkpoint) -> None:
 
 
 def _read_checkpoint(r: Reader) -> Checkpoint:
-    place = Place(_read_view(r), r.u64(I64_MAX))
+    place = Place(_read_view(r), r.u64(I64_MAX), r.u32())
     digest, time_us = r.u64(), r.u64(I64_MAX)
     sessions = tuple(Session(*r.fields(_SESSION)) for _ in range(r.u32(SESSIONS_MAX)))
     r.done()
