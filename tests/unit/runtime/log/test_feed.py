@@ -265,5 +265,3 @@ def test_a_reader_from_now_on_sees_what_is_committed_later():
         assert await take(reader, 1) == [b"2"]
 
     asyncio.run(story())
-
-
