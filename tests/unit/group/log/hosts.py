@@ -288,7 +288,7 @@ class Wires:
                 self.arrive(copies=0 if lose() else 1)
                 continue
             alive = [host for host in self.hosts.values() if host.name not in self.dead]
-            if any([host.disk.work(host) for host in alive]):
+            if sum(host.disk.work(host) for host in alive):
                 continue
             timers = [(s, h.name, t) for h in alive for t, s in h.timers.items()]
             if all(host.learner.joined or host.view is None for host in alive) or not timers:
