@@ -7,11 +7,11 @@ import random
 from typing import Any
 
 import pytest
+from tests.unit.group.log.cluster import Cluster, Member
 
 from roundelay.core.effects import Appended, Committed, Kind, Synced
 from roundelay.group.log.config import LogConfig
 from roundelay.group.packer import GroupConfig
-from tests.unit.group.log.cluster import Cluster, Member
 
 CONFIG = LogConfig(checkpoint_bytes=2_000, live_window_bytes=3_000, fetch_window_bytes=4_000)
 

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from tests.unit.group.log.cluster import Cluster, Member
+
 from roundelay.core.effects import Kind
 from roundelay.group.log.messages import Ack, Offer, Ready, Reply
 from roundelay.protocols.totem import Data
-from tests.unit.group.log.cluster import Cluster, Member
 
 
 def is_data(m: Any) -> bool:
