@@ -18,12 +18,27 @@ NAMED = 1 << 63
 
 
 class Place(NamedTuple):
-    """A point in a log: behind the mark of `term`, and behind all entries below `length`. Since no
-    term has two marks, this says how many records there are before it. Places of logs of one
-    generation are compared as tuples: the greater one is the better log."""
+    """A point in a log: behind the mark of `term`, behind all entries below `length`, and behind so
+    many of the sessions opened at that length. Since no term has two marks, this says how many
+    records there are before it. Places of logs of one generation are compared as tuples: the
+    greater one is the better log."""
 
     term: ViewId = NO_TERM
     length: int = 0
+    opened: int = 0
+    """Records since the last entry, or since the mark, that open a session. They have no index, so
+    without this number two logs of different content would be at one place."""
+
+    def past(self, record: "LogRecord | Head") -> "Place":
+        """The place behind a record that begins here."""
+        if isinstance(record, Mark):
+            return Place(record.term, record.base)
+        if isinstance(record, Checkpoint):
+            return self
+        head = record.head if isinstance(record, Entries) else record
+        if not head.count:
+            return Place(head.term, head.index, self.opened + 1)
+        return Place(head.term, head.index + head.count)
 
 
 @value
@@ -74,6 +89,9 @@ class Mark:
     lossy: bool = False
     """Entries that were confirmed before this point may be gone: an operator began the generation
     from what was left of a lost majority."""
+    opened: int = 0
+    """Records that open a session between the last entry before this mark, or the mark before it,
+    and this mark: the term before ended at `Place(its id, base, opened)`."""
 
 
 class Session(NamedTuple):

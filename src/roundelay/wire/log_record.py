@@ -4,9 +4,9 @@
     entries             u64 index, view term, name sender, u64 incarnation, session, number,
                         u32 count, u64 stamp, u32 CRC-32 of the body, body
     mark                view term, u64 base, names of voters, names of members, u64 session each,
-                        u32 generation, u8 whether lossy, log id
-    checkpoint          view term, u64 length, u64 digest, u64 log time, u32 sessions, of each
-                        u64 session, i64 number, u64 index
+                        u32 generation, u8 whether lossy, u32 opened, log id
+    checkpoint          view term, u64 length, u32 opened, u64 digest, u64 log time, u32 sessions,
+                        of each u64 session, i64 number, u64 index
 
 A view is u64 seq and the name of its representative, which is empty in `NO_TERM`.
 """
@@ -120,6 +120,7 @@ def _write_mark(w: Writer, mark: Mark) -> None:
         w.u64(session)
     w.u32(mark.generation)
     w.flag(mark.lossy)
+    w.u32(mark.opened)
     w.rest(mark.log)
 
 
@@ -127,15 +128,16 @@ def _read_mark(r: Reader) -> Mark:
     term, base = _read_view(r), r.u64(I64_MAX)
     voters, members = r.many(r.name, MEMBERS_MAX), r.many(r.name, MEMBERS_MAX)
     sessions = tuple(r.u64() for _ in members)
-    generation, lossy, log = r.u32(), r.flag(), r.take(LOG_ID_BYTES)
+    generation, lossy, opened, log = r.u32(), r.flag(), r.u32(), r.take(LOG_ID_BYTES)
     r.done()
-    return Mark(term, base, voters, members, sessions, generation, log, lossy)
+    return Mark(term, base, voters, members, sessions, generation, log, lossy, opened)
 
 
 def _write_checkpoint(w: Writer, checkpoint: Checkpoint) -> None:
     w.u8(_CHECKPOINT)
     _write_view(w, checkpoint.place.term)
     w.u64(checkpoint.place.length)
+    w.u32(checkpoint.place.opened)
     w.u64(checkpoint.digest)
     w.u64(checkpoint.time_us)
     w.u32(len(checkpoint.sessions))
@@ -144,7 +146,7 @@ def _write_checkpoint(w: Writer, checkpoint: Checkpoint) -> None:
 
 
 def _read_checkpoint(r: Reader) -> Checkpoint:
-    place = Place(_read_view(r), r.u64(I64_MAX))
+    place = Place(_read_view(r), r.u64(I64_MAX), r.u32())
     digest, time_us = r.u64(), r.u64(I64_MAX)
     sessions = tuple(Session(*r.fields(_SESSION)) for _ in range(r.u32(SESSIONS_MAX)))
     r.done()
