@@ -94,23 +94,18 @@ class Journals:
 
 
 @value
-class Read:
-    """A linearizable read is answered."""
+class LogRead:
+    """A read is answered."""
 
     request: int
     length: int
+    """As of when."""
+    state: str = ""
+    """Of the log, if it was answered at once, from what is known to be committed here."""
 
 
 @value
-class Stale:
-    """A read is answered at once, as of what is known to be committed here."""
-
-    length: int
-    state: str
-
-
-@value
-class Receipt:
+class LogReceipt:
     """Messages of a session have these indexes; None if they were known before and where is not."""
 
     session: int
@@ -271,8 +266,9 @@ class HostLog:
         """Read what is known to be committed here."""
         status = self._core.status.log
         assert status is not None
-        stale = Stale(status.committed, status.state)
-        self._world.observe(self._host.name, "answers", stale)
+        self._world.observe(
+            self._host.name, "reads", LogRead(0, status.committed, status.state)
+        )
 
     def snapshot(self) -> None:
         """Take a snapshot of what the application has applied, and remove what is below it."""
@@ -313,7 +309,7 @@ class HostLog:
             case Committed():
                 self._commit(effect.length)
             case Appended():
-                receipt = Receipt(
+                receipt = LogReceipt(
                     effect.session, effect.number, effect.count, effect.index, effect.forgotten
                 )
                 self._world.observe(self._host.name, "appended", receipt)
@@ -349,7 +345,7 @@ class HostLog:
 
     def _on_synced(self, effect: Synced) -> None:
         if effect.length is None:
-            self._world.observe(self._host.name, "asks again", effect.request)
+            self._world.observe(self._host.name, "asks", effect.request)
             self._later(MS, lambda: self._core.sync(effect.request))
         elif self.application.length >= effect.length:
             self._answer(effect.request, effect.length)
@@ -360,7 +356,7 @@ class HostLog:
         self._reads.pop(request, None)
         application = self.application
         self._host.recorder.reply("log", "read", application.state, application.length)
-        self._world.observe(self._host.name, "reads", Read(request, application.length))
+        self._world.observe(self._host.name, "reads", LogRead(request, application.length))
 
     # The writer
 

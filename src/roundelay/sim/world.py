@@ -8,6 +8,7 @@ from roundelay.core.contract import Boot, Core, Origin
 from roundelay.core.ids import NodeId, Service
 from roundelay.sim.capture import Capture
 from roundelay.sim.costs import Costs
+from roundelay.sim.disk import Mood
 from roundelay.sim.faults import PLAIN, Choices, Rates
 from roundelay.sim.host import Host
 from roundelay.sim.loop import Loop
@@ -181,6 +182,13 @@ class World:
         self.observe(node, "restarts")
         host.boot()
 
+    def set_disk(self, node: NodeId, mood: Mood) -> None:
+        """Make the disk of a node with a journal slow, full or sound, or let its next sync fail."""
+        log = self.hosts[node].log
+        assert log is not None, f"{node} has no journal"
+        self._recorder.fault("disk", {"node": node, "mood": str(mood)})
+        log.disk.mood = mood
+
     def pause(self, node: NodeId) -> None:
         """Stop a node's processor; its socket goes on filling."""
         self._recorder.fault("pause", {"node": node})
@@ -239,6 +247,8 @@ class World:
             host.slow_ns = 0
             host.drift = 1.0
             host.fuse = None
+            if host.log is not None:
+                host.log.disk.mood = Mood.OK
         self._recorder.fault("heal")
         for host in self.hosts.values():
             if host.paused:
