@@ -1,0 +1,97 @@
+"""Times and limits of the replicated log."""
+
+from roundelay.core.value import value
+
+TIMER = "log "
+"""The names of all timers of the log begin with this; no engine may use such names."""
+OFFER_TIMER = TIMER + "offer"
+"""Offers and readiness are told again."""
+SILENT_TIMER = TIMER + "silent"
+"""A member has offered nothing for too long."""
+ACK_TIMER = TIMER + "ack"
+PROBE_TIMER = TIMER + "probe"
+STORE_TIMER = TIMER + "store"
+"""The journal had no room: it is tried again."""
+FETCH_TIMER = TIMER + "fetch"
+"""The learner's."""
+DONOR_TIMER = TIMER + "donor "
+"""A timer of the donor, followed by the name of the learner that it serves."""
+
+
+@value
+class LogConfig:
+    """Times in seconds, sizes in bytes."""
+
+    offer_s: float = 2.0
+    """A member that offers nothing for so long after a view was installed is suspected: its disk
+    hangs. Too small: a slow disk costs the group a view at each view change; too large: a disk that
+    hangs keeps all from appending for as long."""
+    repeat_s: float = 0.020
+    """Between two transmissions of an offer, or of a member's readiness, that others have not shown
+    to hold. Too small: needless frames while a disk syncs; too large: a lost frame delays the
+    opening of a view."""
+    ack_s: float = 0.030
+    """Between two acknowledgments while something is not committed. Too small: needless frames; too
+    large: after a lost acknowledgment a commit comes late."""
+    probe_s: float = 0.030
+    """Between two transmissions of a probe that a majority has not answered. Too small: needless
+    frames; too large: after a lost frame a read comes late."""
+    store_retry_s: float = 0.500
+    """From a store for which the journal had no room until it is tried again. Too small: a full
+    disk is asked without end; too large: the node lags although there is room again."""
+    queue_bytes: int = 64 * 1024 * 1024
+    """Bytes of messages that were appended and are not known to be committed, before `append`
+    refuses more. Too small: one sync cannot cover what arrives during the one before; too large: a
+    node that is cut off fills its memory."""
+    queue_messages: int = 1_000_000
+    """Such messages, likewise: it bounds the memory that many small messages take."""
+    feed_bytes: int = 8 * 1024 * 1024
+    """Bytes of appended messages that wait in packets for the engine. They keep a second copy
+    there, and a view change takes them back. Too small: the engine runs dry; too large: memory."""
+    unsynced_bytes: int = 64 * 1024 * 1024
+    """Bytes of records that may wait for the disk. A node whose disk lets more wait drops what is
+    delivered from then on, and fetches it later. Too small: a short stall of a disk makes a node
+    fetch; too large: memory."""
+    live_window_bytes: int = 64 * 1024 * 1024
+    """Bytes of log packets that a learner keeps while it fetches what came before them. Too small:
+    a learner never catches up with a busy group; too large: memory."""
+    fetch_window_bytes: int = 1024 * 1024
+    """Bytes that a learner asks for at once. Too small: the round trip bounds the rate; too large:
+    more to send again after a loss, and memory."""
+    fetch_s: float = 0.100
+    """Without a chunk for so long, a learner asks again; after three times it asks another donor.
+    Too small: chunks come twice; too large: a lost chunk or a dead donor delays the learner."""
+    chunk_bytes: int = 1024
+    """Largest part of a record, or of several, in one frame. It must fit a datagram with its
+    headers: 1024 suits Ethernet, 60,000 the loopback interface."""
+    burst_bytes: int = 64 * 1024
+    """Bytes of chunks that a donor sends at once. Too small: timers; too large: receive buffers
+    overflow."""
+    catchup_bytes_per_s: int = 64 * 1024 * 1024
+    """Of each donor, while log packets flow. Too small: a learner takes long, or is outrun for
+    ever; too large: the group's own traffic suffers."""
+    idle_bytes_per_s: int = 512 * 1024 * 1024
+    """The same while none flow."""
+    load_bytes: int = 512 * 1024
+    """Bytes that a donor reads from its journal at once. Too small: many reads; too large: memory,
+    for each learner that it serves."""
+    snapshot_part_bytes: int = 256 * 1024
+    """Bytes of a snapshot that a learner writes, or a donor reads, at once. As above."""
+    checkpoint_bytes: int = 8 * 1024 * 1024
+    """Bytes of log from one checkpoint to the next. Too small: checkpoints, which hold the table of
+    sessions, fill the disk; too large: a start reads as much."""
+    sessions_max: int = 65_536
+    """Sessions that the log remembers; all nodes need the same. Too small: clients that come back
+    late are refused; too large: memory, and large checkpoints."""
+    undo_records: int = 65_536
+    """Records behind the committed ones, or near the end, that can be taken away without reading
+    the journal. What is not settled is always kept. Too small: a snapshot must be taken at once;
+    too large: memory."""
+    reads_max: int = 100_000
+    """Reads that may wait. Too small: bursts of reads are refused; too large: memory."""
+    early_frames_max: int = 1024
+    """Frames of the log of a view that are kept until that view is installed here too. Frames
+    beyond that are lost, and come again."""
+    application: bool = False
+    """Whether an application's state belongs to the log: then a node that is too far back needs a
+    snapshot, and cannot begin in the middle."""
