@@ -178,8 +178,10 @@ class HostLog:
         self._note_due = False
         self._parts: bytearray = bytearray()
         self._requests = 0
-        self._reads: dict[int, int | None] = {}
+        self._reads: dict[int, int] = {}
         """By request: the length that the application must reach."""
+        self._calls: dict[int, int] = {}
+        """By request: the row with which it began."""
 
     # Life and death
 
@@ -192,6 +194,7 @@ class HostLog:
         self.application = Application()
         self._steps.clear()
         self._reads.clear()
+        self._calls.clear()
         self._parts.clear()
         self._busy = self._sync_due = self._note_due = False
         if kept.snapshot is not None:
@@ -223,6 +226,12 @@ class HostLog:
         assert power.keep is not None
         self.disk.power_cut(power.keep, power.torn, power.garbled)
         return "power"
+
+    def lose(self) -> None:
+        """The disk is lost while the node is down."""
+        self.disk.wipe()
+        if self._host.incarnation >= 0:
+            self._host.recorder.crash("disk-lost")
 
     def session(self) -> int:
         """The session of a life: by a digest of its name, for a run needs no chance for it."""
@@ -258,7 +267,7 @@ class HostLog:
         """Begin a linearizable read."""
         self._requests += 1
         request = self._requests
-        self._host.recorder.invoke("log", "read", request)
+        self._calls[request] = self._host.recorder.invoke("log", "read")
         self._world.observe(self._host.name, "asks", request)
         self._host.call(lambda: self._core.sync(request))
 
@@ -266,9 +275,11 @@ class HostLog:
         """Read what is known to be committed here."""
         status = self._core.status.log
         assert status is not None
-        self._world.observe(
-            self._host.name, "reads", LogRead(0, status.committed, status.state)
-        )
+        recorder, application = self._host.recorder, self.application
+        call = recorder.invoke("log", "read", stale=True)
+        recorder.reply(call, "log", "read", application.state, application.length)
+        said = LogRead(0, application.length, status.state)
+        self._world.observe(self._host.name, "reads", said)
 
     def snapshot(self) -> None:
         """Take a snapshot of what the application has applied, and remove what is below it."""
@@ -329,7 +340,7 @@ class HostLog:
         self.application.apply(self._behind(self.application.length), self.committed)
         self._world.observe(self._host.name, "commits", self.committed)
         for request, needed in list(self._reads.items()):
-            if needed is not None and self.application.length >= needed:
+            if self.application.length >= needed:
                 self._answer(request, needed)
 
     def _behind(self, length: int) -> list[LogRecord]:
@@ -355,7 +366,9 @@ class HostLog:
     def _answer(self, request: int, length: int) -> None:
         self._reads.pop(request, None)
         application = self.application
-        self._host.recorder.reply("log", "read", application.state, application.length)
+        call = self._calls.pop(request)
+        recorder = self._host.recorder
+        recorder.reply(call, "log", "read", application.state, application.length)
         self._world.observe(self._host.name, "reads", LogRead(request, application.length))
 
     # The writer
@@ -368,8 +381,10 @@ class HostLog:
             del self.view[position(self.view, step.place) :]
         elif isinstance(step, Reset):
             self.view = [step.checkpoint, step.mark]
-            if step.snapshot is not None and step.snapshot in self.disk.snapshots:
+            if step.snapshot is not None:
                 self._restore(self.disk.snapshots[step.snapshot])
+                state = self.application
+                self._host.recorder.snapshot(state.length, state.state, restored=True)
         self._steps.append(step)
         self._work()
 
@@ -518,7 +533,6 @@ class HostLog:
         state = _state_of(data)
         assert state is not None
         self.application.restore(state)
-        self._restored = self.application.length
 
     # Time
 

@@ -196,6 +196,8 @@ class ScenarioRunner:
                 return self._stack(boot, members)
             if setup.static:
                 return StaticStack(boot, members, factory, setup.group)
+            if setup.journals is None:
+                return Stack(boot, members, factory, setup.membership, setup.group)
             return Stack(
                 boot, members, factory, setup.membership, setup.group, log=setup.log
             )

@@ -123,6 +123,14 @@ class World:
         if host.alive:
             host.submit(payload, service, destinations)
 
+    def append(self, node: NodeId, payload: bytes) -> None:
+        """A message for the replicated log; nothing happens on a node that is down."""
+        host = self.hosts[node]
+        if host.log is None:
+            raise ValueError(f"{node} has no journal; write before the nodes: journal")
+        if host.alive:
+            host.log.append(payload)
+
     # Faults
 
     def set_rates(self, rates: Rates) -> None:
@@ -172,7 +180,7 @@ class World:
         if storage == "lost":
             host.storage = None
             if host.log is not None:
-                host.log.disk.wipe()
+                host.log.lose()
         elif storage == "torn" and host.storage:
             if torn_bytes is None:
                 name = f"torn {node}'{host.incarnation}"

@@ -73,7 +73,7 @@ def restart(runner: "ScenarioRunner", arguments: list[str]) -> None:
         raise ValueError(f"{host.name} has no journal that could rot")
     runner.world.restart(
         host.name,
-        kind,  # type: ignore[arg-type]  # Just checked.
+        kind,
         None if torn is None else int(torn),
         int(index) if index else None,
     )

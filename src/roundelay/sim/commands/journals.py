@@ -15,11 +15,8 @@ if TYPE_CHECKING:
 
 
 def journal(runner: "ScenarioRunner", arguments: list[str]) -> None:
-    """Before the nodes there are: give them journals. Afterwards: print what one holds."""
     if runner.has_world:
-        for line in _journal_lines(runner, runner.host(arguments)):
-            runner.print(line)
-        return
+        raise ValueError("this comes before the nodes command")
     words, options = split(arguments)
     runner.setup.set_journals(options, frozenset(words) or None)
 
@@ -68,6 +65,11 @@ def snapshot(runner: "ScenarioRunner", arguments: list[str]) -> None:
 
 
 def set_disk(runner: "ScenarioRunner", arguments: list[str]) -> None:
+    """Say what a disk does from now on, or print what is on it."""
+    if len(arguments) == 1:
+        for line in _disk_lines(runner, runner.host(arguments)):
+            runner.print(line)
+        return
     node, mood = exactly(2, arguments, "a node and what its disk does, like: disk a slow")
     if mood not in list(Mood):
         raise ValueError(f"a disk is one of {', '.join(Mood)}")
@@ -111,7 +113,7 @@ def print_logs(runner: "ScenarioRunner", arguments: list[str]) -> None:
 
 
 def _entries(runner: "ScenarioRunner", records: list[LogRecord]) -> list[str]:
-    said = []
+    said: list[str] = []
     terms = sorted(runner.primaries)
     for record in records:
         if isinstance(record, Checkpoint) and record.place.length and not said:
@@ -131,7 +133,7 @@ def _text(payload: bytes) -> str:
     return text if 0 < len(text) <= 8 and text.isprintable() else f"{len(payload)}B"
 
 
-def _journal_lines(runner: "ScenarioRunner", host: Host) -> list[str]:
+def _disk_lines(runner: "ScenarioRunner", host: Host) -> list[str]:
     """The records on a disk, each with whether it is on the platter."""
     if host.log is None:
         raise ValueError(f"{host.name} has no journal; write: journal")
