@@ -157,11 +157,11 @@ class LogState:
     def end_of(self, term: ViewId) -> Place | None:
         """The greatest mark not above `term`, and where that term ends in this log. The beginning
         of all logs if there is none; None if that is older than the marks kept here."""
-        after = self.place.length
+        _, length, opened = self.place
         for mark in reversed(self.marks):
             if mark.term <= term:
-                return Place(mark.term, after)
-            after = mark.base
+                return Place(mark.term, length, opened)
+            length, opened = mark.base, mark.opened
         if self.marks and (len(self.marks) >= MARKS_KEPT or self.first):
             return None
         return Place(NO_TERM, 0)
@@ -172,7 +172,7 @@ class LogState:
         if end is None or end.term != place.term:
             return False
         begins = next((m.base for m in self.marks if m.term == place.term), 0)
-        return begins <= place.length <= end.length
+        return begins <= place.length and place <= end
 
     # Changes
 
@@ -288,12 +288,12 @@ class LogState:
         self._note_step(change)
         self.digest = entries_digest(self.digest, head)
         self.time_us = max(self.time_us, head.stamp_us)
-        self.place = Place(place.term, head.index + head.count)
+        self.place = place.past(head)
 
     def _apply_mark(self, mark: Mark) -> None:
         self._note_step()
         self.digest = mark_digest(self.digest, mark)
-        self.place = Place(mark.term, mark.base)
+        self.place = self.place.past(mark)
         self._spared = frozenset(mark.sessions)
         self.marks.append(mark)
         if len(self.marks) > MARKS_KEPT:
