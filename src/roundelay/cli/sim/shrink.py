@@ -114,8 +114,16 @@ def _given(args: argparse.Namespace) -> _Given:
         how += f" --rules {args.rules}" * (args.rules != "safe") + " --intruder" * args.intruder
         if args.intruder:
             check_intruder(args.rules)
+        how += " --log" * args.log
+        if args.log:
+            check_log(static=static)
         text = scenario(
-            args.seed, args.protocol, static=static, rules=args.rules, intruder=args.intruder
+            args.seed,
+            args.protocol,
+            static=static,
+            rules=args.rules,
+            intruder=args.intruder,
+            log=args.log,
         )
         again = f"roundelay sim swarm {how} --first {args.seed} --seeds 1"
         return _Given(text, None, None, again)
