@@ -103,6 +103,8 @@ class Disk:
     mood: Mood = Mood.OK
     policy: Policy = Policy.ALWAYS
     ending: Ending = Ending.NEVER
+    found: str = ""
+    """What the last start found: "torn", "damaged", or nothing of the kind."""
 
     # While the node lives
 
@@ -243,6 +245,7 @@ class Disk:
     def _recover(self) -> tuple[bool, str]:
         """Take away what is torn or damaged, and say whether the rest is all that was synced."""
         good = next((i for i, k in enumerate(self.written) if not k.whole), len(self.written))
+        self.found = ""
         if good == len(self.written):
             return True, ""
         bad = self.written[good]
@@ -251,6 +254,7 @@ class Disk:
         torn = good >= known and not behind and (bad.short or self.ending is Ending.POWER)
         del self.written[good:]
         self.synced = min(self.synced, good)
+        self.found = "torn" if torn else "damaged"
         if torn:
             return True, ""
         return False, f"record {good} of the journal is damaged"

@@ -112,7 +112,9 @@ class Judge:
         runner = ScenarioRunner(
             seed=self.seed, choices=self.choices, stack=self.stack, watch=observer
         )
-        run = Attempt(commands, runner, sent=observer.sent, torn=observer.torn, power=observer.power)
+        run = Attempt(
+            commands, runner, sent=observer.sent, torn=observer.torn, power=observer.power
+        )
         try:
             for index, command in enumerate(commands):
                 if verb(command) == "load":

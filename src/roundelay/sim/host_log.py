@@ -188,6 +188,8 @@ class HostLog:
     def boot(self) -> KeptLog:
         """What the next life finds in its journal."""
         kept = self.disk.open()
+        if self.disk.found:
+            self._world.observe(self._host.name, "found", self.disk.found)
         self.why = kept.why
         self.view = self.disk.records()
         self.committed = 0
@@ -362,6 +364,7 @@ class HostLog:
             self._answer(effect.request, effect.length)
         else:
             self._reads[effect.request] = effect.length
+            self._world.observe(self._host.name, "waits", effect.request)
 
     def _answer(self, request: int, length: int) -> None:
         self._reads.pop(request, None)

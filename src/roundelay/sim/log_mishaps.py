@@ -1,12 +1,12 @@
-"""Mishaps of groups with a journal: power cuts, disks that are lost, rot, fill up, slow down or die,
-nodes that die as a log opens or while others catch up, and clients that repeat what they appended.
+"""Mishaps of groups with a journal: power cuts, disks that are lost, rot, fill up, slow down or
+die, nodes that die as a log opens or while others catch up, clients that repeat what they appended.
 """
 
 from roundelay.sim.draft import MS, Mishap, ScenarioDraft
 
 
 def _power(draft: ScenarioDraft, at: int, later: int) -> None:
-    """A machine loses power, at once or in the middle of a step, and with it what was not synced."""
+    """A machine loses power, at once or within a step, and with it what was not synced."""
     node = draft.random.choice(draft.nodes)
     after = draft.random.choice(("", "", f" after={draft.random.randint(1, 40)}"))
     _append(draft, at - 2 * MS, draft.random.randint(1, 4))
@@ -44,7 +44,9 @@ def _rot(draft: ScenarioDraft, at: int, later: int) -> None:
 
 def _disk_full(draft: ScenarioDraft, at: int, later: int) -> None:
     """The disks of one or two nodes are full for a while."""
-    for node in draft.random.sample(draft.nodes, min(len(draft.nodes), draft.random.choice((1, 2)))):
+    for node in draft.random.sample(
+        draft.nodes, min(len(draft.nodes), draft.random.choice((1, 2)))
+    ):
         draft.at(at, f"disk {node} full")
         draft.at(later + draft.random.choice((0, 400)) * MS, f"disk {node} ok")
 
@@ -127,7 +129,9 @@ def _long_learner(draft: ScenarioDraft, at: int, later: int) -> None:
     storage = "lost" if node != draft.keeper and random.random() < 0.4 else "kept"
     draft.at(back, f"restart {node} storage={storage}")
     for k in range(4):
-        draft.at(back + 20 * k * MS, f"append {writer} more times={random.randint(5, 30)} size=500B")
+        draft.at(
+            back + 20 * k * MS, f"append {writer} more times={random.randint(5, 30)} size=500B"
+        )
 
 
 def _retry(draft: ScenarioDraft, at: int, later: int) -> None:

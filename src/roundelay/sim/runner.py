@@ -50,6 +50,8 @@ _ASKED_FOR = (
     "commits",
     "appended",
     "asks",
+    "waits",
+    "found",
 )
 """Verbs that nothing is printed of, unless `show` names them."""
 
@@ -198,9 +200,7 @@ class ScenarioRunner:
                 return StaticStack(boot, members, factory, setup.group)
             if setup.journals is None:
                 return Stack(boot, members, factory, setup.membership, setup.group)
-            return Stack(
-                boot, members, factory, setup.membership, setup.group, log=setup.log
-            )
+            return Stack(boot, members, factory, setup.membership, setup.group, log=setup.log)
 
         self.choices = Choices(self.seed, self._given)
         self.log = {node: [] for node in members}

@@ -117,19 +117,17 @@ class World:
         payload: bytes,
         service: Service = Service.AGREED,
         destinations: tuple[NodeId, ...] | None = None,
+        appended: bool = False,
     ) -> None:
-        """A message of the application; nothing happens on a node that is down."""
+        """A message of the application, for the replicated log if `appended`; nothing happens on a
+        node that is down."""
         host = self.hosts[node]
-        if host.alive:
-            host.submit(payload, service, destinations)
-
-    def append(self, node: NodeId, payload: bytes) -> None:
-        """A message for the replicated log; nothing happens on a node that is down."""
-        host = self.hosts[node]
-        if host.log is None:
+        if appended and host.log is None:
             raise ValueError(f"{node} has no journal; write before the nodes: journal")
-        if host.alive:
+        if host.alive and host.log is not None and appended:
             host.log.append(payload)
+        elif host.alive:
+            host.submit(payload, service, destinations)
 
     # Faults
 

@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from roundelay.core.checksum import crc32
 from roundelay.core.ids import ViewId
 from roundelay.core.log import EMPTY_LOG, Checkpoint, Entries, Head, LogRecord, Mark, Place

@@ -53,10 +53,7 @@ def _schedule_next(runner: "ScenarioRunner", submissions: Iterator[Submission]) 
     if submission is not None:
 
         def due(_: object) -> None:
-            if submission.appended:
-                runner.world.append(submission.node, submission.payload)
-            else:
-                runner.world.submit(*submission[1:-1])
+            runner.world.submit(*submission[1:])
             _schedule_next(runner, submissions)
 
         runner.world.loop.at(submission.time_ns, due)

@@ -67,7 +67,7 @@ def restart(runner: "ScenarioRunner", arguments: list[str]) -> None:
     kinds: tuple[Storage, ...] = get_args(Storage)
     kind, colon, index = storage.partition(":")
     if kind not in kinds or (kind == "rot") != index.isdecimal() or (colon and not index):
-        raise ValueError("storage is kept, lost, torn, or rot:INDEX")
+        raise ValueError("storage is one of kept, lost, torn, rot:INDEX")
     host = runner.host(words)
     if kind == "rot" and host.log is None:
         raise ValueError(f"{host.name} has no journal that could rot")
