@@ -14,7 +14,6 @@ before expired timers, as a node drains its socket before it looks at the clock.
 """
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -53,7 +52,7 @@ from roundelay.wire.frame import Frame
 from roundelay.wire.primitives import Reason
 
 if TYPE_CHECKING:
-    from roundelay.sim.host_log import PowerCut
+    from roundelay.sim.host_log import Call, PowerCut
     from roundelay.sim.sealed import HostSeal
     from roundelay.sim.world import World
     from roundelay.trace.recorder import Recorder
@@ -97,7 +96,7 @@ class Host:
         self._inbox: deque[Arrival] = deque()
         self._submits: deque[tuple[bytes, Service, tuple[NodeId, ...] | None]] = deque()
         self._due: deque[str] = deque()
-        self._calls: deque[Callable[[], list[Effect[Any]]]] = deque()
+        self._calls: deque[Call] = deque()
         """Inputs about the log."""
         self._turn_due = False
         """The end of the present turn is on the world's loop."""
@@ -206,16 +205,23 @@ class Host:
         self._world.observe(self.name, "expire", timer)
         self._perform(self.core.expire(timer))
 
-    def call(self, do: Callable[[], list[Effect[Any]]]) -> None:
-        """An input about the log; `do` gives it to the core."""
+    def call(self, call: "Call") -> None:
+        """An input about the log."""
         if self._queues():
-            self._calls.append(do)
+            self._calls.append(call)
             self._work()
         elif self._world.turn_ns:
-            self._calls.append(do)
+            self._calls.append(call)
             self._await_turn()
         else:
-            self._call(do)
+            self._call(call)
+
+    def due(self, what: "tuple[int, Call]") -> None:
+        """What the driver of the log has put off is due, if the node still lives."""
+        incarnation, call = what
+        if self.alive and incarnation == self.incarnation:
+            assert self.log is not None
+            self.log.due(call)
 
     @property
     def timers(self) -> dict[str, int]:
@@ -238,9 +244,10 @@ class Host:
         self.recorder.forget_cause()
         self._perform(self.core.flush())
 
-    def _call(self, do: Callable[[], list[Effect[Any]]]) -> None:
+    def _call(self, call: "Call") -> None:
+        assert self.log is not None
         self.recorder.forget_cause()
-        self._perform(do())
+        self._perform(self.log.input(call))
 
     def _receive(self, arrival: Arrival) -> None:
         frame = self._admit(arrival)
@@ -342,9 +349,9 @@ class Host:
             return
         self._read_bursts()
         calls, self._calls = self._calls, deque()
-        for do in calls:
+        for call in calls:
             if self.alive:
-                self._call(do)
+                self._call(call)
         due, self._due = self._due, deque()
         for timer in due:
             if self.alive and self._deadlines.get(timer, self._world.loop.now + 1) <= (

@@ -10,7 +10,7 @@ states. Its clients append, open sessions by name, and read.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, cast
@@ -58,10 +58,14 @@ READ_NS = 100_000
 """How long a read takes."""
 INTERVAL_NS = 50 * MS
 """How often `interval` syncs."""
+NOTE = ("note",)
 NOTE_NS = 1_000 * MS
 """How long after a sync, if nothing else is written, the journal notes how far it was synced."""
 SLOW = 100
 """A slow disk takes this many times as long."""
+
+Call = tuple[Any, ...]
+"""An input of the core, or what the driver does later: a name and arguments."""
 
 Step = Store | Cut | Reset | StoreSnapshot
 """What the writer does in order."""
@@ -86,11 +90,13 @@ class Journals:
     sync_ns: int = MS
     nodes: frozenset[NodeId] | None = None
     """Those that do; None: all."""
+    application: bool = False
+    """Whether an application's state belongs to the log, of which there are snapshots."""
 
     def host_log(self, host: "Host", world: "World") -> "HostLog | None":
         if self.nodes is not None and host.name not in self.nodes:
             return None
-        return HostLog(host, world, self.policy, self.sync_ns)
+        return HostLog(host, world, self)
 
 
 @value
@@ -151,9 +157,9 @@ class Application:
 class HostLog:
     """The log of one host, over all its lives."""
 
-    def __init__(self, host: "Host", world: "World", policy: Policy, sync_ns: int) -> None:
-        self.disk = Disk(policy=policy)
-        self.sync_ns = sync_ns
+    def __init__(self, host: "Host", world: "World", journals: Journals) -> None:
+        self.disk = Disk(policy=journals.policy)
+        self.sync_ns = journals.sync_ns
         """About how long a sync takes."""
         self.refused = 0
         """Messages of the application that found the queue full."""
@@ -169,6 +175,7 @@ class HostLog:
         """Why the node was not able when it started."""
         self._host = host
         self._world = world
+        self._stateful = journals.application
         self._steps: deque[Step] = deque()
         self._busy = False
         self._number = 0
@@ -241,29 +248,46 @@ class HostLog:
         name = f"{host.name}'{host.incarnation}".encode()
         return int.from_bytes(blake2b(name, digest_size=8).digest(), "big") >> 1
 
+    # What explorations compare
+
+    @property
+    def on_disk(self) -> tuple[object, ...]:
+        """All that a start of the node depends on."""
+        disk = self.disk
+        records = tuple((kept.data, kept.synced, kept.committed) for kept in disk.written)
+        rest = (disk.synced, disk.noted, disk.committed, disk.first, str(disk.ending))
+        return (records, *rest, tuple(sorted(disk.snapshots.items())), str(disk.mood))
+
+    @property
+    def in_memory(self) -> tuple[object, ...]:
+        """What else the driver holds while the node lives."""
+        state = (self.application.length, self.application.digest, self.committed)
+        waiting = (tuple(self._steps), self._busy, self._sync_due, self._note_due)
+        return (*state, *waiting, bytes(self._parts), tuple(self._reads.items()))
+
     # Clients
 
     def append(
         self, payload: bytes, session: str = "", number: int | None = None, times: int = 1
     ) -> None:
         """Append a message, of the node's own session or of one that is opened by its name."""
+        self._host.call(("append", payload, session, number, times))
 
-        def do() -> list[Effect[Any]]:
-            core = self._core
-            stamp_us = self._host.wall_us()
-            try:
-                for i in range(times):
-                    if not session:
-                        core.append(payload, stamp_us)
-                        continue
-                    named = core.open_session(session, stamp_us)
-                    at = None if number is None else number + i
-                    core.append(payload, stamp_us, named, at)
-            except QueueFullError:
-                self.refused += 1
-            return core.flush()
-
-        self._host.call(do)
+    def _do_append(
+        self, payload: bytes, session: str, number: int | None, times: int
+    ) -> list[Effect[Any]]:
+        core, stamp_us = self._core, self._host.wall_us()
+        try:
+            for i in range(times):
+                if not session:
+                    core.append(payload, stamp_us)
+                    continue
+                named = core.open_session(session, stamp_us)
+                at = None if number is None else number + i
+                core.append(payload, stamp_us, named, at)
+        except QueueFullError:
+            self.refused += 1
+        return core.flush()
 
     def read(self) -> None:
         """Begin a linearizable read."""
@@ -271,7 +295,7 @@ class HostLog:
         request = self._requests
         self._calls[request] = self._host.recorder.invoke("log", "read")
         self._world.observe(self._host.name, "asks", request)
-        self._host.call(lambda: self._core.sync(request))
+        self._host.call(("sync", request))
 
     def read_stale(self) -> None:
         """Read what is known to be committed here."""
@@ -284,8 +308,12 @@ class HostLog:
         self._world.observe(self._host.name, "reads", said)
 
     def snapshot(self) -> None:
-        """Take a snapshot of what the application has applied, and remove what is below it."""
+        """Take a snapshot of what the application has applied, and remove what is below it; without
+        an application remove only what is below what is committed."""
         application = self.application
+        if not self._stateful:
+            self._remove(application.length, None)
+            return
         index, state = application.length, application.snapshot()
         status = self._core.status.log
         assert status is not None
@@ -295,9 +323,12 @@ class HostLog:
         digest = blake2b(data, digest_size=DIGEST_BYTES).digest()
         self.disk.keep_snapshot(index, data + encode_end(len(state), digest))
         self._host.recorder.snapshot(index, application.state)
-        first = self.disk.remove(index)
+        self._remove(index, index)
+
+    def _remove(self, below: int, snapshot: int | None) -> None:
+        first = self.disk.remove(below)
         self.view = self._view_from(first)
-        self._host.call(lambda: self._core.held(first, index))
+        self._host.call(("held", first, snapshot))
 
     def _view_from(self, first: int) -> list[LogRecord]:
         """The journal as the process sees it, without what was removed."""
@@ -316,9 +347,9 @@ class HostLog:
             case Store() | Cut() | Reset() | StoreSnapshot():
                 self._give(effect)
             case Load():
-                self._later(READ_NS, lambda: self._load(effect))
+                self._later(READ_NS, ("load", effect))
             case LoadSnapshot():
-                self._later(READ_NS, lambda: self._load_snapshot(effect))
+                self._later(READ_NS, ("load_snapshot", effect))
             case Committed():
                 self._commit(effect.length)
             case Appended():
@@ -359,7 +390,7 @@ class HostLog:
     def _on_synced(self, effect: Synced) -> None:
         if effect.length is None:
             self._world.observe(self._host.name, "asks", effect.request)
-            self._later(MS, lambda: self._core.sync(effect.request))
+            self._later(MS, ("sync", effect.request))
         elif self.application.length >= effect.length:
             self._answer(effect.request, effect.length)
         else:
@@ -384,7 +415,9 @@ class HostLog:
             del self.view[position(self.view, step.place) :]
         elif isinstance(step, Reset):
             self.view = [step.checkpoint, step.mark]
-            if step.snapshot is not None:
+            if step.snapshot is None:
+                self.application.length = step.checkpoint.place.length
+            else:
                 self._restore(self.disk.snapshots[step.snapshot])
                 state = self.application
                 self._host.recorder.snapshot(state.length, state.state, restored=True)
@@ -400,7 +433,7 @@ class HostLog:
             number = self._steps[0].number
             self._steps.clear()
             self.view = disk.records()
-            self._later(0, lambda: self._core.unstored(number))
+            self._later(0, ("unstored", number))
             return
         batch = [self._steps.popleft()]
         if isinstance(batch[0], Store):
@@ -412,10 +445,10 @@ class HostLog:
         self._busy = True
         last = batch[-1]
         if disk.policy is Policy.ALWAYS or not isinstance(last, Store):
-            self._after(self._sync_time(), lambda: self._end_sync(last))
+            self._after(self._sync_time(), ("end_sync", last))
         else:
             took = WRITE_NS if disk.policy is Policy.INTERVAL else 0
-            self._after(took, lambda: self._end_write(last))
+            self._after(took, ("end_write", last))
 
     def _write(self, step: Step) -> None:
         match step:
@@ -439,9 +472,9 @@ class HostLog:
         if isinstance(last, StoreSnapshot) and not self._keep_part(last):
             number = last.number
             self._steps.clear()
-            self._tell(lambda: self._core.unstored(number))
+            self._host.call(("unstored", number))
         else:
-            self._tell(lambda: self._core.stored(last.number))
+            self._host.call(("stored", last.number))
         self._await_note()
         self._work()
 
@@ -454,32 +487,31 @@ class HostLog:
     def _end_write(self, last: Step) -> None:
         """A batch is written, and is to be synced some time or never."""
         self._busy = False
-        self._tell(lambda: self._core.stored(last.number))
+        self._host.call(("stored", last.number))
         if self.disk.policy is Policy.INTERVAL and not self._sync_due:
             self._sync_due = True
-            self._after(INTERVAL_NS, self._begin_sync)
+            self._after(INTERVAL_NS, ("begin_sync",))
         self._work()
 
     def _begin_sync(self) -> None:
-        count = len(self.disk.written)
+        self._after(self._sync_time(), ("end_interval", len(self.disk.written)))
 
-        def end() -> None:
-            self._sync_due = False
-            if self.disk.mood is Mood.FAILS:
-                self._sync_failed()
-                return
-            self.disk.sync(count)
-            self._await_note()
-            if self.disk.unsynced() and not self._sync_due:
-                self._sync_due = True
-                self._after(INTERVAL_NS, self._begin_sync)
-
-        self._after(self._sync_time(), end)
+    def _end_interval(self, count: int) -> None:
+        """So many records have reached the platter, which nobody waits for."""
+        self._sync_due = False
+        if self.disk.mood is Mood.FAILS:
+            self._sync_failed()
+            return
+        self.disk.sync(count)
+        self._await_note()
+        if self.disk.unsynced():
+            self._sync_due = True
+            self._after(INTERVAL_NS, ("begin_sync",))
 
     def _await_note(self) -> None:
         if not self._note_due:
             self._note_due = True
-            self._after(NOTE_NS, self._note)
+            self._after(NOTE_NS, NOTE)
 
     def _note(self) -> None:
         self._note_due = False
@@ -496,7 +528,7 @@ class HostLog:
 
     # Reads
 
-    def _load(self, effect: Load) -> list[Effect[Any]]:
+    def _do_load(self, effect: Load) -> list[Effect[Any]]:
         start = position(self.view, effect.place)
         found: list[bytes] = []
         size = 0
@@ -510,7 +542,7 @@ class HostLog:
             size += len(data)
         return self._core.loaded(effect.request, found)
 
-    def _load_snapshot(self, effect: LoadSnapshot) -> list[Effect[Any]]:
+    def _do_load_snapshot(self, effect: LoadSnapshot) -> list[Effect[Any]]:
         data = self.disk.snapshots.get(effect.index)
         if data is None:
             return self._core.snapshot_loaded(effect.request, None, 0)
@@ -543,23 +575,33 @@ class HostLog:
     def _core(self) -> LogCore[Any]:
         return cast("LogCore[Any]", self._host.core)
 
-    def _after(self, delay_ns: int, do: Callable[[], None]) -> None:
-        """Do it later, in this life."""
-        life = self._host.incarnation
+    def input(self, call: Call) -> list[Effect[Any]]:
+        """Give the core an input."""
+        name, *arguments = call
+        if name in ("append", "load", "load_snapshot"):
+            do = getattr(self, f"_do_{name}")
+        else:
+            do = getattr(self._core, name)
+        effects: list[Effect[Any]] = do(*arguments)
+        return effects
 
-        def due(_: object) -> None:
-            if self._host.alive and self._host.incarnation == life:
-                do()
+    def due(self, call: Call) -> None:
+        """What was put off is due."""
+        name, *arguments = call
+        if name == "input":
+            self._host.call(tuple(arguments))
+        else:
+            getattr(self, f"_{name}")(*arguments)
 
+    def _after(self, delay_ns: int, call: Call) -> None:
+        """Do it later, in this life. Calls are data, so that a world can be copied with what it
+        waits for."""
         loop = self._world.loop
-        loop.at(loop.now + delay_ns, due)
+        loop.at(loop.now + delay_ns, self._host.due, (self._host.incarnation, call))
 
-    def _later(self, delay_ns: int, do: Callable[[], list[Effect[Any]]]) -> None:
+    def _later(self, delay_ns: int, call: Call) -> None:
         """Give the core an input later."""
-        self._after(delay_ns, lambda: self._tell(do))
-
-    def _tell(self, do: Callable[[], list[Effect[Any]]]) -> None:
-        self._host.call(do)
+        self._after(delay_ns, ("input", *call))
 
 
 def _crc(data: bytes) -> bytes:

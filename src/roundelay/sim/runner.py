@@ -94,7 +94,9 @@ class Setup:
         """What the world is to know of journals; None if there are none."""
         if self.journaled is not None and not self.journaled:
             return None
-        return Journals(self.policy, self.sync_ns, self.journaled)
+        return Journals(
+            self.policy, self.sync_ns, self.journaled, getattr(self.log, "application", False)
+        )
 
 
 class ScenarioRunner:
@@ -169,6 +171,7 @@ class ScenarioRunner:
             resilience=getattr(engine_config(setup.engine, setup.options), "resilience", None),
             envelope=envelope(setup.engine, setup.options),
             mode="static" if setup.static else "views",
+            fsync="" if setup.journals is None else str(setup.policy),
             seed=self.seed,
             revision=__version__,
             config={"scenario": scenario, "options": setup.options},
