@@ -108,8 +108,7 @@ def _donor_dies(draft: ScenarioDraft, at: int, later: int) -> None:
 
 
 def _long_learner(draft: ScenarioDraft, at: int, later: int) -> None:
-    """A node is away, or its disk is lost, while others append much and remove the beginning of
-    their logs; its window is outrun when it comes back."""
+    """A node is away while others append much and remove the beginning of their logs."""
     random = draft.random
     if len(draft.nodes) < 2:
         return
@@ -135,8 +134,7 @@ def _long_learner(draft: ScenarioDraft, at: int, later: int) -> None:
 
 
 def _retry(draft: ScenarioDraft, at: int, later: int) -> None:
-    """A client numbers what it appends and repeats it through another node, which may be cut off
-    from the first."""
+    """A client numbers what it appends and repeats it through another node."""
     random = draft.random
     client = random.choice(("red", "blue", "green", "grey", "white", "pink"))
     first, second = random.choice(draft.nodes), random.choice(draft.nodes)

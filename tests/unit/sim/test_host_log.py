@@ -1,5 +1,6 @@
 """The driver of a log: when the core is told that something is stored, and what survives what."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +28,7 @@ def entry(index: int) -> Entries:
 
 
 class Codec:
-    tags: dict[int, str] = {}
+    tags: Mapping[int, str] = {}
 
 
 @dataclass
@@ -54,9 +55,7 @@ class Node:
 
     def __init__(self, policy: Policy = Policy.ALWAYS, sync_ns: int = MS) -> None:
         self.rows: list[Any] = []
-        self.world = World(
-            ["a"], Told, Lan(), self.rows.append, journal=Journals(policy, sync_ns)
-        )
+        self.world = World(["a"], Told, Lan(), self.rows.append, journal=Journals(policy, sync_ns))
         self.world.start()
         self.host = self.world.hosts["a"]
         assert self.host.log is not None

@@ -120,8 +120,7 @@ def installed_and_never_opened(run: Evidence) -> bool:
 
 
 def packet_before_ready(run: Evidence) -> bool:
-    """A log packet tells a member that the view is open, before it knows of enough others that are
-    ready."""
+    """A log packet tells a member that the view is open, before it knows that others are ready."""
     for row in run.kinds["open"]:
         cause = run.cause(row)
         if cause is not None and cause.kind == "arrive" and cause.tag not in ("READY", "OFFER"):
