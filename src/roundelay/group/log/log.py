@@ -455,7 +455,7 @@ class ReplicatedLog:
     @property
     def waiting(self) -> int:
         """Packets that could be fed."""
-        return self.sending.unfed if self._moved else 0
+        return self.sending.unfed if self._moved and not self._ground.frozen else 0
 
     def _acknowledge(self, *, again: bool = False) -> None:
         """Tell how much is stored, once the view is open and that is noted."""
