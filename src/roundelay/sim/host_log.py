@@ -236,12 +236,6 @@ class HostLog:
         self.disk.power_cut(power.keep, power.torn, power.garbled)
         return "power"
 
-    def lose(self) -> None:
-        """The disk is lost while the node is down."""
-        self.disk.wipe()
-        if self._host.incarnation >= 0:
-            self._host.recorder.crash("disk-lost")
-
     def session(self) -> int:
         """The session of a life: by a digest of its name, for a run needs no chance for it."""
         host = self._host

@@ -94,9 +94,7 @@ class Setup:
         """What the world is to know of journals; None if there are none."""
         if self.journaled is not None and not self.journaled:
             return None
-        return Journals(
-            self.policy, self.sync_ns, self.journaled, getattr(self.log, "application", False)
-        )
+        return Journals(self.policy, self.sync_ns, self.journaled, self.log.application)
 
 
 class ScenarioRunner:
@@ -201,8 +199,6 @@ class ScenarioRunner:
                 return self._stack(boot, members)
             if setup.static:
                 return StaticStack(boot, members, factory, setup.group)
-            if setup.journals is None:
-                return Stack(boot, members, factory, setup.membership, setup.group)
             return Stack(boot, members, factory, setup.membership, setup.group, log=setup.log)
 
         self.choices = Choices(self.seed, self._given)

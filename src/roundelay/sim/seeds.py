@@ -101,7 +101,7 @@ def _journal(random: Random) -> list[str]:
     policy = random.choice(("always", "always", "always", "interval", "off"))
     sync_us = random.choice((100, 1000, 1000, 5000, 20_000))
     settings = {
-        "application": random.choice((None, "true")),
+        "application": random.choice((None, "yes")),
         "live_window_bytes": random.choice((None, 2000)),
         "unsynced_bytes": random.choice((None, 20_000)),
         "fetch_window_bytes": random.choice((None, 2000)),

@@ -178,7 +178,7 @@ class World:
         if storage == "lost":
             host.storage = None
             if host.log is not None:
-                host.log.lose()
+                host.log.disk.wipe()
         elif storage == "torn" and host.storage:
             if torn_bytes is None:
                 name = f"torn {node}'{host.incarnation}"

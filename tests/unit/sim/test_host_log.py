@@ -221,15 +221,14 @@ def test_a_fork_stops_the_node_before_anything_else_is_done():
     assert node.log.disk.written == []
 
 
-def test_a_lost_disk_is_told_by_a_row_of_the_life_that_ended():
+def test_a_lost_disk_is_empty_at_the_next_start():
     node = Node()
     node.do(Store(0, (MARK,)))
     node.world.run(2 * MS)
     node.world.crash("a")
     node.world.restart("a", "lost")
-    tags = [(row.tag, row.inc) for row in node.rows if row.kind == "crash"]
-    assert tags == [("kill", 0), ("disk-lost", 0)]
     assert node.host.core.boot.journal.marks == ()
+    assert not node.host.core.boot.journal.able
 
 
 def test_each_life_has_a_session_of_its_own():

@@ -230,7 +230,7 @@ def founding_repeated(run: Evidence) -> bool:
 
 def lost_disk_votes_again(run: Evidence) -> bool:
     """A node loses its disk, is filled, and is a voter once more."""
-    lost = {row.proc: when(row) for row in run.kinds["crash"] if row.tag == "disk-lost"}
+    lost = {who: when(fault) for who, fault in _lost(run)}
     return any(
         row.proc in lost and lost[row.proc] < when(row) and row.proc in members(row)
         for row in run.kinds["open"]
@@ -303,8 +303,15 @@ def begun_in_the_middle(run: Evidence) -> bool:
     for row in run.kinds["entry"]:
         assert row.idx is not None
         first.setdefault(life(row), row.idx)
-    lost = {(row.proc, row.inc + 1) for row in run.kinds["crash"] if row.tag == "disk-lost"}
-    return any(who in lost and who not in filled and idx > 0 for who, idx in first.items())
+    lost = {who for who, _ in _lost(run)}
+    return any(who[0] in lost and who not in filled and idx > 0 for who, idx in first.items())
+
+
+def _lost(run: Evidence) -> Iterator[tuple[int, Row]]:
+    """Nodes that were started with an empty disk."""
+    for fault, arguments in run.faults():
+        if fault.tag == "restart" and arguments.get("storage") == "lost":
+            yield run.number(arguments["node"]), fault
 
 
 def window_joined(run: Evidence) -> bool:

@@ -1,7 +1,5 @@
 """Learners and donors that are wired together."""
 
-
-
 from tests.unit.group.log.hosts import (
     Host,
     Wires,
