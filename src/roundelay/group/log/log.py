@@ -171,8 +171,7 @@ class ReplicatedLog:
     def withdraw(self) -> None:
         """A view is about to be installed: what the engine never pulled is taken back."""
         for packet in self._queue.drop_log_packets():
-            if self._view is not None:
-                self.out.append(Record(Kind.WITHDRAW, packet, self._view.id))
+            self.out.append(Record(Kind.WITHDRAW, packet))
 
     def enter(self, install: Install) -> None:
         """The application enters a view."""
