@@ -65,8 +65,15 @@ class Node:
         self.host._perform(list(effects))
 
     @property
+    def boot(self) -> Any:
+        core: Any = self.host.core
+        return core.boot
+
+    @property
     def heard(self) -> list[tuple[str, tuple[Any, ...]]]:
-        return self.host.core.heard
+        core: Any = self.host.core
+        heard: list[tuple[str, tuple[Any, ...]]] = core.heard
+        return heard
 
     @property
     def stored(self) -> list[int]:
@@ -101,7 +108,7 @@ def test_a_kill_loses_what_waits_for_the_writer_and_keeps_what_is_written():
     node.do(Store(0, (MARK, entry(0))), Store(1, (entry(1),)))
     node.world.crash("a")
     assert node.restart().tail[-1].index == 0
-    assert node.host.core.boot.journal.able
+    assert node.boot.journal.able
     assert [row.tag for row in node.rows if row.kind == "crash"] == ["kill"]
 
 
@@ -227,17 +234,17 @@ def test_a_lost_disk_is_empty_at_the_next_start():
     node.world.run(2 * MS)
     node.world.crash("a")
     node.world.restart("a", "lost")
-    assert node.host.core.boot.journal.marks == ()
-    assert not node.host.core.boot.journal.able
+    assert node.boot.journal.marks == ()
+    assert not node.boot.journal.able
 
 
 def test_each_life_has_a_session_of_its_own():
     node = Node()
-    first = node.host.core.boot.session
+    first = node.boot.session
     node.world.crash("a")
     node.restart()
-    assert 0 < node.host.core.boot.session != first
-    assert node.host.core.boot.session < 1 << 63
+    assert 0 < node.boot.session != first
+    assert node.boot.session < 1 << 63
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3])
