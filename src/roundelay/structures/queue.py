@@ -168,7 +168,7 @@ class Queue(Machine, Generic[V]):
         try:
             return await self.port.limited(self._took(handle), timeout_s)
         except BaseException:
-            self.port.background(self.withdraw(handle))
+            self.port.background(lambda: self.withdraw(handle))
             raise
 
     @task
@@ -179,7 +179,7 @@ class Queue(Machine, Generic[V]):
             if not await self.ask(handle, wait=False):
                 return None
         except BaseException:
-            self.port.background(self.withdraw(handle))
+            self.port.background(lambda: self.withdraw(handle))
             raise
         taken = self.port.look(lambda state: state.taken_by(session, handle))
         return None if taken is None else Job(self, taken)
