@@ -45,9 +45,10 @@ class LogConfig:
     node that is cut off fills its memory."""
     queue_messages: int = 1_000_000
     """Such messages, likewise: it bounds the memory that many small messages take."""
-    feed_bytes: int = 8 * 1024 * 1024
-    """Bytes of appended messages that wait in packets for the engine. They keep a second copy
-    there, and a view change takes them back. Too small: the engine runs dry; too large: memory."""
+    feed_packets: int = 2
+    """Packets of appended messages that wait for the engine, besides those it has pulled. Too
+    small: the engine finds none between two of them; too large: packets are closed before they are
+    full, and a view change withdraws more."""
     unsynced_bytes: int = 64 * 1024 * 1024
     """Bytes of records that may wait for the disk. A node whose disk lets more wait drops what is
     delivered from then on, and fetches it later. Too small: a short stall of a disk makes a node
