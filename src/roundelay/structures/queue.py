@@ -201,7 +201,7 @@ class Queue(Machine, Generic[V]):
             # A mark lacked this node, which has come back since: it asks again.
 
     def snapshot(self) -> bytes:
-        self.items.sort()  # In order it is a heap too, and does not tell how it came about.
+        self.items = sorted(self.items)  # A heap too, which does not tell how it came about.
         state = super().snapshot()
         assert isinstance(state, bytes)
         return state
