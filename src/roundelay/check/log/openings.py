@@ -21,7 +21,7 @@ from roundelay.check.log.history import (
 from roundelay.check.model import Config, Event, Model
 from roundelay.check.property import Finding, declare
 from roundelay.core.effects import Kind
-from roundelay.trace.schema import REGULAR
+from roundelay.trace.schema import REGULAR, Row
 
 
 class Storing:
@@ -178,7 +178,10 @@ def _at_the_end(model: Model, best: _Best, final: dict[int, NodeLog], count: int
                     f"{_length(commit)} to be committed"
                 )
                 here = [e for e in views[log.view] if e.proc == proc] or views[log.view]
-                witness = (commit, here[0], *installs[-1:], ends[component])
+                witness: tuple[Event | Row, ...] = (
+                    *(commit, here[0], *installs[-1:]),
+                    ends[component],
+                )
                 return Finding(count, reason, witness)
     return Finding(count)
 
