@@ -81,7 +81,7 @@ class Node:
 
     def restart(self) -> Any:
         self.world.restart("a")
-        return self.host.core.boot.journal
+        return self.boot.journal
 
 
 def test_what_comes_while_the_disk_syncs_is_synced_together_behind_it():
