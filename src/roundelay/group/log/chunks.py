@@ -55,9 +55,10 @@ class Intake:
 
     def _keep(self, offset: int, data: bytes) -> None:
         self._overtaking += 1
-        if offset not in self._early and self._early_bytes + len(data) <= self._early_bytes_max:
+        more = len(data) - len(self._early.get(offset, b""))
+        if more > 0 and self._early_bytes + more <= self._early_bytes_max:
             self._early[offset] = data
-            self._early_bytes += len(data)
+            self._early_bytes += more
 
     def _with_early(self, data: bytes) -> bytes:
         parts = [data]

@@ -57,6 +57,11 @@ class Learner:
         """The log is what so many log packets of this view made of it; None if not known."""
         self.delivered = 0
         """Log packets of this view that were delivered."""
+        self.stuck = False
+        """Packets that were delivered are on nobody's disk: all were behind, and dropped them. Only
+        another view helps, after which their senders send them again."""
+        self._empty: set[NodeId] = set()
+        """Donors that had nothing more, and lack packets themselves."""
         self._mark: Mark | None = None
         self._target = Place()
         self._donors: list[NodeId] = []
@@ -107,6 +112,8 @@ class Learner:
         self.filled = self.joined = False
         self.reflected = None
         self.delivered = 0
+        self.stuck = False
+        self._empty.clear()
         self._mark = self._offered_by = None
         self._donors = []
         self._tries = 0
@@ -174,6 +181,7 @@ class Learner:
             return
         if self._join():
             return
+        self.stuck = self.filled and self._empty.issuperset(self._donors)
         self._tries += 1
         if self._tries % _TRIES == 0:
             self._turn_to_next()
@@ -292,6 +300,7 @@ class Learner:
             self._ask()
             return
         if fresh:
+            self._empty.clear()
             self._progress = True
             self._tries = 0
             if self._offered_by is not None:
@@ -326,7 +335,9 @@ class Learner:
             elif not self._join():
                 self._ask()  # The window was outrun: there is more by now.
             return
-        # The donor itself is not as far as this node must come: ask again later, maybe another.
+        # The donor itself is not as far as this node must come: ask another one, later.
+        self._empty.add(self._donors[0])
+        self._turn_to_next()
         self._progress = False
         self._intake = None
 

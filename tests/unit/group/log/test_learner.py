@@ -12,6 +12,7 @@ from tests.unit.group.log.hosts import (
     enter,
     entries_of,
     grown,
+    mark,
     opening,
     same,
     store,
@@ -345,3 +346,47 @@ def test_a_member_that_becomes_ready_can_be_asked_too() -> None:
     b.run()
     wires.settle()
     assert same(a, b)
+
+
+def test_packets_that_nobody_could_store_need_another_view() -> None:
+    config = replace(CONFIG, unsynced_bytes=4_000, live_window_bytes=4_000)
+    wires = Wires()
+    a, b = wires.add("a", "b", config=config)
+    target = a.state.place
+    a.enter(mark(1, target), target, ("b",))
+    b.enter(mark(1, target), target, ("a",))
+    for number in range(200):
+        a.live(arrival(number, size=50))
+        b.live(arrival(number, size=50))
+    wires.settle()
+    assert a.learner.stuck or b.learner.stuck
+    for host in (a, b):
+        store(host)
+        host.leave()
+    assert same(a, b)
+    assert 0 < a.state.length < 200
+    enter([a, b], 2)
+    for host in (a, b):
+        assert host.learner.joined
+        assert not host.learner.stuck
+
+
+def test_a_donor_that_lacks_packets_itself_is_no_reason_for_another_view() -> None:
+    """One node is behind, and asks another one first that is behind as well."""
+    slow = replace(CONFIG, unsynced_bytes=4_000, live_window_bytes=4_000)
+    wires = Wires()
+    (a,) = wires.add("a")
+    b, c = wires.add("b", "c", config=slow)
+    target = a.state.place
+    for host, donors in ((a, ("b",)), (b, ("c", "a")), (c, ("b", "a"))):
+        host.enter(mark(1, target), target, donors)
+    for number in range(200):
+        for host in (a, b, c):
+            host.live(arrival(number, size=50))
+    wires.settle()
+    for host in (b, c):
+        assert host.learner.joined
+        store(host)
+    store(a)
+    assert same(a, b)
+    assert same(a, c)
