@@ -187,8 +187,8 @@ class CatchUp(RuleBasedStateMachine):
         for host in self.alive:
             while self._deliver(host):
                 pass
-        if not [host for host in self.best if host.name not in self.wires.dead]:
-            return
+        if self.wires.dead:
+            self.view_change()  # As membership would, when it misses a member.
         self.wires.settle(5_000)
         if any(host.learner.stuck for host in self.alive):
             self.view_change()
