@@ -7,6 +7,20 @@ which the programs that put figures into papers do not know.
 
 from collections.abc import Iterable, Mapping, Sequence
 
+_OF_LOG: Mapping[str, str] = {
+    "append": '<path class="line" d="M-4 0H4M0-4V4"/>',
+    "entry": '<path d="M-5-3H5V3H-5Z"/>',
+    "stored": '<path class="line" d="M-4-4H4M-4 0H4M-4 4H4"/>',
+    "commit": '<path class="line" d="M-5 0L-1.5 4L5-4.5"/>',
+    "truncate": '<path class="line" d="M-5 0H5M-3 4L3-4"/>',
+    "opening": '<path class="hollow" d="M-5 5V-5H5V5"/>',
+    "caught": '<path class="line" d="M-5-4L-1 0L-5 4M1-4L5 0L1 4"/>',
+    "snapshot": '<rect class="hollow" x="-5" y="-4" width="10" height="8"/><circle r="1.8"/>',
+    "restore": '<rect class="hollow" x="-5" y="-4" width="10" height="8"/>'
+    '<path class="line" d="M0-2V2"/>',
+    "invoke": '<path class="line" d="M3-5H-2V5H3"/>',
+    "reply": '<path class="line" d="M-3-5H2V5H-3"/>',
+}
 SHAPES: Mapping[str, str] = {
     "submit": '<path class="line" d="M-4-3L0 3L4-3"/>',
     "originate": '<path d="M0-6L6 0L0 6L-6 0Z"/>',
@@ -32,6 +46,7 @@ SHAPES: Mapping[str, str] = {
     "gather": '<path class="line" d="M-7-4L-3 0L-7 4M7-4L3 0L7 4"/>',
     "freeze": '<path class="line" d="M-5-3H5M-5 3H5"/>',
     "other": '<rect class="hollow" x="-3" y="-3" width="6" height="6"/>',
+    **_OF_LOG,
 }
 
 VIEW_COLOURS = 6
@@ -95,6 +110,19 @@ _COLOUR_OF = {
     "freeze": "quiet",
     "other": "quiet",
 }
+_COLOUR_OF_LOG = {
+    "append": "green",
+    "entry": "orange",
+    "stored": "purple",
+    "commit": "blue",
+    "truncate": "red",
+    "opening": "ink",
+    "caught": "green",
+    "snapshot": "purple",
+    "restore": "green",
+    "invoke": "quiet",
+    "reply": "quiet",
+}
 
 _SHAPE = f"""
 text{{{_FONT};font-size:11px}}
@@ -136,12 +164,14 @@ text{{{_FONT};font-size:11px}}
 """
 
 
-def style() -> str:
-    """The style sheet of a diagram. Its rules apply to nothing else on a page that contains the
-    diagram."""
+def style(shapes: Iterable[str] = ()) -> str:
+    """The style sheet of a diagram in which these shapes occur; those of the log have rules only
+    there. Its rules apply to nothing else on a page that contains the diagram."""
+    occur = frozenset(shapes)
+    colours = _COLOUR_OF | {s: name for s, name in _COLOUR_OF_LOG.items() if s in occur}
     shape = _scoped(_SHAPE.strip().splitlines())
-    light = _scoped(_rules(_LIGHT, _LIGHT_VIEWS, opacity=0.42))
-    dark = _scoped(_rules(_DARK, _DARK_VIEWS, opacity=0.5))
+    light = _scoped(_rules(_LIGHT, _LIGHT_VIEWS, colours, opacity=0.42))
+    dark = _scoped(_rules(_DARK, _DARK_VIEWS, colours, opacity=0.5))
     return f"\n{shape}\n{light}\n@media (prefers-color-scheme:dark){{\n{dark}\n}}\n"
 
 
@@ -154,7 +184,9 @@ def _scoped(rules: Iterable[str]) -> str:
     return "\n".join(lines)
 
 
-def _rules(c: Mapping[str, str], views: Sequence[str], *, opacity: float) -> list[str]:
+def _rules(
+    c: Mapping[str, str], views: Sequence[str], colours: Mapping[str, str], *, opacity: float
+) -> list[str]:
     rules = [
         f".ground{{fill:{c['ground']}}}",
         f"text{{fill:{c['ink']}}}",
@@ -179,7 +211,7 @@ def _rules(c: Mapping[str, str], views: Sequence[str], *, opacity: float) -> lis
         f".hold{{fill:{c['ground']};stroke:{c['token']}}}",
         f".halo{{fill:{c['halo']};stroke:{c['red']}}}",
     ]
-    for shape, name in _COLOUR_OF.items():
+    for shape, name in colours.items():
         rules.append(f".m.{shape}{{fill:{c[name]}}}")
         rules.append(f".m.{shape} .hollow,.m.{shape} .line{{stroke:{c[name]}}}")
     for number, colour in enumerate(views):

@@ -414,8 +414,13 @@ def shape(row: Row) -> str:
             return "stable2" if row.level == 2 else "stable"
         case Kind.TOKEN:
             return "token"
+        case Kind.OPEN:
+            return "opening"
+        case Kind.CUT:
+            return "truncate"
         case _:
             return row.kind if row.kind in _SHAPES else "other"
 
 
-_SHAPES = frozenset(kind.value for kind in Kind if kind not in (Kind.FAULT, Kind.END, Kind.TOKEN))
+_UNSHAPED = (Kind.FAULT, Kind.END, Kind.TOKEN, Kind.OPEN, Kind.CUT)
+_SHAPES = frozenset(kind.value for kind in Kind if kind not in _UNSHAPED)

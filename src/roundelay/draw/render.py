@@ -37,7 +37,7 @@ def render(scene: Scene) -> str:
         f'viewBox="0 0 {_n(scene.width)} {_n(scene.height)}">',
         f"<title>{_text(scene.title)}</title>",
         f"<desc>{_text(scene.description)}</desc>",
-        f"<style>{style()}</style>",
+        f"<style>{style(mark.shape for mark in scene.marks)}</style>",
         _patterns(scene),
         '<rect class="ground" width="100%" height="100%"/>',
         *(

@@ -28,6 +28,17 @@ _VERBS: Mapping[str, str] = {
     Kind.SEND: "sends a frame",
     Kind.ARRIVE: "gets a frame",
     Kind.DROP: "drops a frame",
+    Kind.APPEND: "appends",
+    Kind.ENTRY: "gives an index to",
+    Kind.STORED: "has on disk",
+    Kind.COMMIT: "knows to be committed",
+    Kind.CUT: "cuts its log to",
+    Kind.CAUGHT: "has caught up, with",
+    Kind.OPEN: "finds open",
+    Kind.SNAPSHOT: "takes a snapshot after",
+    Kind.RESTORE: "restores a snapshot after",
+    Kind.INVOKE: "begins",
+    Kind.REPLY: "has the reply of",
 }
 
 _PLAIN_LOSSES = ("loss", "lost", "cut", "down")
@@ -42,6 +53,9 @@ class Wording:
         config: object = manifest.config
         given = config.get("messages") if isinstance(config, Mapping) else None
         self._messages: Mapping[str, object] = given if isinstance(given, Mapping) else {}
+        self._written = isinstance(given, Mapping)
+        entries = config.get("entries") if isinstance(config, Mapping) else None
+        self._entries: Mapping[str, object] = entries if isinstance(entries, Mapping) else {}
         self._clock = clock
         self._fine_keys = any(row.k2 is not None and row.k3 for row in rows)
 
@@ -68,6 +82,11 @@ class Wording:
         last = f"..{row.m_seq + row.count - 1}" if row.count > 1 else ""
         return f"{self.node(row.m_src)}{life}:{row.m_seq}{last}"
 
+    def entry(self, row: Row) -> str:
+        """The entries of the row: who appended them and their numbers in their session."""
+        name = self._entries.get(f"{row.obj}.{row.m_seq}")
+        return str(name) if name is not None and row.count == 1 else self.message(row)
+
     def key(self, row: Row) -> str:
         """The order key within its view, as `#7` or `#7.2`."""
         if row.k2 is None:
@@ -80,12 +99,12 @@ class Wording:
             return ""
         kind = "T" if row.c_kind == TRANSITIONAL else "R"
         # A written trace names views by their number alone.
-        rep = f".{self.node(row.c_rep)}" if row.c_rep is not None and not self._messages else ""
+        rep = f".{self.node(row.c_rep)}" if row.c_rep is not None and not self._written else ""
         return f"{kind}{row.c_seq}{rep}"
 
     def ring(self, row: Row) -> str:
         """The ring that a freeze is for, as `R8.a`."""
-        rep = f".{self.node(row.k1)}" if row.k1 is not None and not self._messages else ""
+        rep = f".{self.node(row.k1)}" if row.k1 is not None and not self._written else ""
         return f"R{row.k0}{rep}"
 
     def labels(self, row: Row) -> tuple[str, ...]:
@@ -112,7 +131,8 @@ class Wording:
             case Kind.FREEZE:
                 texts = [f"freezes for {self.ring(row)}", "freezes"]
             case Kind.CRASH:
-                texts = ["crash"]
+                how = row.tag.replace("-", " ")
+                texts = [f"crash, {how}", "crash"] if how else ["crash"]
             case Kind.RECOVER:
                 lost = ", standing lost" if row.level == 0 else ""
                 life = f", life {row.inc}" if row.inc else ""
@@ -127,6 +147,24 @@ class Wording:
                 texts = [self.headline(row)]
             case Kind.ARRIVE | Kind.TOKEN:
                 texts = []
+            case Kind.APPEND:
+                texts = [self.entry(row)]
+            case Kind.ENTRY:
+                texts = [f"{self.entry(row)} @{_indexes(row)}", f"@{_indexes(row)}"]
+            case Kind.OPEN:
+                view = self.ring(row)
+                base = f"{view} open from {row.idx}"
+                texts = [f"{base}, voters {self.group(row.members)}", base, f"{view} open"]
+            case Kind.STORED | Kind.COMMIT | Kind.CAUGHT:
+                texts = [f"{row.kind} {row.idx}"]
+            case Kind.CUT:
+                texts = [f"cut to {row.idx}", "cut"]
+            case Kind.SNAPSHOT | Kind.RESTORE:
+                texts = [f"{row.kind} {row.idx}", row.kind]
+            case Kind.INVOKE:
+                texts = [f"{row.obj}.{row.op}", row.op or ""]
+            case Kind.REPLY:
+                texts = ["reply" if row.idx is None else f"reply @{row.idx}"]
             case _:
                 texts = [f"{row.kind} {message or row.tag}".strip(), row.kind]
         return tuple(dict.fromkeys(text for text in texts if text))
@@ -187,6 +225,23 @@ class Wording:
                 number = [] if row.k0 is None else [f"with ring sequence number {row.k0}"]
                 lost = ["without its standing"] if row.level == 0 else []
                 about = " ".join(number + lost)
+            case Kind.CRASH:
+                about = f"({row.tag})" if row.tag else ""
+            case Kind.APPEND | Kind.ENTRY:
+                about = self.entry(row)
+                about += (
+                    f", {_indexes(row)}, of term {self.ring(row)}" if row.idx is not None else ""
+                )
+                about += f", session {row.obj}"
+            case Kind.OPEN:
+                about = (
+                    f"{self.ring(row)} from index {row.idx} on, voters {self.group(row.members)}"
+                )
+            case Kind.STORED | Kind.COMMIT | Kind.CUT | Kind.CAUGHT | Kind.SNAPSHOT | Kind.RESTORE:
+                about = "1 entry" if row.idx == 1 else f"{row.idx} entries"
+            case Kind.INVOKE | Kind.REPLY:
+                about = f"{row.op or 'the operation'} on {row.obj}"
+                about += "" if row.idx is None else f", as of length {row.idx}"
             case _:
                 key = self.key(row)
                 about = self.message(row) + (f", order key {key}" if key else "")
@@ -195,6 +250,12 @@ class Wording:
 
 def _spaced(tag: str) -> str:
     return tag.replace("_", " ")
+
+
+def _indexes(row: Row) -> str:
+    """The index of the first entry, and of the last if there are several."""
+    first = row.idx or 0
+    return str(first) if row.count == 1 else f"{first}..{first + row.count - 1}"
 
 
 def _service(svc: int | None) -> str | None:

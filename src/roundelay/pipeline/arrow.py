@@ -13,7 +13,17 @@ import pyarrow.compute as pc
 
 from roundelay.core.effects import Kind
 from roundelay.core.ids import Service
-from roundelay.trace.schema import COLUMNS, LAYERS, MESSAGE_KINDS, REGULAR, TRANSITIONAL, WORLD, Row
+from roundelay.trace.schema import (
+    COLUMNS,
+    ENTRY_KINDS,
+    INDEX_KINDS,
+    LAYERS,
+    MESSAGE_KINDS,
+    REGULAR,
+    TRANSITIONAL,
+    WORLD,
+    Row,
+)
 
 _ARROW = {
     "word": pa.string(),
@@ -104,11 +114,14 @@ def doubtful(batch: Any, node_count: int) -> Any:
             pc.greater_equal(column[name], low), pc.less(column[name], pa.scalar(high, pa.int64()))
         )
 
-    needs_message = pc.is_in(
-        kind,
-        value_set=pa.array([k.value for k in MESSAGE_KINDS if k not in (Kind.ORDER, Kind.CONFIRM)]),
-    )
-    placed = pc.is_in(kind, value_set=pa.array([Kind.INSTALL.value, Kind.END.value]))
+    def kinds(*among: Kind) -> Any:
+        return pc.is_in(kind, value_set=pa.array([k.value for k in among]))
+
+    needs_message = kinds(*(MESSAGE_KINDS - {Kind.ORDER, Kind.CONFIRM}), *ENTRY_KINDS)
+    placed = kinds(Kind.INSTALL, Kind.END, Kind.OPEN)
+    indexed = kinds(*INDEX_KINDS)
+    named = kinds(*ENTRY_KINDS, Kind.INVOKE, Kind.REPLY)
+    index_sound = pc.fill_null(pc.greater_equal(column["idx"], 0), False)
     whole = pc.and_(has["m_src"], pc.and_(has["m_inc"], has["m_seq"]))
     none = pc.invert(pc.or_(has["m_src"], pc.or_(has["m_inc"], has["m_seq"])))
     no_view = pc.invert(pc.or_(has["c_seq"], pc.or_(has["c_rep"], has["c_kind"])))
@@ -125,6 +138,8 @@ def doubtful(batch: Any, node_count: int) -> Any:
         pc.or_(pc.invert(has["svc"]), one_of("svc", [s.value for s in Service])),
         pc.or_(view, pc.and_(no_view, pc.invert(pc.equal(kind, Kind.INSTALL.value)))),
         pc.or_(has["members"], pc.invert(placed)),
+        pc.if_else(has["idx"], index_sound, pc.invert(indexed)),
+        pc.or_(has["obj"], pc.invert(named)),
         pc.invert(has["prev_c"]),
         pc.invert(has["members"]),
         pc.invert(has["dst"]),

@@ -12,6 +12,8 @@ from roundelay.core.effects import Kind
 from roundelay.core.ids import Service
 from roundelay.trace.schema import (
     COLUMNS,
+    ENTRY_KINDS,
+    INDEX_KINDS,
     LAYERS,
     MESSAGE_KINDS,
     REGULAR,
@@ -69,7 +71,8 @@ class Findings:
 
 
 _KINDS = frozenset(kind.value for kind in Kind)
-_NEEDS_MESSAGE = MESSAGE_KINDS - {Kind.ORDER, Kind.CONFIRM}  # A null decision orders nothing.
+# A null decision orders nothing.
+_NEEDS_MESSAGE = (MESSAGE_KINDS - {Kind.ORDER, Kind.CONFIRM}) | ENTRY_KINDS
 _SERVICES = frozenset(Service)
 _VIEW_KINDS = frozenset({REGULAR, TRANSITIONAL})
 
@@ -105,7 +108,14 @@ def fault(row: Row, node_count: int) -> str | None:
     for nodes in (row.members, row.dst, row.voters):
         if nodes and not 0 <= min(nodes) <= max(nodes) < node_count:
             return f"{nodes} are not all nodes of the run"
-    if row.members is None and kind in ("install", "end"):
+    if row.idx is None:
+        if kind in INDEX_KINDS:
+            return f"the {kind} has no idx"
+    elif row.idx < 0:
+        return f"idx {row.idx} is negative"
+    if row.obj is None and (kind in ENTRY_KINDS or kind in ("invoke", "reply")):
+        return f"the {kind} has no obj"
+    if row.members is None and kind in ("install", "end", "open"):
         return f"the {kind} has no members"
     if row.prev_c is not None and row.prev_c[2] not in _VIEW_KINDS:
         return f"kind {row.prev_c[2]} of prev_c is unknown"

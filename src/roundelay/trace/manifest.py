@@ -36,6 +36,9 @@ class Manifest:
     """Everything else that decides the run: the scenario, the network, engine options."""
     envelope: Mapping[str, Any] = field(default_factory=dict)
     """Which faults the run allows, for properties that hold only under assumptions about faults."""
+    fsync: str = ""
+    """The policy of the journals, "always", "interval" or "off"; empty if the run keeps no
+    replicated log."""
     bound_ns: int | None = None
     """How long after the last fault everything that must happen must have happened, in
     nanoseconds."""

@@ -10,6 +10,19 @@
     p*a p*a:2     p claims a stable, level 1, 2   p-a           p withdraws a
     p( p)         p acquires, releases the token  end{p,q}{r}   quiet end, live components
 
+Of the replicated log:
+
+    p+a           p appends a                     p=a@0         a gets index 0 at p
+    p>1           1 entry is stored               p|1           1 is known to be committed
+    p<0           cut: none is left               p:1           p has caught up: it has 1
+    p&V2=1{p,q}   view 2 opens at base 1, with these voters     p+V2{p,q}!{p,q}* p may vote
+    pX! pX-       power cut, disk lost            p@1%x p@!1%x  snapshot, restore of state x at 1
+    p[o.get.x     p begins get(x) on o            p]o.y@1       the reply y, as of 1 entry
+    p[o.get.x~    the same, any state will do
+
+An entry can tell more: `p=a@0/3%x` is of term 3, with the digest of x, `p=a@0..3` four entries
+from a on, and `p=s.7@0` number 7 of the session that clients named s.
+
 Names of nodes and messages are lower-case letters and digits, so that `pX` is a crash and never a
 name. A `#` that starts a word starts a comment. Without any install the group is static.
 
@@ -21,20 +34,35 @@ name. A `#` that starts a word starts a comment. Without any install the group i
   and the number counts the messages of that incarnation. This holds for the whole text: `q?a p!a`
   receives a message of p. A second originate, even by another node, belongs to the same message. A
   message that is never originated is the world's: nobody sent it.
+- An entry is (session, number). Its first append in the text decides: the session is that of this
+  life of the node, and numbers count what it appends. One that is never appended is number 0 of a
+  named session of its own. The term is the node's regular view.
+- A reply belongs to the oldest operation on its object that the node has not answered.
 """
 
 import itertools
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
-from zlib import crc32
 
 from roundelay.core.effects import Kind
 from roundelay.core.ids import Service
-from roundelay.trace.manifest import Manifest, TraceError
-from roundelay.trace.schema import LOWER_LAYER, REGULAR, TRANSITIONAL, WORLD, Row, expand
+from roundelay.core.log import NAMED
+from roundelay.trace.manifest import Manifest
+from roundelay.trace.mini_tokens import CRASH_OF, LENGTH_OF, SERVICE_OF, Token, tokens_of
+from roundelay.trace.schema import (
+    ENTRY_KINDS,
+    LOG_KINDS,
+    LOG_LAYER,
+    LOWER_LAYER,
+    REGULAR,
+    TRANSITIONAL,
+    WORLD,
+    Row,
+    expand,
+)
 
 REPRESENTATIVE = 0
 """The representative of every view: the mini-language names views by their number alone."""
@@ -43,72 +71,6 @@ _Message: TypeAlias = tuple[int, int, int]
 """m_src, m_inc, m_seq."""
 _ViewRef: TypeAlias = tuple[int, int, int]
 """c_seq, c_rep, c_kind."""
-
-_NAME = r"[a-z0-9]+"
-_SET = rf"\{{(?:{_NAME}(?:,{_NAME})*)?\}}"
-_NUMBER = r"[0-9]{1,18}"  # Eighteen digits fit the 64 bits of a column.
-_TOKEN = re.compile(
-    rf"""
-      (?P<end>end(?:{_SET})+)
-    | (?P<node>{_NAME}) (?:
-          (?P<view>\+V|~T) (?P<seq>{_NUMBER}) (?P<members>{_SET})
-                            (?P<primary>!(?P<voters>{_SET})?)?
-        | (?P<freeze>/V)    (?P<ring>{_NUMBER})
-        | (?P<life>X|\^(?:(?P<stable_seq>{_NUMBER})|(?P<lost>-))?)
-        | (?P<token>[()])
-        | (?P<originate>!)  (?P<m1>{_NAME}) (?:/(?P<service>[fcs]))? (?P<dst>{_SET})?
-                            (?:%(?P<digest1>\w+))?
-        | (?P<keyed>[\#$])  (?P<m2>{_NAME}) =(?P<key2>{_NUMBER}(?:\.{_NUMBER})?)
-        | (?P<deliver>\.)   (?P<m3>{_NAME}) (?:=(?P<key3>{_NUMBER}(?:\.{_NUMBER})?))?
-                            (?:%(?P<digest3>\w+))?
-        | (?P<stable>\*)    (?P<m4>{_NAME}) (?::(?P<level>[0-9]))?
-        | (?P<bare>[?-])    (?P<m5>{_NAME})
-      )
-    """,
-    re.VERBOSE | re.ASCII,
-)
-_COMMENT = re.compile(r"(?:^|(?<=\s))#.*", re.MULTILINE)
-_DIGEST = re.compile(r"[0-9a-f]{8}")
-
-_EXAMPLES = {
-    "+": "p+V2{p,q}",
-    "~": "p~T3{p}",
-    "X": "pX",
-    "^": "p^9",
-    "/": "p/V3",
-    "!": "p!a/s{q,r}%x",
-    "?": "p?a",
-    "#": "p#a=7",
-    "$": "p$a=7",
-    ".": "p.a=7%x",
-    "*": "p*a:2",
-    "-": "p-a",
-    "(": "p(",
-    ")": "p)",
-}
-_SERVICES = {"f": Service.FIFO, "c": Service.CAUSAL, "s": Service.SAFE}
-_KEYED = {"#": Kind.ORDER, "$": Kind.CONFIRM}
-_BARE = {"?": Kind.RECEIVE, "-": Kind.WITHDRAW}
-
-
-class _Token(NamedTuple):
-    """One event as written; nodes and messages are names, not numbers yet."""
-
-    kind: Kind
-    node: str = ""
-    message: str = ""
-    seq: int | None = None
-    """The number of the view installed, of the ring being formed, or read from stable storage."""
-    c_kind: int | None = None
-    members: tuple[str, ...] | None = None
-    """The members of a view or of a live component, or the destinations of a message."""
-    primary: bool = False
-    voters: tuple[str, ...] | None = None
-    service: Service = Service.AGREED
-    key: tuple[int, int] | None = None
-    digest: int | None = None
-    level: int | None = None
-    tag: str = ""
 
 
 def parse(text: str, run: str = "mini") -> tuple[Manifest, list[Row]]:
@@ -122,123 +84,29 @@ def parse(text: str, run: str = "mini") -> tuple[Manifest, list[Row]]:
 
     Raises TraceError with the first token that is none.
     """
-    tokens = list(_tokens(text))
+    tokens = list(tokens_of(text))
     names = sorted(
         {name for t in tokens for name in (t.node, *(t.members or ()), *(t.voters or ())) if name}
     )
     procs = {name: i for i, name in enumerate(names)}
     messages = _identities(tokens, procs)
-    rows = _rows(tokens, procs, messages)
+    entries = _entry_identities(tokens, procs)
+    rows = _rows(tokens, procs, messages, entries)
+    config = {"messages": {_label(m): name for name, m in messages.items()}}
+    if entries:
+        config["entries"] = {f"{e.obj}.{e.number}": name for name, e in entries.items()}
     manifest = Manifest(
         run=run,
         nodes=tuple(names),
         mode="views" if any(t.kind is Kind.INSTALL for t in tokens) else "static",
-        config={"messages": {_label(m): name for name, m in messages.items()}},
+        config=config,
+        fsync="always" if any(t.kind in LOG_KINDS or t.able for t in tokens) else "",
         rows=dict(Counter(f"{row.proc}.{row.inc}" for row in rows)),
     )
     return manifest, rows
 
 
-def _tokens(text: str) -> Iterator[_Token]:
-    for line_number, line in enumerate(_COMMENT.sub("", text).splitlines(), 1):
-        for match in re.finditer(r"\S+", line):
-            word = match.group()
-            if (parts := _TOKEN.fullmatch(word)) is None:
-                raise _not_a_token(word, line_number, match.start() + 1)
-            if (twice := _repeated(word)) is not None:
-                raise TraceError(
-                    f"line {line_number}, column {match.start() + 1}: {word!r} names {twice} "
-                    f"twice in one set; name it once"
-                )
-            yield from _events(parts)
-
-
-def _not_a_token(word: str, line_number: int, column: int) -> TraceError:
-    shown = word if len(word) <= 40 else word[:37] + "..."
-    if word.startswith("end"):
-        example = "end{p,q}{r}"
-    else:
-        operator = re.search(r"[^A-WYZa-z0-9_]", word)
-        example = _EXAMPLES.get(operator.group() if operator else "", "p!a, p.a=7 or p+V2{p,q}")
-    hint = ", and names are lower-case" if re.search(r"[A-UWYZ]", word) else ""
-    return TraceError(
-        f"line {line_number}, column {column}: {shown!r} is not an event of the mini-language; "
-        f"write it like {example}{hint}"
-    )
-
-
-def _repeated(word: str) -> str | None:
-    for group in re.findall(r"\{([^}]*)\}", word):
-        name, times = Counter(group.split(",")).most_common(1)[0]
-        if times > 1:
-            return str(name)
-    return None
-
-
-def _events(t: re.Match[str]) -> Iterator[_Token]:
-    """The token's events: one, but one per component for `end`."""
-    node: str = t["node"]
-    if t["end"]:
-        for component in re.findall(_SET, t["end"]):
-            yield _Token(Kind.END, members=_set(component))
-    elif t["view"]:
-        yield _Token(
-            Kind.INSTALL,
-            node,
-            seq=int(t["seq"]),
-            c_kind=REGULAR if t["view"] == "+V" else TRANSITIONAL,
-            members=_set(t["members"]),
-            primary=bool(t["primary"]),
-            voters=None if t["voters"] is None else _set(t["voters"]),
-        )
-    elif t["freeze"]:
-        yield _Token(Kind.FREEZE, node, seq=int(t["ring"]))
-    elif t["life"]:
-        if t["life"] == "X":
-            yield _Token(Kind.CRASH, node)
-            return
-        seq = None if t["stable_seq"] is None else int(t["stable_seq"])
-        yield _Token(Kind.RECOVER, node, seq=seq, level=0 if t["lost"] else 1)
-    elif t["token"]:
-        yield _Token(Kind.TOKEN, node, tag="acquire" if t["token"] == "(" else "release")
-    elif t["originate"]:
-        yield _Token(
-            Kind.ORIGINATE,
-            node,
-            t["m1"],
-            members=None if t["dst"] is None else _set(t["dst"]),
-            service=_SERVICES.get(t["service"], Service.AGREED),
-            digest=_digest(t["digest1"]),
-        )
-    elif t["keyed"]:
-        yield _Token(_KEYED[t["keyed"]], node, t["m2"], key=_key(t["key2"]))
-    elif t["deliver"]:
-        key, digest = _key(t["key3"]), _digest(t["digest3"])
-        yield _Token(Kind.DELIVER, node, t["m3"], key=key, digest=digest)
-    elif t["stable"]:
-        yield _Token(Kind.STABLE, node, t["m4"], level=int(t["level"] or 1))
-    else:
-        yield _Token(_BARE[t["bare"]], node, t["m5"])
-
-
-def _set(text: str) -> tuple[str, ...]:
-    return tuple(text[1:-1].split(",")) if len(text) > 2 else ()
-
-
-def _key(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    k2, _, k3 = text.partition(".")
-    return int(k2), int(k3 or 0)
-
-
-def _digest(text: str | None) -> int | None:
-    if text is None:
-        return None
-    return int(text, 16) if _DIGEST.fullmatch(text) else crc32(text.encode())
-
-
-def _identities(tokens: Iterable[_Token], procs: Mapping[str, int]) -> dict[str, _Message]:
+def _identities(tokens: Iterable[Token], procs: Mapping[str, int]) -> dict[str, _Message]:
     """The identity of each message, from the whole text: a message may be received before its
     originate."""
     incarnation: Counter[str] = Counter()
@@ -258,13 +126,51 @@ def _identities(tokens: Iterable[_Token], procs: Mapping[str, int]) -> dict[str,
     return found | {name: (WORLD, 0, i) for i, name in enumerate(orphans)}
 
 
+class _Entry(NamedTuple):
+    """Who appended an entry, and its number in which session."""
+
+    sender: int
+    incarnation: int
+    number: int
+    obj: str
+
+
+def _entry_identities(tokens: Iterable[Token], procs: Mapping[str, int]) -> dict[str, _Entry]:
+    """The identity of each entry, from the whole text."""
+    incarnation: Counter[str] = Counter()
+    appended: Counter[tuple[int, int]] = Counter()
+    found: dict[str, _Entry] = {}
+    mentioned: dict[str, int] = {}
+    for t in tokens:
+        if t.kind is Kind.RECOVER:
+            incarnation[t.node] += 1
+        if not t.entry:
+            continue
+        mentioned.setdefault(t.entry, procs[t.node])
+        if t.kind is Kind.APPEND and t.entry not in found and "." not in t.entry:
+            life = procs[t.node], incarnation[t.node]
+            obj = f"{life[0] + 1:08x}{life[1]:08x}"
+            found[t.entry] = _Entry(*life, appended[life], obj)
+            appended[life] += 1
+    named: dict[str, int] = {}
+    for entry, sender in mentioned.items():
+        if entry not in found:
+            name, _, number = entry.partition(".")
+            session = NAMED | named.setdefault(name, len(named))
+            found[entry] = _Entry(sender, 0, int(number or 0), f"{session:016x}")
+    return found
+
+
 def _rows(
-    tokens: Sequence[_Token], procs: Mapping[str, int], messages: Mapping[str, _Message]
+    tokens: Sequence[Token],
+    procs: Mapping[str, int],
+    messages: Mapping[str, _Message],
+    entries: Mapping[str, _Entry],
 ) -> list[Row]:
     def numbers(names: tuple[str, ...] | None) -> tuple[int, ...] | None:
         return None if names is None else tuple(sorted(procs[name] for name in names))
 
-    origins: dict[str, _Token] = {}
+    origins: dict[str, Token] = {}
     for t in tokens:
         if t.kind is Kind.ORIGINATE:
             origins.setdefault(t.message, t)
@@ -284,8 +190,13 @@ def _rows(
 
         c_seq, c_rep, c_kind = life.view or (None, None, None)
         m_src, m_inc, m_seq = messages[t.message] if t.message else (None, None, None)
-        k0 = t.seq if t.kind in (Kind.RECOVER, Kind.FREEZE) else None
-        k1 = REPRESENTATIVE if t.kind is Kind.FREEZE else None
+        k0: int | None = t.seq if t.kind in (Kind.RECOVER, Kind.FREEZE, Kind.OPEN) else None
+        k1: int | None = REPRESENTATIVE if t.kind in (Kind.FREEZE, Kind.OPEN) else None
+        obj = t.obj or None
+        if t.entry:
+            m_src, m_inc, m_seq, obj = entries[t.entry]
+        if t.kind is Kind.ENTRY:
+            k0, k1 = life.regular if t.seq is None else (t.seq, REPRESENTATIVE)
         k2 = k3 = None
         if t.key is not None:
             (k0, k1), (k2, k3) = life.regular, t.key
@@ -298,9 +209,10 @@ def _rows(
                 kind=t.kind.value,
                 proc=proc,
                 inc=life.inc,
-                lseq=life.tick(),
+                lseq=life.lseq,
                 gseq=place,
                 t_ns=place * 1000,
+                layer=_layer(t.kind),
                 tag=t.tag,
                 m_src=m_src,
                 m_inc=m_inc,
@@ -311,39 +223,59 @@ def _rows(
                 k1=k1,
                 k2=k2,
                 k3=k3,
-                level=t.level,
+                level=1 if t.able else t.level,
                 c_seq=c_seq,
                 c_rep=c_rep,
                 c_kind=c_kind,
-                members=numbers(t.members) if t.kind in (Kind.INSTALL, Kind.END) else None,
+                members=numbers(t.members) if t.kind in _WITH_MEMBERS else None,
                 prev_c=prev_c,
                 primary=t.primary if t.kind is Kind.INSTALL else None,
                 voters=numbers(t.voters),
                 digest=t.digest,
+                count=t.count,
+                cause=life.call(t, life.lseq),
+                idx=t.idx,
+                obj=obj,
+                op=t.op,
+                arg=t.arg,
+                res=t.res,
             )
         )
+        life.lseq += 1
     return rows
+
+
+_WITH_MEMBERS = frozenset({Kind.INSTALL, Kind.END, Kind.OPEN})
+
+
+def _layer(kind: Kind) -> str:
+    return LOG_LAYER if kind in LOG_KINDS else "to"
 
 
 class _Life:
     """One incarnation of a node while its rows are made."""
 
-    __slots__ = ("inc", "lseq", "regular", "view")
+    __slots__ = ("calls", "inc", "lseq", "regular", "view")
 
     def __init__(self, inc: int = 0) -> None:
         self.inc = inc
         self.lseq = 0
         self.view: _ViewRef | None = None
         self.regular: tuple[int, int] = (0, 0)
+        self.calls: dict[str, list[int]] = {}
+        """By object: the operations without a reply."""
 
     def enter(self, view: _ViewRef) -> None:
         self.view = view
         if view[2] == REGULAR:
             self.regular = view[:2]
 
-    def tick(self) -> int:
-        self.lseq += 1
-        return self.lseq - 1
+    def call(self, t: Token, lseq: int) -> int | None:
+        """Of a reply: the row of the operation that it ends."""
+        waiting = self.calls.setdefault(t.obj, [])
+        if t.kind is Kind.INVOKE:
+            waiting.append(lseq)
+        return waiting.pop(0) if t.kind is Kind.REPLY and waiting else None
 
 
 def _label(message: _Message) -> str:
@@ -363,6 +295,7 @@ def render(rows: Iterable[Row], manifest: Manifest) -> str:
         row
         for row in expand(rows)
         if row.kind in _STATES
+        or row.kind in LOG_KINDS
         or (row.kind in _ABOUT_MESSAGES and row.m_seq is not None and row.layer != LOWER_LAYER)
     ]
     names = _Names(shown, manifest)
@@ -387,8 +320,21 @@ _ABOUT_MESSAGES = {
     Kind.STABLE: "*",
     Kind.WITHDRAW: "-",
 }
-_STATES = frozenset({Kind.INSTALL, Kind.FREEZE, Kind.CRASH, Kind.RECOVER, Kind.TOKEN, Kind.END})
-_LETTER = {service: letter for letter, service in _SERVICES.items()}
+_STATES = frozenset(
+    {
+        Kind.INSTALL,
+        Kind.FREEZE,
+        Kind.CRASH,
+        Kind.RECOVER,
+        Kind.TOKEN,
+        Kind.END,
+        Kind.INVOKE,
+        Kind.REPLY,
+    }
+)
+_LENGTH_SIGN = {kind: sign for sign, kind in LENGTH_OF.items()}
+_CRASH_SIGN = {how: sign for sign, how in CRASH_OF.items()}
+_LETTER = {service: letter for letter, service in SERVICE_OF.items()}
 
 
 class _Names:
@@ -396,7 +342,9 @@ class _Names:
 
     def __init__(self, rows: Sequence[Row], manifest: Manifest) -> None:
         self.nodes = _plain_names(manifest.nodes)
+        self.log = bool(manifest.fsync)
         self.messages = _message_names(rows, manifest)
+        self.entries = _entry_names(rows, manifest)
         self.views = _view_numbers(rows)
 
     def token(self, row: Row) -> str:
@@ -407,11 +355,14 @@ class _Names:
             sign = "~T" if row.c_kind == TRANSITIONAL else "+V"
             mark = "!" if row.primary else ""
             mark += self._set(row.voters) if mark and row.voters is not None else ""
+            mark += "*" if self.log and row.level else ""
             return f"{node}{sign}{self._view(row)}{self._set(row.members)}{mark}"
+        if row.kind in LOG_KINDS or row.kind in (Kind.INVOKE, Kind.REPLY):
+            return node + self._of_log(row)
         if row.kind == Kind.FREEZE:
             return f"{node}/V{self.views[row.k0 or 0, row.k1 or 0]}"
         if row.kind == Kind.CRASH:
-            return f"{node}X"
+            return node + _CRASH_SIGN.get(row.tag, "X")
         if row.kind == Kind.RECOVER:
             lost = "-" if row.level == 0 else ""
             return f"{node}^{lost or ('' if row.k0 is None else row.k0)}"
@@ -419,6 +370,36 @@ class _Names:
             return f"{node}{')' if row.tag == 'release' else '('}"
         message = self.messages[row.m_src, row.m_inc, row.m_seq]
         return f"{node}{_ABOUT_MESSAGES[Kind(row.kind)]}{message}{self._rest(row)}"
+
+    def _of_log(self, row: Row) -> str:
+        digest = "" if row.digest is None else f"%{row.digest & 0xFFFFFFFF:08x}"
+        at = "" if row.idx is None else f"@{row.idx}"
+        if row.kind == Kind.OPEN:
+            return f"&V{self.views[row.k0 or 0, row.k1 or 0]}={row.idx}{self._set(row.members)}"
+        if row.kind == Kind.APPEND:
+            return f"+{self.entries[row.obj, row.m_seq]}"
+        if row.kind == Kind.ENTRY:
+            term = self._term(row)
+            last = "" if row.count == 1 else f"..{(row.idx or 0) + row.count - 1}"
+            return f"={self.entries[row.obj, row.m_seq]}{at}{last}{term}{digest}"
+        if row.kind in (Kind.SNAPSHOT, Kind.RESTORE):
+            return f"@{'!' if row.kind == Kind.RESTORE else ''}{row.idx}{digest}"
+        if row.kind == Kind.INVOKE:
+            rest = "" if row.arg is None else f".{row.arg & 0xFFFFFFFF:08x}"
+            return f"[{_plain(row.obj)}.{_plain(row.op)}{rest}{'~' if row.level == 0 else ''}"
+        if row.kind == Kind.REPLY:
+            rest = "" if row.res is None else f".{row.res & 0xFFFFFFFF:08x}"
+            return f"]{_plain(row.obj)}{rest}{at}"
+        return f"{_LENGTH_SIGN[Kind(row.kind)]}{row.idx}"
+
+    def _term(self, row: Row) -> str:
+        """The term of an entry, unless it is the regular view that the node is in."""
+        term = row.k0 or 0, row.k1 or 0
+        if row.c_kind == REGULAR and term == (row.c_seq, row.c_rep):
+            return ""
+        if term not in self.views:
+            return ""
+        return f"/{self.views[term]}"
 
     def _rest(self, row: Row) -> str:
         """What follows the name of the message."""
@@ -470,11 +451,33 @@ def _message_names(
     return names
 
 
+def _plain(name: str | None) -> str:
+    return re.sub(r"[^a-z0-9]", "", (name or "").lower()) or "o"
+
+
+def _entry_names(
+    rows: Iterable[Row], manifest: Manifest
+) -> dict[tuple[str | None, int | None], str]:
+    """Names of the first entries of rows: those of the text, or numbers in named sessions."""
+    given = manifest.config.get("entries")
+    given = given if isinstance(given, dict) else {}
+    names: dict[tuple[str | None, int | None], str] = {}
+    sessions: dict[str | None, str] = {}
+    for row in rows:
+        entry = row.obj, row.m_seq
+        if row.kind in ENTRY_KINDS and entry not in names:
+            session = sessions.setdefault(row.obj, f"s{len(sessions)}")
+            names[entry] = given.get(f"{row.obj}.{row.m_seq}") or f"{session}.{row.m_seq}"
+    return names
+
+
 def _view_numbers(rows: Sequence[Row]) -> dict[tuple[int, int], int]:
     """The number of each view: its own, unless two views share one because both sides of a
     partition took it."""
     ids = {(row.c_seq or 0, row.c_rep or 0) for row in rows if row.kind == Kind.INSTALL}
-    ids |= {(row.k0 or 0, row.k1 or 0) for row in rows if row.kind == Kind.FREEZE}
+    named = (Kind.FREEZE, Kind.OPEN)
+    ids |= {(row.k0 or 0, row.k1 or 0) for row in rows if row.kind in named}
+    ids |= {(row.k0, row.k1 or 0) for row in rows if row.kind == Kind.ENTRY and row.k0}
     if len({seq for seq, _ in ids}) == len(ids):
         return {(seq, rep): seq for seq, rep in ids}
     return {view: number for number, view in enumerate(sorted(ids), 1)}

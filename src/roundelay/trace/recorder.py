@@ -18,7 +18,16 @@ from typing import Protocol
 from roundelay.core.checksum import crc32
 from roundelay.core.effects import Deliver, Kind, Record
 from roundelay.core.ids import Key, NodeId, Packet, Span, View, ViewId
-from roundelay.trace.schema import INT64_MAX, REGULAR, TRANSITIONAL, WORLD, Row, frame_key
+from roundelay.trace.schema import (
+    INT64_MAX,
+    LOG_KINDS,
+    LOG_LAYER,
+    REGULAR,
+    TRANSITIONAL,
+    WORLD,
+    Row,
+    frame_key,
+)
 
 
 class Clock(Protocol):
@@ -38,6 +47,8 @@ _NO_VIEW = (None, None, None)
 _NOTHING: tuple[object, ...] = (None,) * 10
 """The columns from `m_src` to `level` of rows about no message."""
 _NO_KEYS: Keys = (None, None, None, None)
+_NO_LOG = (None,) * 5
+"""The columns from `idx` on of rows that the log has no part in."""
 _DIGESTED = frozenset({Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER})
 _KEYED = frozenset({Kind.ORDER, Kind.CONFIRM})
 _TOKEN, _RECEIVE, _SUBMIT = Kind.TOKEN, Kind.RECEIVE, Kind.SUBMIT
@@ -77,7 +88,7 @@ class Recorder:
         self._lseq = 0
         self._cause: int | None = None
         self._view: tuple[int, int, int] | None = None
-        self._place: tuple[int | None, ...] = (None,) * 7
+        self._place: tuple[object, ...] = (None,) * 7
         """The columns from `c_seq` to `voters` of rows that install no view."""
         self._token_of: ViewId | None = None
         self._about_token = _NOTHING
@@ -138,6 +149,8 @@ class Recorder:
         """Write the row that the core asks for."""
         if record.kind is _TOKEN:
             self._token(record)
+        elif record.kind in LOG_KINDS:
+            self._log(record)
         elif record.subject is None or (record.kind in _KEYED and not _span(record.subject).count):
             # About no message, or about a piece of one: its key is used all the same.
             keys = self._keys(record.view, record.key)
@@ -176,9 +189,34 @@ class Recorder:
         x = json.dumps({"reason": reason})
         self._other(Kind.SUSPECT, "", members=self._known(members), x=x)
 
-    def crash(self) -> None:
+    def crash(self, how: str = "") -> None:
+        """The node stops; `how` is "kill", "power" or "disk-lost" where it has a journal."""
         self._cause = None
-        self._other(Kind.CRASH, "")
+        self._other(Kind.CRASH, how)
+
+    def snapshot(self, index: int, digest: int, *, restored: bool = False) -> None:
+        """The application gave its state after so many entries, or was given it."""
+        kind = Kind.RESTORE if restored else Kind.SNAPSHOT
+        rest = (digest & INT64_MAX, None, 1, None, None, self._cause, None)
+        log = (index, None, None, None, None)
+        self._append_row(kind, LOG_LAYER, "", _NOTHING, rest, log)
+
+    def invoke(self, obj: str, op: str, arg: int | None = None, *, stale: bool = False) -> int:
+        """An operation on a replicated object begins; the number of its row, for `reply`. `stale`
+        says that any state will do for it, so that it promises nothing."""
+        about = (*_NOTHING[:9], 0 if stale else None)
+        rest = (None, None, 1, None, None, None, None)
+        log = (None, obj, op, None if arg is None else arg & INT64_MAX, None)
+        return self._append_row(Kind.INVOKE, "app", "", about, rest, log)
+
+    def reply(
+        self, call: int, obj: str, op: str, res: int | None = None, index: int | None = None
+    ) -> None:
+        """The operation that `invoke` began is over; its reply is as of so many entries. An
+        operation that fails, or whose fate is not known, has no reply."""
+        rest = (None, None, 1, None, None, call, None)
+        log = (index, obj, op, None, None if res is None else res & INT64_MAX)
+        self._append_row(Kind.REPLY, "app", "", _NOTHING, rest, log)
 
     def fault(self, tag: str, detail: Mapping[str, object] | None = None) -> None:
         """Something was done to the run, such as a partition. Only the recorder of the world, which
@@ -226,6 +264,30 @@ class Recorder:
             (digest, size, count, pkt, peer, self._cause, None),
         )
 
+    def _log(self, record: Record) -> None:
+        """A row of the replicated log. What opens a session has no entry, and so no row."""
+        head, kind = record.head, record.kind
+        about, digest, count, session = _NOTHING, None, 1, None
+        place = self._place
+        if record.members is not None:
+            place = (*place[:3], self._known(record.members), *place[4:])
+        if head is not None:
+            if not head.count:
+                return
+            if not 0 <= head.incarnation <= INT64_MAX or head.number > INT64_MAX:
+                self.unwritten += 1
+                return
+            sender, count = self._numbers.get(head.sender, WORLD), head.count
+            term = self._ring(head.term) if kind is Kind.ENTRY else (None, None)
+            about = (sender, head.incarnation, head.number, None, None, *term, None, None, None)
+            digest = head.crc if kind is Kind.ENTRY else None
+            session = f"{head.session:016x}"
+        elif record.view is not None:
+            about = (*_NOTHING[:5], *self._ring(record.view), None, None, None)
+        rest = (digest, None, count, None, None, self._cause, None)
+        log = (record.index, session, None, None, None)
+        self._append_row(kind, LOG_LAYER, record.tag, about, rest, log, place)
+
     def _token(self, record: Record) -> None:
         """Rows of the token are most rows of an idle ring, so their columns are kept for the next
         one."""
@@ -255,15 +317,17 @@ class Recorder:
         tag: str,
         about: tuple[object, ...],
         rest: tuple[object, ...],
+        log: tuple[object, ...] = _NO_LOG,
+        place: tuple[object, ...] | None = None,
     ) -> int:
-        """Write a row; `about` has its columns from `m_src` to `level`, `rest` those from
-        `digest` to `x`."""
+        """Write a row; `about` has its columns from `m_src` to `level`, `place` those from `c_seq`
+        to `voters`, `rest` those from `digest` to `x`, and `log` those after it."""
         lseq = self._lseq
         self._lseq = lseq + 1
         gseq = None if self._gseq is None else self._gseq()
         now, lamport = self._clock.now, self.lamport
         head = (kind, self._proc, self._inc, lseq, gseq, now, None, lamport, layer, tag)
-        self._append(_row(head + about + self._place + rest))
+        self._append(_row(head + about + (place or self._place) + rest + log))
         return lseq
 
     def _other(

@@ -3,7 +3,9 @@
 A node appears as a number, its index in the manifest's sorted list of names. Rows that belong to no
 node (faults, the end of the run) are the world's, whose `proc` is -1. A row may cover `count`
 consecutive messages of one sender, since a real node writes one row per packet; `m_seq` and `k3`
-are those of the first message. `expand` makes one row per message.
+are those of the first message. `expand` makes one row per message. Rows of the replicated log are
+of the layer `log`; what they have in m_* is no message of the ordering but the sender of an entry,
+its incarnation, and the number of the entry within its session, which `obj` names.
 
     kind        written by     besides the common columns it fills
     submit      group layer    m_*, svc, dst, size
@@ -19,7 +21,8 @@ are those of the first message. `expand` makes one row per message.
     gather      core           tag: why the node begins, or begins again, to agree on a next view
     freeze      core           k0, k1: the ring whose Commit token was accepted; c_*: the old view
     token       engine         tag: acquire, release; k0, k1: the view whose token it is
-    crash       driver
+    crash       driver         tag: kill, power (unsynced writes are lost) or disk-lost, where the
+                               node has a journal
     recover     core           k0: the ring sequence number read back from stable storage;
                                level: 1 if the node kept its standing, 0 if it lost it
     suspect     driver         members
@@ -27,6 +30,19 @@ are those of the first message. `expand` makes one row per message.
     send        driver         tag: the message type; pkt; peer (none: everyone); size
     arrive      driver         tag, pkt, peer, size
     drop        driver, world  tag: the reason; pkt, peer
+    append      core           obj: the session; m_*, count: who appends, the first number in it
+    entry       core           idx: the index given to it; m_*, obj, count; k0, k1: the term;
+                               digest: of the body of the whole record, which the row is about
+    stored      core           idx: so many entries are on disk, as the policy wants it
+    commit      core           idx: so many are known to be committed
+    cut         core           idx: so many are left, after records were taken from the end
+    caught      core           idx: the node has caught up: it has so many
+    open        core           k0, k1: the view that is open; idx: its base; members: its voters
+    snapshot    driver         idx: how many entries the state comes from; digest: of the state
+    restore     driver         the same, of a state that the application was given
+    invoke      driver         obj, op, arg: an operation begins; level: 0 if any state will do
+    reply       driver         obj, op, res: it is over; idx: as of so many entries; cause: the
+                               lseq of its invoke
     fault       world          tag: what was done (`heal` ends the faults), x: its arguments
     end         world          members: one live connected component (a row for each); the run was
                                quiet when it was written
@@ -37,24 +53,27 @@ from typing import NamedTuple
 
 from roundelay.core.effects import Kind
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Grows when a reader of the older version would misread a trace. We read all versions up to this
 one."""
 
-ADDED: Mapping[str, int] = {"voters": 2}
+ADDED: Mapping[str, int] = {"voters": 2, "idx": 3, "obj": 3, "op": 3, "arg": 3, "res": 3}
 """By column: the version of the schema that added it."""
 
 WORLD = -1
 """The `proc` of rows that belong to no node."""
 
-LAYERS = ("net", "vs", "to", "app")
+LAYERS = ("net", "vs", "to", "app", "log")
 """Where an event happened: on the network, in a view-synchronous layer, in the ordering, in the
-application."""
+application, in the replicated log."""
 
 LOWER_LAYER = "vs"
 """The layer of what goes into the link below an ordering engine and of what the link hands up. Its
 rows tell of the same messages as those of the layers above: whoever counts messages leaves them
 out. They are written where frames have rows."""
+
+LOG_LAYER = "log"
+"""The layer of rows of the replicated log."""
 
 REGULAR, TRANSITIONAL = 0, 1
 """Values of `c_kind`."""
@@ -115,6 +134,16 @@ class Row(NamedTuple):
     """The lseq of the input that caused this event."""
     x: str | None = None
     """More about the event, as JSON for people; no property reads it."""
+    idx: int | None = None
+    """An index in the replicated log, or a length of it."""
+    obj: str | None = None
+    """The session of an entry as 16 hexadecimal digits; of an operation, its object."""
+    op: str | None = None
+    """The name of an operation."""
+    arg: int | None = None
+    """A digest of its arguments."""
+    res: int | None = None
+    """A digest of its reply."""
 
 
 COLUMNS: Mapping[str, str] = {
@@ -152,6 +181,11 @@ COLUMNS: Mapping[str, str] = {
     "peer": "int16",
     "cause": "int64",
     "x": "string",
+    "idx": "int64",
+    "obj": "word",
+    "op": "word",
+    "arg": "int64",
+    "res": "int64",
 }
 """The type of each column on disk, in column order; files have a column `run`, a word, besides.
 
@@ -179,9 +213,10 @@ def expand(rows: Iterable[Row]) -> Iterator[Row]:
     """One row per message: a row of count n becomes n rows, which share their lseq and gseq.
 
     The digest and the size of such a row cover all its messages, so the single rows have none.
+    Rows of the log stay as they are: a record of several entries is one thing on every disk.
     """
     for row in rows:
-        if row.count == 1 or row.m_seq is None:
+        if row.count == 1 or row.m_seq is None or row.layer == LOG_LAYER:
             yield row
             continue
         for i in range(row.count):
@@ -207,3 +242,23 @@ MESSAGE_KINDS = frozenset(
     }
 )
 """Kinds whose rows are about messages."""
+
+ENTRY_KINDS = frozenset({Kind.APPEND, Kind.ENTRY})
+"""Kinds whose rows are about entries of the log: m_* and `obj` name them."""
+
+INDEX_KINDS = frozenset(
+    {
+        Kind.ENTRY,
+        Kind.STORED,
+        Kind.COMMIT,
+        Kind.CUT,
+        Kind.CAUGHT,
+        Kind.OPEN,
+        Kind.SNAPSHOT,
+        Kind.RESTORE,
+    }
+)
+"""Kinds whose rows have an index or length of the log."""
+
+LOG_KINDS = ENTRY_KINDS | INDEX_KINDS
+"""Kinds whose rows are of the layer `log`."""

@@ -72,7 +72,7 @@ def test_no_more_is_committed_than_the_log_holds():
 
 
 def test_a_log_without_its_beginning():
-    records = [checkpoint(T1, 4), mark(T1, 0), entries(4), mark(T2, 5, 1)]
+    records: list[LogRecord] = [checkpoint(T1, 4), mark(T1, 0), entries(4), mark(T2, 5, 1)]
     kept = kept_log(records, committed=0)
     assert (kept.first, kept.committed, kept.generation) == (4, 4, 1)
     assert kept.checkpoint == records[0]
@@ -86,7 +86,7 @@ def test_the_newest_marks_are_kept():
 
 
 def test_the_end_of_a_log_takes_the_older_marks_as_given():
-    kept = kept_log([checkpoint(T2, 5), entries(5, 1, T2)], committed=5, marks=WHOLE[5:6], first=2)
+    kept = kept_log([checkpoint(T2, 5), entries(5, 1, T2)], committed=5, marks=[mark(T2, 5)], first=2)
     assert (kept.marks, kept.first, len(kept.tail)) == ((mark(T2, 5),), 2, 1)
 
 
@@ -123,7 +123,7 @@ def test_a_cut_leaves_what_is_not_behind_its_place(place, left):
 
 
 def test_a_cut_leaves_the_beginning_of_a_log_without_its_beginning():
-    records = [checkpoint(T1, 4), mark(T1, 0), entries(4)]
+    records: list[LogRecord] = [checkpoint(T1, 4), mark(T1, 0), entries(4)]
     assert split(records, Place()) == 2
     assert split(records, Place(T1, 4)) == 2
     assert split(records, Place(T1, 5)) == 3

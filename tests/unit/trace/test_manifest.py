@@ -82,7 +82,7 @@ def test_values_of_the_wrong_kind(field: str, value: object) -> None:
 
 def test_a_newer_version() -> None:
     newer = dataclasses.replace(MANIFEST, schema=99)
-    with pytest.raises(TraceError, match="has schema 99, this version reads up to 2; update"):
+    with pytest.raises(TraceError, match="has schema 99, this version reads up to 3; update"):
         Manifest.from_json(newer.to_json())
 
 

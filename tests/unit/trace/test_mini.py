@@ -256,7 +256,7 @@ def test_a_set_names_nobody_twice() -> None:
         parse("p+V1{p,q,q}")
 
 
-@given(st.text(alphabet="pq!?.#$*+~VTX^{},=:%/()- end17\n", max_size=40))
+@given(st.text(alphabet="pq!?.#$*+~VTX^{},=:%/()- end17\n@&<>|[]", max_size=40))
 def test_any_text_is_a_trace_or_an_error(text: str) -> None:
     try:
         _, rows = parse(text)
@@ -298,6 +298,26 @@ def tokens() -> st.SearchStrategy[str]:
         st.builds("{}*{}{}".format, node, name, st.sampled_from(["", ":2"])),
         st.builds("{}{}".format, node, st.sampled_from("()")),
         st.builds("end{}{}".format, sets(), sets()),
+        of_log(),
+    )
+
+
+def of_log() -> st.SearchStrategy[str]:
+    """Tokens of the replicated log."""
+    node, entry = st.sampled_from("pqr"), st.sampled_from(["a", "b", "s.0", "s.7", "t.1"])
+    number, digest = st.integers(0, 20).map(str), st.sampled_from(["", "%x", "%00ff00ff"])
+    term, more = st.sampled_from(["", "/3"]), st.sampled_from(["", "..21", "..24"])
+    text = st.sampled_from(["", ".x", ".00ff00ff"])
+    return st.one_of(
+        st.builds("{}+{}".format, node, st.sampled_from(["a", "b", "c"])),
+        st.builds("{}={}@{}{}{}{}".format, node, entry, number, more, term, digest),
+        st.builds("{}{}{}".format, node, st.sampled_from(">|<:"), number),
+        st.builds("{}&V{}={}{}".format, node, number, number, sets()),
+        st.builds("{}{}".format, node, st.sampled_from(["X!", "X-"])),
+        st.builds("{}@{}{}{}".format, node, st.sampled_from(["", "!"]), number, digest),
+        st.builds("{}[{}.get{}{}".format, node, st.sampled_from("mo"), text, st.sampled_from("~ ")),
+        st.builds("{}]{}{}@{}".format, node, st.sampled_from("mo"), text, number),
+        st.builds("{}+V{}{}!{}*".format, node, number, sets(), sets()),
     )
 
 

@@ -19,7 +19,7 @@ from roundelay.trace import jsonl
 from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.mini import parse
 from roundelay.trace.reader import PROBLEMS_MAX, Trace, iterate, read, read_text
-from roundelay.trace.schema import Row
+from roundelay.trace.schema import ADDED, Row
 from roundelay.trace.writer import Format, Writer
 
 TEXT = "p+V1{p,q}! q+V1{p,q} p!a/s{q}%x q?a q.a=7%x pX p^9 p~T2{p} end{p}{q}"
@@ -355,37 +355,41 @@ def test_a_decision_may_order_nothing(tmp_path: Path) -> None:
 
 def test_a_newer_schema(tmp_path: Path) -> None:
     path = write(tmp_path, "parquet")
-    edit_table(path, lambda table: table.replace_schema_metadata({"roundelay.schema": "3"}))
-    assert "schema 3, this version reads up to 2; update" in refusal(tmp_path)
+    edit_table(path, lambda table: table.replace_schema_metadata({"roundelay.schema": "4"}))
+    assert "schema 4, this version reads up to 3; update" in refusal(tmp_path)
     write(tmp_path / "lines", "jsonl")
-    edit_manifest(tmp_path / "lines", schema=3)
-    assert "schema 3, this version reads up to 2; update" in refusal(tmp_path / "lines")
+    edit_manifest(tmp_path / "lines", schema=4)
+    assert "schema 4, this version reads up to 3; update" in refusal(tmp_path / "lines")
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_trace_of_the_first_schema_is_read_as_it_was_written(
-    tmp_path: Path, format: Format
+@pytest.mark.parametrize("schema", [1, 2])
+def test_a_trace_of_an_older_schema_is_read_as_it_was_written(
+    tmp_path: Path, format: Format, schema: int
 ) -> None:
-    """It has no voters, and its incarnations have 32 bits; its sha256 is over what it has."""
+    """It lacks columns, and in the first one incarnations have 32 bits; its sha256 is over what it
+    has."""
     path = write(tmp_path, format)
-    place = Row._fields.index("voters")
-    lines = [json.dumps([*r[:place], *r[place + 1 :]], separators=(",", ":")) for r in ROWS]
+    lacking = [name for name, added in ADDED.items() if added > schema]
+    assert ("voters" in lacking, "idx" in lacking) == (schema == 1, True)
+    kept = [place for place, name in enumerate(Row._fields) if name not in lacking]
+    lines = [json.dumps([row[place] for place in kept], separators=(",", ":")) for row in ROWS]
     sha256 = hashlib.sha256(",".join([*lines, ""]).encode()).hexdigest()
-    edit_manifest(tmp_path, schema=1, sha256=sha256)
+    edit_manifest(tmp_path, schema=schema, sha256=sha256)
     if format == "parquet":
 
         def older(table: pa.Table) -> pa.Table:
-            for name in ("inc", "m_inc"):
+            for name in ("inc", "m_inc") if schema == 1 else ():
                 table = _set(table, name, table[name].cast(pa.int32()))
-            table = table.drop_columns(["voters"])
-            return table.replace_schema_metadata({"roundelay.schema": "1"})
+            table = table.drop_columns(lacking)
+            return table.replace_schema_metadata({"roundelay.schema": str(schema)})
 
         edit_table(path, older)
     for verify in (False, True):
         trace = read(tmp_path, verify=verify)
         assert trace.problems == []
         assert trace.rows == ROWS
-    edit_manifest(tmp_path, schema=1, sha256="0" * 64)
+    edit_manifest(tmp_path, schema=schema, sha256="0" * 64)
     assert "its rows are not those that were written" in problem(tmp_path)
 
 

@@ -6,10 +6,11 @@ import pytest
 
 from roundelay.core.effects import Deliver, Kind, Record
 from roundelay.core.ids import Packet, Service, Span, View, ViewId
+from roundelay.core.log import NAMED, Head
 from roundelay.links.engine import LINK_LAYER
 from roundelay.trace.intake import fault
 from roundelay.trace.recorder import Recorder
-from roundelay.trace.schema import LOWER_LAYER, WORLD, Row
+from roundelay.trace.schema import LOG_LAYER, LOWER_LAYER, WORLD, Row
 
 NUMBERS = {"a": 0, "b": 1, "c": 2}
 OLD, RING = ViewId(4, "a"), ViewId(8, "b")
@@ -150,3 +151,114 @@ def test_packets_of_a_burst_name_no_frame() -> None:
     single, burst = [row for row in rows if row.kind == "receive"]
     assert (single.pkt, single.peer) == (rows[0].pkt, 1)
     assert (burst.pkt, burst.peer) == (None, None)
+
+
+def head(
+    sender: str = "b", *, count: int = 3, incarnation: int = 2, session: int = NAMED | 5
+) -> Head:
+    return Head(7, RING, sender, incarnation, session, 40, count, 1_000, 0xFFFF_FFFF)
+
+
+def test_an_entry_has_its_index_term_session_and_digest() -> None:
+    rows: list[Row] = []
+    record = recorder(rows)
+    record.install(View(RING, ("a", "b")))
+    record.record(Record(Kind.ENTRY, index=7, head=head()))
+    row = rows[-1]
+    assert (row.kind, row.layer, row.idx, row.count) == ("entry", LOG_LAYER, 7, 3)
+    assert (row.m_src, row.m_inc, row.m_seq, row.obj) == (1, 2, 40, "8000000000000005")
+    assert (row.k0, row.k1, row.k2, row.digest) == (8, 1, None, 0xFFFF_FFFF)
+    assert (row.c_seq, row.c_rep) == (8, 1)
+    assert fault(row, len(NUMBERS)) is None
+
+
+def test_what_is_appended_has_no_index_and_no_term() -> None:
+    rows: list[Row] = []
+    recorder(rows).record(Record(Kind.APPEND, head=head("a")))
+    row = rows[-1]
+    assert (row.kind, row.m_src, row.m_seq, row.count, row.idx) == ("append", 0, 40, 3, None)
+    assert (row.k0, row.k1, row.digest) == (None, None, None)
+    assert fault(row, len(NUMBERS)) is None
+
+
+def test_what_opens_a_session_is_no_entry() -> None:
+    rows: list[Row] = []
+    recorder(rows).record(Record(Kind.ENTRY, index=7, head=head(count=0)))
+    assert rows == []
+
+
+def test_entries_of_impossible_senders_are_counted_or_nobodys() -> None:
+    rows: list[Row] = []
+    record = recorder(rows)
+    record.record(Record(Kind.ENTRY, index=7, head=head(incarnation=1 << 63)))
+    assert (rows, record.unwritten) == ([], 1)
+    record.record(Record(Kind.ENTRY, index=7, head=head("ghost")))
+    assert rows[0].m_src == WORLD
+
+
+@pytest.mark.parametrize(
+    "kind", [Kind.STORED, Kind.COMMIT, Kind.CUT, Kind.CAUGHT, Kind.SNAPSHOT, Kind.RESTORE]
+)
+def test_a_length_of_the_log(kind: Kind) -> None:
+    rows: list[Row] = []
+    recorder(rows).record(Record(kind, index=12))
+    assert (rows[0].kind, rows[0].layer, rows[0].idx) == (kind, LOG_LAYER, 12)
+    assert fault(rows[0], len(NUMBERS)) is None
+
+
+def test_an_opening_names_the_view_its_base_and_its_voters() -> None:
+    rows: list[Row] = []
+    record = recorder(rows)
+    record.install(View(OLD, ("a", "b")))
+    record.record(Record(Kind.OPEN, view=RING, index=4, members=("a", "c", "ghost")))
+    row = rows[-1]
+    assert (row.k0, row.k1, row.idx, row.members) == (8, 1, 4, (0, 2))
+    assert (row.c_seq, row.c_rep, row.voters) == (4, 0, None)
+    record.record(Record(Kind.STORED, index=4))
+    assert rows[-1].members is None
+    assert fault(row, len(NUMBERS)) is None
+
+
+def test_a_crash_says_what_became_of_the_disk() -> None:
+    rows: list[Row] = []
+    recorder(rows).crash("power")
+    assert (rows[0].kind, rows[0].tag) == ("crash", "power")
+
+
+def test_a_reply_names_its_operation() -> None:
+    rows: list[Row] = []
+    record = recorder(rows)
+    call = record.invoke("m", "get", 1 << 63, stale=True)
+    other = record.invoke("m", "put")
+    record.reply(call, "m", "get", -1, 4)
+    assert [(r.kind, r.obj, r.op, r.lseq, r.level, r.idx) for r in rows] == [
+        ("invoke", "m", "get", call, 0, None),
+        ("invoke", "m", "put", other, None, None),
+        ("reply", "m", "get", 2, None, 4),
+    ]
+    assert rows[2].cause == call
+    assert (rows[0].arg, rows[2].res) == (0, (1 << 63) - 1)
+    assert all(fault(row, len(NUMBERS)) is None for row in rows)
+
+
+def test_a_snapshot_and_who_restores_it_have_the_digest_of_the_state() -> None:
+    rows: list[Row] = []
+    record = recorder(rows)
+    record.snapshot(9, 5)
+    record.snapshot(9, 5, restored=True)
+    assert [(r.kind, r.idx, r.digest) for r in rows] == [("snapshot", 9, 5), ("restore", 9, 5)]
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (Row("entry", 0, 0, 0, m_src=0, m_inc=0, m_seq=0, obj="0"), "the entry has no idx"),
+        (Row("entry", 0, 0, 0, idx=0, obj="0"), "the entry names no message"),
+        (Row("entry", 0, 0, 0, m_src=0, m_inc=0, m_seq=0, idx=0), "the entry has no obj"),
+        (Row("commit", 0, 0, 0, idx=-1), "idx -1 is negative"),
+        (Row("open", 0, 0, 0, idx=0), "the open has no members"),
+        (Row("reply", 0, 0, 0), "the reply has no obj"),
+    ],
+)
+def test_rows_of_the_log_that_make_no_sense_are_refused(row: Row, why: str) -> None:
+    assert fault(row, len(NUMBERS)) == why

@@ -21,7 +21,15 @@ from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.mini import parse
 from roundelay.trace.parquet import arrow_schema
 from roundelay.trace.reader import read
-from roundelay.trace.schema import COLUMNS, LAYERS, MESSAGE_KINDS, SCHEMA_VERSION, Row
+from roundelay.trace.schema import (
+    COLUMNS,
+    ENTRY_KINDS,
+    INDEX_KINDS,
+    LAYERS,
+    MESSAGE_KINDS,
+    SCHEMA_VERSION,
+    Row,
+)
 from roundelay.trace.writer import Format, Sink, Writer, canonical, fingerprint
 
 TEXT = "p+V1{p,q}! q+V1{p,q} p!a/s{q}%x q?a q.a=7%x pX p^9 p~T2{p} end{p}{q}"
@@ -49,11 +57,14 @@ def rows(draw: st.DrawFn) -> list[Row]:
         kind = draw(st.sampled_from(Kind))
         writer = draw(st.integers(-1, 2)), draw(small(64, 0))
         counts[writer] = counts.get(writer, -1) + 1
-        message = kind in MESSAGE_KINDS or draw(st.booleans())
+        message = kind in MESSAGE_KINDS | ENTRY_KINDS or draw(st.booleans())
         c_seq, c_rep, c_kind = (
             draw(view) if kind is Kind.INSTALL or draw(st.booleans()) else (None, None, None)
         )
-        needs_members = kind in (Kind.INSTALL, Kind.END)
+        needs_members = kind in (Kind.INSTALL, Kind.END, Kind.OPEN)
+        index, name = st.integers(0, (1 << 63) - 1), words.filter(bool)
+        has_index = kind in INDEX_KINDS or draw(st.booleans())
+        has_object = kind in ENTRY_KINDS | {Kind.INVOKE, Kind.REPLY} or draw(st.booleans())
         made.append(
             Row(
                 kind=draw(st.sampled_from([kind, kind.value])),
@@ -90,6 +101,11 @@ def rows(draw: st.DrawFn) -> list[Row]:
                 peer=draw(st.none() | small(16)),
                 cause=draw(maybe),
                 x=draw(st.none() | words.map(json.dumps)),
+                idx=draw(index) if has_index else None,
+                obj=draw(name) if has_object else None,
+                op=draw(st.none() | name),
+                arg=draw(maybe),
+                res=draw(maybe),
             )
         )
     return made

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from roundelay.core.ids import ViewId
-from roundelay.core.log import LOG_ID_BYTES, Place
+from roundelay.core.log import LOG_ID_BYTES, Mark, Place
 from roundelay.group.log.messages import (
     NO_LOG,
     Ack,
@@ -18,15 +18,16 @@ from roundelay.group.log.messages import (
     Probe,
     Ready,
     Reply,
-    SnapshotChunk,
     TooFar,
 )
 from roundelay.wire.frame import FRAME_BYTES_MAX
+from roundelay.wire.log_record import decode_record, encode_record
 from roundelay.wire.packet import MEMBERS_MAX
-from roundelay.wire.primitives import I64_MAX, U32_MAX, Reader, Reason, WireError, Writer
+from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
 
 _TWO = struct.Struct(">QQ")
-_END, _ANEW = 1, 2
+_CHUNK = struct.Struct(">IQBQQ")
+"""Number, offset, whether the stream ends, the ordinal there plus 1 (0: not known), committed."""
 
 
 class LogCodec:
@@ -43,21 +44,17 @@ class LogCodec:
         103: "CUT",
         104: "TOOFAR",
         105: "FETCHSNAP",
-        106: "SNAPCHUNK",
     }
 
     def encode(self, message: LogMessage) -> tuple[int, bytes]:
         w = Writer()
         match message:
             case Chunk():
-                w.u32(message.number)
-                _write_place(w, message.place)
-                w.u64(message.offset)
-                w.u8(_END * message.end + _ANEW * message.anew)
-                w.u64(message.length)
-                w.u64(message.ordinal)
-                w.u64(message.committed)
-                return 102, b"".join((w.done(), message.data))
+                ordinal = 0 if message.ordinal is None else message.ordinal + 1
+                head = _CHUNK.pack(
+                    message.number, message.offset, message.end, ordinal, message.committed
+                )
+                return 102, head + message.data
             case Ack():
                 return 98, _TWO.pack(message.length, message.committed)
             case Probe():
@@ -84,7 +81,7 @@ class LogCodec:
                 w.u32(message.number)
                 _write_place(w, message.place)
                 w.u64(message.offset)
-                w.u32(message.bytes_max)
+                w.u64(message.limit)
                 return 101, w.done()
             case CutTo():
                 w.u32(message.number)
@@ -92,21 +89,15 @@ class LogCodec:
                 return 103, w.done()
             case TooFar():
                 w.u32(message.number)
-                w.u64(message.first)
-                _write_snapshot(w, message.snapshot)
+                for number in (message.index, message.size, message.digest):
+                    w.u64(number)
+                w.rest(encode_record(message.mark))
                 return 104, w.done()
             case FetchSnapshot():
                 w.u32(message.number)
-                w.u64(message.index)
-                w.u64(message.offset)
-                w.u32(message.bytes_max)
-                return 105, w.done()
-            case SnapshotChunk():
-                w.u32(message.number)
-                for number in (message.index, message.digest, message.size, message.offset):
+                for number in (message.index, message.offset, message.limit):
                     w.u64(number)
-                w.rest(message.data)
-                return 106, w.done()
+                return 105, w.done()
             case _:
                 assert_never(message)
 
@@ -134,12 +125,11 @@ def _read_offer(r: Reader) -> Offer:
 
 
 def _read_chunk(r: Reader) -> Chunk:
-    number, place, offset = r.u32(), _read_place(r), r.u64(I64_MAX)
-    flags = r.u8(_END | _ANEW)
-    length, ordinal, committed = r.u64(I64_MAX), r.u64(I64_MAX), r.u64(I64_MAX)
-    data = r.rest(FRAME_BYTES_MAX)
-    end, anew = bool(flags & _END), bool(flags & _ANEW)
-    return Chunk(number, place, offset, data, end, anew, length, ordinal, committed)
+    number, offset, end, ordinal, committed = r.fields(_CHUNK)
+    if max(offset, ordinal, committed) > I64_MAX or end > 1:
+        raise WireError(Reason.MALFORMED, "a chunk out of range")
+    known = ordinal - 1 if ordinal else None
+    return Chunk(number, offset, r.rest(FRAME_BYTES_MAX), end == 1, known, committed)
 
 
 def _read_ack(r: Reader) -> Ack:
@@ -150,12 +140,29 @@ def _read_ack(r: Reader) -> Ack:
     return Ack(length, committed)
 
 
-def _read_snapshot_chunk(r: Reader) -> SnapshotChunk:
-    number, index, digest = r.u32(), r.u64(I64_MAX), r.u64()
-    size, offset, data = r.u64(I64_MAX), r.u64(I64_MAX), r.rest(FRAME_BYTES_MAX)
-    if offset + len(data) > size:
-        raise WireError(Reason.MALFORMED, "a snapshot that is longer than its size")
-    return SnapshotChunk(number, index, digest, size, offset, data)
+def _read_fetch(r: Reader) -> Fetch:
+    number, place = r.u32(), _read_place(r)
+    return Fetch(number, place, *_read_part(r))
+
+
+def _read_fetch_snapshot(r: Reader) -> FetchSnapshot:
+    number, index = r.u32(), r.u64(I64_MAX)
+    return FetchSnapshot(number, index, *_read_part(r))
+
+
+def _read_part(r: Reader) -> tuple[int, int]:
+    offset, limit = r.u64(I64_MAX), r.u64(I64_MAX)
+    if limit < offset:
+        raise WireError(Reason.MALFORMED, "a part that ends before it begins")
+    return offset, limit
+
+
+def _read_too_far(r: Reader) -> TooFar:
+    number, index, size, digest = r.u32(), r.u64(I64_MAX), r.u64(I64_MAX), r.u64()
+    mark = decode_record(r.rest(FRAME_BYTES_MAX))
+    if not isinstance(mark, Mark):
+        raise WireError(Reason.MALFORMED, "a snapshot of no term")
+    return TooFar(number, index, size, digest, mark)
 
 
 _READERS: dict[int, Callable[[Reader], LogMessage]] = {
@@ -164,18 +171,12 @@ _READERS: dict[int, Callable[[Reader], LogMessage]] = {
     98: _read_ack,
     99: lambda r: Probe(r.u64(I64_MAX)),
     100: lambda r: Reply(r.u64(I64_MAX), r.u64(I64_MAX)),
-    101: lambda r: _read_fetch(r),
+    101: _read_fetch,
     102: _read_chunk,
     103: lambda r: CutTo(r.u32(), _read_place(r)),
-    104: lambda r: TooFar(r.u32(), r.u64(I64_MAX), _read_snapshot(r)),
-    105: lambda r: FetchSnapshot(r.u32(), r.u64(I64_MAX), r.u64(I64_MAX), r.u32()),
-    106: _read_snapshot_chunk,
+    104: _read_too_far,
+    105: _read_fetch_snapshot,
 }
-
-
-def _read_fetch(r: Reader) -> Fetch:
-    number, place, offset = r.u32(), _read_place(r), r.u64(I64_MAX)
-    return Fetch(place, offset, r.u32(U32_MAX), number)
 
 
 def _write_place(w: Writer, place: Place) -> None:

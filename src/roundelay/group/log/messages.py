@@ -6,7 +6,7 @@ twice, late, or never.
 
 from typing import TypeAlias
 
-from roundelay.core.log import LOG_ID_BYTES, Place
+from roundelay.core.log import LOG_ID_BYTES, Mark, Place
 from roundelay.core.value import value
 
 FIRST_TAG = 96
@@ -81,42 +81,59 @@ class Reply:
 
 @value
 class Fetch:
-    """Asks a donor for what follows a place of the log: for the bytes of that stream from `offset`
-    on, at most so many. The stream is the records, each as `wire.log_record` has them with its
-    length (u32) before it; checkpoints, which are each node's own, are left out."""
+    """Asks a donor for what follows a place of the log, as a stream of bytes: the records, each as
+    `wire.log_record` has them with its length (u32) before it. Checkpoints, which are each node's
+    own, are left out."""
 
-    place: Place
-    offset: int
-    bytes_max: int
     number: int
-    """Grows with every Fetch of this learner in this view; chunks repeat it."""
+    """Of the stream. A larger one ends the stream that the donor sends; the same one again only
+    moves the limit."""
+    place: Place
+    """Where the stream begins."""
+    offset: int
+    """The stream is sent from this byte on: the learner has those before it."""
+    limit: int
+    """And up to this byte, for now."""
+
+    def __str__(self) -> str:
+        return f"#{self.number} {self.offset}..{self.limit} behind {self.place.length}"
+
+
+@value
+class FetchSnapshot:
+    """Asks for bytes of the file of a snapshot."""
+
+    number: int
+    """Of the stream, as in a Fetch."""
+    index: int
+    offset: int
+    limit: int
+
+    def __str__(self) -> str:
+        return f"#{self.number} {self.offset}..{self.limit} of snapshot {self.index}"
 
 
 @value
 class Chunk:
-    """A part of what a Fetch asked for."""
+    """A part of the stream that was asked for."""
 
     number: int
-    """Of the Fetch that it answers."""
-    place: Place
-    """Where the stream begins; that of the Fetch unless `anew`."""
+    """Of the stream."""
     offset: int
-    """Of the first byte of `data` in the stream."""
+    """Of the first byte of `data` in the stream, or in the file of the snapshot."""
     data: bytes
-    end: bool
-    """The stream ends behind this chunk for now: the donor's journal holds no more."""
-    anew: bool
-    """The donor no longer holds the place that was asked for: the stream begins with the checkpoint
-    and the mark that the donor's journal begins with."""
-    length: int
-    """Of the donor's log, as this was sent ..."""
-    ordinal: int
-    """... behind so many log packets that were delivered in this view."""
-    committed: int
+    end: bool = False
+    """The stream ends behind this chunk: the donor's log holds no more for now. The learner asks
+    anew for what comes later."""
+    ordinal: int | None = None
+    """At the end of the stream: the log there is what the first so many log packets of this view
+    have made of it. None if the donor does not know, or the stream does not end here."""
+    committed: int = 0
     """So many entries the donor knows to be committed."""
 
     def __str__(self) -> str:
-        return f"{len(self.data)} bytes from {self.offset} behind {self.place.length}"
+        end = " end" if self.end else ""
+        return f"#{self.number} {len(self.data)} bytes from {self.offset}{end}"
 
 
 @value
@@ -130,52 +147,26 @@ class CutTo:
 
 @value
 class TooFar:
-    """Answers a Fetch whose place the donor no longer holds, if the learner needs a snapshot."""
-
-    number: int
-    first: int
-    snapshot: int | None
-
-
-@value
-class FetchSnapshot:
-    """Asks for bytes of the file of a snapshot."""
+    """Answers a Fetch whose place the donor no longer holds, if the learner needs a snapshot; and a
+    fetch of a snapshot that the donor does not hold."""
 
     number: int
     index: int
-    offset: int
-    bytes_max: int
-
-
-@value
-class SnapshotChunk:
-    """A part of the file of a snapshot. With size 0 the donor has no such snapshot."""
-
-    number: int
-    index: int
-    digest: int
-    """Of the log at the snapshot's place: a transfer goes on only where it is the same."""
+    """Of the donor's newest snapshot."""
     size: int
-    offset: int
-    data: bytes
+    """Of its file."""
+    digest: int
+    """How its file ends: a transfer goes on at another donor only if this is the same."""
+    mark: Mark
+    """Of the term that the snapshot was taken in."""
 
 
 LogMessage: TypeAlias = (
-    Offer
-    | Ready
-    | Ack
-    | Probe
-    | Reply
-    | Fetch
-    | Chunk
-    | CutTo
-    | TooFar
-    | FetchSnapshot
-    | SnapshotChunk
+    Offer | Ready | Ack | Probe | Reply | Fetch | Chunk | CutTo | TooFar | FetchSnapshot
 )
 LOG_MESSAGES = frozenset(
-    (Offer, Ready, Ack, Probe, Reply, Fetch, Chunk, CutTo, TooFar, FetchSnapshot, SnapshotChunk)
+    (Offer, Ready, Ack, Probe, Reply, Fetch, Chunk, CutTo, TooFar, FetchSnapshot)
 )
 """Faster to ask than a union: every frame does."""
-CATCH_UP = frozenset((Fetch, Chunk, CutTo, TooFar, FetchSnapshot, SnapshotChunk))
+CATCH_UP = frozenset((Fetch, Chunk, CutTo, TooFar, FetchSnapshot))
 """Messages of learners and donors."""

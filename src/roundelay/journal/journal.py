@@ -1,0 +1,841 @@
+"""The journal of a running node.
+
+All methods that write are for one thread, the writer. `read` may be called from another one. The
+writer takes everything that waits, calls `append`, `cut` and `reset` in their order, and `sync`
+once; what each policy acknowledges when is up to it (see `policy`).
+
+    append      all of the records or, with `FullError`, none; one system call
+    sync        all that was appended is on disk; with `DiskError` the node must stop
+    cut, reset  on disk when they return
+"""
+
+import contextlib
+import errno
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from roundelay.core.kept import place_after
+from roundelay.core.log import MARKS_KEPT, Checkpoint, KeptLog, LogRecord, Mark, Place
+from roundelay.core.value import value
+from roundelay.journal.directory import Life, Lock, boot_id, check_owner, read_life, write_life
+from roundelay.journal.errors import DamageError, DiskError, FullError, JournalError
+from roundelay.journal.files import Files, OsFiles
+from roundelay.journal.frame import (
+    CHECKPOINT,
+    END,
+    MARK,
+    NOTE,
+    OVERHEAD_BYTES,
+    Carry,
+    carry_bytes,
+    frame,
+    note_bytes,
+    place_past,
+    record_parts,
+)
+from roundelay.journal.policy import Policy
+from roundelay.journal.recovery import Findings, examine, repair
+from roundelay.journal.segment import (
+    HEADER_BYTES,
+    Header,
+    Segment,
+    Walk,
+    encode_header,
+    file_name,
+    index_path,
+    open_segment,
+    segment_files,
+    write_index,
+)
+from roundelay.journal.snapshots import Snapshots
+from roundelay.wire.log_record import decode_record, encode_record
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_RESET = "reset"
+"""The file that a reset prepares; once it has its name, the reset counts."""
+
+
+@value
+class JournalConfig:
+    """Limits of a journal."""
+
+    segment_bytes: int = 128 << 20
+    """A segment ends with the first record past this, or with the first checkpoint past three
+    quarters of it. Large ones free the disk in coarse steps; of small ones there are many files."""
+    preallocate_bytes: int = 16 << 20
+    """How far ahead room on the disk is taken. Little: a sync writes the size of the file more
+    often, and a full disk is noticed late. Much: small logs take more room than they need."""
+    reserve_bytes: int = 16 << 20
+    """Room that is given up when the disk is full, so that the node's standing can be written.
+    None: a node on a full disk cannot change views."""
+    retain_bytes: int | None = None
+    """The oldest segments are removed while the log is larger. Less than a node misses while it is
+    away: it needs a snapshot, or cannot come back. None: only snapshots make room."""
+    retain_s: float | None = None
+    """Segments are removed when their newest record is older. None: age does not count."""
+    fetch_hold_s: float = 60.0
+    """How long after a place was read nothing behind it is removed. Short: a slow learner loses its
+    donor. Long: a full disk waits for it."""
+
+    def __post_init__(self) -> None:
+        if self.segment_bytes < 1 << 12:
+            raise ValueError("segment_bytes must be at least 4096")
+        if self.preallocate_bytes < 1 << 12:
+            raise ValueError("preallocate_bytes must be at least 4096")
+
+
+class Journal:
+    """The journal of one node, which holds its lock."""
+
+    def __init__(
+        self,
+        path: Path,
+        group: str,
+        node: str,
+        policy: Policy,
+        *,
+        config: JournalConfig | None = None,
+        files: Files | None = None,
+        boot: str | None = None,
+        locked: bool = False,
+        ours: bool | None = None,
+        wall_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Open the journal in `path`, the directory of the node in this group, and repair what a
+        crash left; `kept` is what was found. `locked` says that the caller holds the lock of the
+        directory, and `ours` whether it found this node to be its owner. JournalError if it is in
+        use, another's, or cannot be read."""
+        self.path = path
+        self.policy = policy
+        self.config = config or JournalConfig()
+        self._files = files or OsFiles()
+        self._wall_us = wall_us
+        self._monotonic_s = monotonic_s
+        self._boot = boot_id() if boot is None else boot
+        self._shape = threading.RLock()
+        """Held while segments come or go, and by readers."""
+        self._directory = path / "log"
+        self._lock: Lock | None = None
+        self._dead: DiskError | None = None
+        self._reads: dict[int, float] = {}
+        self.full = False
+        """Whether the disk had no room when it was last asked for some."""
+        self.repaired = ""
+        """What was repaired at the start, for people; empty if nothing."""
+        try:
+            self._open(group, node, locked, ours)
+        except OSError as e:
+            self._release()
+            raise JournalError(
+                f"the journal {path} cannot be used ({e.strerror}); make it writable for this "
+                "user, check the disk, or name another directory"
+            ) from None
+        except BaseException:
+            self._release()
+            raise
+
+    def _open(self, group: str, node: str, locked: bool, ours: bool | None) -> None:
+        files = self._files
+        self._directory.mkdir(parents=True, exist_ok=True)
+        if not locked:
+            self._lock = Lock(self.path)
+        if ours is None:
+            ours = check_owner(files, self.path, group, node)
+        self._finish_reset()
+        for path in self._directory.glob("*.new"):
+            files.unlink(path)
+        life = read_life(self.path)
+        found = examine(files, self._directory, life, self._boot, ours=ours)
+        try:
+            self._take(found, life)
+        except BaseException:
+            found.close()
+            raise
+
+    def _take(self, found: Findings, life: Life | None) -> None:
+        files = self._files
+        self.unable = found.unable
+        """Why the node is not able; empty if it is."""
+        self._segments = found.segments
+        self._place = found.place
+        self._committed = found.committed
+        self._damaged: tuple[tuple[str, int], ...] = ()
+        start = found.segments[0].start if found.segments else 0
+        self._life = Life(
+            boot=life.boot if life is not None else "",
+            clean=False,
+            policy=life.policy if life is not None else str(self.policy),
+            start=max(start, life.start if life is not None else 0),
+            end=0,
+            committed=found.committed,
+            unable=found.unable,
+            damaged=life.damaged if life is not None else (),
+        )
+        if found.damage is not None:
+            self.repaired = str(found.damage)
+            write_life(files, self.path, self._life)
+            repair(files, self._directory, found)
+        if not found.kept.marks:
+            for segment in self._segments:
+                segment.close()
+                files.unlink(segment.path)
+            self._segments = []
+            self._place = Place()
+        self._marks = [*found.kept.marks]
+        self._committed = min(self._committed, self._place.length)
+        self._noted = (0, 0)
+        self._synced = self._end
+        self._allocated = files.size(self._segments[-1].fd()) if self._segments else 0
+        if self._segments:
+            # What a crash left may be in memory only, and is about to be called synced.
+            files.fdatasync(self._segments[-1].fd())
+        self._write_life(boot=self._boot, policy=str(self.policy), damaged=(), start=start)
+        self.snapshots = Snapshots(self.path / "snapshots", files)
+        self.kept = self._kept(found.kept)
+        """What was found at the start, for the core."""
+        self._take_reserve()
+
+    def _kept(self, kept: KeptLog) -> KeptLog:
+        newest = self.snapshots.newest(kept.log, kept.generation) if kept.log else None
+        return KeptLog(
+            kept.log,
+            kept.generation,
+            kept.able,
+            kept.first,
+            kept.committed,
+            kept.marks,
+            kept.checkpoint,
+            kept.tail,
+            newest,
+            kept.why,
+        )
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    # What it holds.
+
+    @property
+    def place(self) -> Place:
+        """Where the log ends."""
+        return self._place
+
+    @property
+    def first(self) -> int:
+        """Entries below this index were removed."""
+        return self._segments[0].place.length if self._segments else 0
+
+    @property
+    def log(self) -> bytes:
+        """The id of the log; empty if there is none yet."""
+        return self._segments[0].header.log if self._segments else b""
+
+    @property
+    def generation(self) -> int:
+        return self._marks[-1].generation if self._marks else 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all segments."""
+        with self._shape:
+            return sum(segment.end for segment in self._segments)
+
+    @property
+    def unsynced_bytes(self) -> int:
+        """Written and not known to be on disk."""
+        return self._end - self._synced
+
+    @property
+    def committed(self) -> int:
+        """So many entries are known to be committed. Set it when that grows: frames tell readers in
+        other processes, and the next start."""
+        return self._committed
+
+    @committed.setter
+    def committed(self, length: int) -> None:
+        self._committed = max(self._committed, length)
+
+    @property
+    def _end(self) -> int:
+        return self._segments[-1].start + self._segments[-1].end if self._segments else 0
+
+    # Writing.
+
+    def append(self, records: Sequence[LogRecord]) -> None:
+        """Write records behind the last one. `FullError`: there was no room, and none of them is in
+        the journal. ValueError if one does not continue the log: then too."""
+        self._check_alive()
+        records = self._continuing(records)
+        if not records:
+            return
+        before = self._end, self._place, len(self._marks)
+        written = len(self._segments)
+        try:
+            if not self._segments:
+                self._begin(records)
+            self._write(records)
+        except OSError as e:
+            if e.errno not in _NO_ROOM:
+                raise self._die("write to", e) from None
+            self._undo(written, *before)
+            self._run_full()
+            raise FullError(
+                f"the disk that {self.path} is on is full; make room, and the node goes on"
+            ) from None
+
+    def _continuing(self, records: Sequence[LogRecord]) -> Sequence[LogRecord]:
+        """The records, without checkpoints of an empty log; ValueError if one does not fit."""
+        place = self._place
+        if not self._segments:
+            records = [r for r in records if not isinstance(r, Checkpoint) or r.place != Place()]
+            if records and not isinstance(records[0], Mark):
+                raise ValueError("a log begins with a mark")
+        for record in records:
+            after = place_after(place, record)
+            if after is None:
+                raise ValueError(f"a record does not continue the log, which ends at {place}")
+            place = after
+        return records
+
+    def _begin(self, records: Sequence[LogRecord]) -> None:
+        mark = records[0]
+        assert isinstance(mark, Mark)
+        self._new_segment(mark.log, mark.generation, 0, Carry(Place(), ()))
+
+    def _write(self, records: Sequence[LogRecord]) -> None:
+        segment = self._segments[-1]
+        parts: list[bytes] = []
+        start = offset = segment.end
+        limit = segment.carry_end + self.config.segment_bytes
+        soft = limit - self.config.segment_bytes // 4
+        place = self._place
+        ending = b""
+        for record in records:
+            is_checkpoint = type(record) is Checkpoint
+            if (offset >= limit or (is_checkpoint and offset >= soft)) and (
+                place.length > segment.place.length
+            ):
+                self._put(segment, parts, ending, start, offset, place)
+                segment = self._roll()
+                parts, ending = [], b""
+                start = offset = segment.end
+                limit = segment.carry_end + self.config.segment_bytes
+                soft = limit - self.config.segment_bytes // 4
+            head, body = record_parts(record)
+            size = len(head) + len(body)
+            before = frame(
+                *(head, size, segment.start + offset, segment.header.nonce),
+                *(self._synced, self._committed),
+            )
+            parts.append(b"".join((ending, before, head)))
+            if body:
+                parts.append(body)
+            ending = END
+            segment.sample(place, offset)
+            if is_checkpoint and offset == segment.carry_end:
+                segment.checkpoint = True
+            offset += OVERHEAD_BYTES + size
+            place = place.past(record)
+            if type(record) is Mark:
+                self._marks.append(record)
+        self._put(segment, parts, ending, start, offset, place)
+        del self._marks[:-MARKS_KEPT]
+
+    def _put(
+        self,
+        segment: Segment,
+        parts: list[bytes],
+        ending: bytes,
+        start: int,
+        end: int,
+        place: Place,
+    ) -> None:
+        """Write frames that reach from `start` to `end` of a segment."""
+        if not parts:
+            return
+        parts.append(ending)
+        self._allocate(segment, end)
+        self._files.pwritev(segment.fd(), parts, start)
+        segment.end = end
+        self._place = place
+
+    def _allocate(self, segment: Segment, end: int) -> None:
+        """Take room on the disk ahead of what is written. If there is none ahead, what is there is
+        used up first."""
+        ahead = self.config.preallocate_bytes
+        if end + ahead // 2 <= self._allocated:
+            return
+        size = max(end + ahead - self._allocated, 0)
+        try:
+            self._files.fallocate(segment.fd(), self._allocated, size)
+        except OSError as e:
+            if e.errno not in _NO_ROOM or end > self._allocated:
+                raise
+            self._run_full()
+            return
+        self._allocated += size
+        if self.full:
+            self.full = False
+            self._take_reserve()
+
+    def _new_segment(self, log: bytes, generation: int, start: int, carry: Carry) -> Segment:
+        """Begin a segment; it is on disk when this returns."""
+        first = carry.place.length
+        path = self._directory / file_name(first)
+        segment = self._make_segment(path, log, generation, start, carry)
+        with self._shape:
+            self._segments.append(segment)
+        self._allocated = segment.end
+        return segment
+
+    def _make_segment(
+        self,
+        path: Path,
+        log: bytes,
+        generation: int,
+        start: int,
+        carry: Carry,
+        checkpoint: Checkpoint | None = None,
+    ) -> Segment:
+        files = self._files
+        header = encode_header(Header(log, generation, carry.place.length, self._wall_us(), start))
+        nonce = int.from_bytes(header[-4:])
+        data = bytearray(header)
+        contents = [carry_bytes(carry)]
+        if checkpoint is not None:
+            contents.append(encode_record(checkpoint))
+        for content in contents:
+            at = start + len(data)
+            data += frame(content, len(content), at, nonce, at, self._committed) + content + END
+        beside = path.with_name(path.name + ".new")
+        fd = files.open(beside, create=True)
+        try:
+            files.fallocate(fd, 0, len(data))
+            files.pwritev(fd, [bytes(data)], 0)
+            files.fdatasync(fd)
+        except OSError:
+            with contextlib.suppress(OSError):
+                files.unlink(beside)
+            raise
+        finally:
+            files.close(fd)
+        files.rename(beside, path)
+        files.sync_directory(path.parent)
+        segment = open_segment(files, path)
+        if segment is None:
+            raise OSError(errno.EIO, "what was written is not there")
+        return segment
+
+    def _roll(self) -> Segment:
+        """Finish the last segment and begin the next one."""
+        last = self._segments[-1]
+        self._fdatasync(last)
+        self._synced = self._end
+        self._finish(last)
+        carry = Carry(self._place, tuple(self._marks))
+        return self._new_segment(last.header.log, self.generation, self._end, carry)
+
+    def _finish(self, segment: Segment) -> None:
+        """Give back the room behind the last record of a segment that is synced."""
+        self._files.ftruncate(segment.fd(), segment.end)
+        self._fdatasync(segment)
+        self._allocated = segment.end
+        write_index(self._files, segment)
+
+    def _undo(self, segments: int, end: int, place: Place, marks: int) -> None:
+        """Take back what `append` wrote before the disk was full."""
+        try:
+            with self._shape:
+                for segment in self._segments[max(segments, 0) :]:
+                    segment.close()
+                    self._files.unlink(segment.path)
+                del self._segments[segments:]
+                if self._segments:
+                    last = self._segments[-1]
+                    offset = end - last.start
+                    self._files.ftruncate(last.fd(), offset)
+                    last.forget_behind(offset)
+                    self._allocated = offset
+                    self._remove_index(last)
+                self._files.sync_directory(self._directory)
+        except OSError as e:
+            raise self._die("write to", e) from None
+        self._place = place
+        self._synced = min(self._synced, end)
+        del self._marks[marks:]
+
+    def sync(self) -> None:
+        """All that was appended is on disk when this returns. DiskError: the disk failed, and the
+        node must stop."""
+        self._check_alive()
+        if not self._segments or self._synced == self._end:
+            return
+        end = self._end
+        try:
+            self._fdatasync(self._segments[-1])
+        except OSError as e:
+            raise self._die("sync", e) from None
+        self._synced = end
+
+    def note(self) -> None:
+        """Write down how much is synced and committed, if no frame has told yet. Call it when
+        nothing was appended for a second. On a full disk it does nothing."""
+        self._check_alive()
+        if not self._segments or self._noted == (self._end, self._committed):
+            return
+        segment = self._segments[-1]
+        content = note_bytes()
+        end = segment.end + OVERHEAD_BYTES + len(content)
+        before = frame(
+            *(content, len(content), self._end, segment.header.nonce),
+            *(self._synced, self._committed),
+        )
+        try:
+            self._put(segment, [before + content], END, segment.end, end, self._place)
+        except OSError as e:
+            if e.errno not in _NO_ROOM:
+                raise self._die("write to", e) from None
+            self._run_full()
+            return
+        self._noted = (self._end, self._committed)
+
+    def cut(self, place: Place) -> None:
+        """Take away all records behind `place`; on disk when this returns."""
+        self._check_alive()
+        if not self._segments or place >= self._place:
+            return
+        try:
+            with self._shape:
+                self._cut(place)
+        except OSError as e:
+            raise self._die("cut", e) from None
+
+    def _cut(self, place: Place) -> None:
+        place = max(place, self._segments[0].place)
+        at = bisect_right(self._segments, place, key=lambda s: s.place) - 1
+        segment = self._segments[at]
+        offset, here, marks = self._find(segment, place)
+        for later in reversed(self._segments[at + 1 :]):
+            later.close()
+            self._remove_index(later)
+            self._files.unlink(later.path)
+            self._segments.pop()
+        self._files.sync_directory(self._directory)
+        self._files.ftruncate(segment.fd(), offset)
+        self._fdatasync(segment)
+        self._remove_index(segment)
+        segment.forget_behind(offset)
+        self._allocated = offset
+        self._place = here
+        self._marks = [*segment.carry.marks, *marks][-MARKS_KEPT:]
+        self._synced = self._end
+        if not self._marks:
+            segment.close()
+            self._files.unlink(segment.path)
+            self._segments.clear()
+            self._place = Place()
+            self._files.sync_directory(self._directory)
+            self._synced = self._allocated = 0
+
+    def _find(self, segment: Segment, place: Place) -> tuple[int, Place, list[Mark]]:
+        """Where in a segment the first record behind `place` begins, its place in the log, and the
+        marks before it in this segment."""
+        here = segment.place
+        marks: list[Mark] = []
+        walk = segment.walk()
+        for found in walk:
+            if found.kind == MARK:
+                mark = decode_record(walk.data[found.start : found.end])
+                assert isinstance(mark, Mark)
+                after = here.past(mark)
+                if after <= place:
+                    marks.append(mark)
+            else:
+                after = place_past(here, walk.data, found)
+            if after > place:
+                return walk.offset, here, marks
+            here = after
+        if walk.bad is not None:
+            raise self._damage(segment, walk.offset, walk.bad.why)
+        return walk.offset, here, marks
+
+    def reset(self, checkpoint: Checkpoint, mark: Mark) -> None:
+        """Drop the whole log and begin it with these: what comes before was in a snapshot, or is
+        not wanted. On disk when this returns; a crash leaves the old log or the new one."""
+        self._check_alive()
+        if mark.term != checkpoint.place.term or mark.base > checkpoint.place.length:
+            raise ValueError("the checkpoint of a reset is not of the mark's term")
+        start = self._end
+        self._committed = max(self._committed, checkpoint.place.length)
+        try:
+            self._write_life(start=start)
+            segment = self._make_segment(
+                self._directory / _RESET,
+                *(mark.log, mark.generation, start),
+                Carry(checkpoint.place, (mark,)),
+                checkpoint,
+            )
+            segment.close()
+            with self._shape:
+                for old in self._segments:
+                    old.close()
+                self._finish_reset()
+                path = self._directory / file_name(checkpoint.place.length)
+                found = open_segment(self._files, path)
+                if found is None:
+                    raise OSError(errno.EIO, "what was written is not there")
+                self._segments = [found]
+        except OSError as e:
+            if e.errno in _NO_ROOM:
+                self._run_full()
+                raise FullError(
+                    f"the disk that {self.path} is on is full; make room, and the node goes on"
+                ) from None
+            raise self._die("write to", e) from None
+        self._marks = [mark]
+        self._place = checkpoint.place
+        found.sample(checkpoint.place, found.carry_end)
+        self._allocated = found.end
+        self._synced = self._end
+
+    def _finish_reset(self) -> None:
+        """If a reset was prepared, remove the old segments and begin with the new one."""
+        files, prepared = self._files, self._directory / _RESET
+        if not prepared.exists():
+            return
+        segment = open_segment(files, prepared)
+        if segment is None:
+            files.unlink(prepared)
+            return
+        for path in reversed(segment_files(self._directory)):
+            files.unlink(path)
+            with contextlib.suppress(FileNotFoundError):
+                files.unlink(index_path(path))
+        files.rename(prepared, self._directory / file_name(segment.header.first))
+        files.sync_directory(self._directory)
+
+    def set_able(self) -> None:
+        """The node is able again, and its core has stored that: from the next start on the journal
+        is trusted as it is found."""
+        if self.unable:
+            self.unable = ""
+            self._write_life(unable="")
+
+    def close(self) -> None:
+        """Write what is known, sync, and let others have the directory."""
+        try:
+            if self._dead is None:
+                self.note()
+                self.sync()
+                self._write_life(clean=True, end=self._end, committed=self._committed)
+        except OSError as e:
+            raise self._die("close", e) from None
+        finally:
+            with self._shape:
+                for segment in self._segments:
+                    segment.close()
+            self._release()
+
+    # Reading.
+
+    def read(self, place: Place, bytes_max: int) -> list[bytes]:
+        """Records as `wire.log_record` encodes them, the first one the one that follows `place`: at
+        most so many bytes but at least one record, none if the log ends there. If that place was
+        removed they begin with the checkpoint and the mark that the log begins with. Other
+        checkpoints are left out: they are this node's own.
+
+        DamageError if a record cannot be read; the next start will set it aside. For any thread."""
+        with self._shape:
+            return self._read(place, bytes_max)
+
+    def _read(self, place: Place, bytes_max: int) -> list[bytes]:
+        if not self._segments:
+            return []
+        records: list[bytes] = []
+        size = 0
+        first = self._segments[0]
+        if place < first.place:
+            records = self._beginning(first)
+            size = sum(map(len, records))
+            place = first.place
+        self._hold(place.length)
+        at = bisect_right(self._segments, place, key=lambda s: s.place) - 1
+        near = self._segments[at].near(place)
+        here, offset = near.place, near.offset
+        for segment in self._segments[at:]:
+            walk = segment.walk(offset)
+            for found in walk:
+                after = place_past(here, walk.data, found)
+                here = after
+                if found.kind == NOTE or found.kind == CHECKPOINT or after <= place:
+                    continue
+                if records and size + found.end - found.start > bytes_max:
+                    return records
+                records.append(walk.data[found.start : found.end])
+                size += found.end - found.start
+            if walk.bad is not None or walk.offset != walk.end:
+                why = walk.bad.why if walk.bad is not None else "a record is missing"
+                raise self._damage(segment, walk.offset, why)
+            following = self._segments.index(segment) + 1
+            if following < len(self._segments):
+                offset = self._segments[following].carry_end
+        return records
+
+    def _beginning(self, segment: Segment) -> list[bytes]:
+        walk = segment.walk()
+        for found in walk:
+            if found.kind == CHECKPOINT and segment.carry.marks:
+                return [
+                    walk.data[found.start : found.end],
+                    encode_record(segment.carry.marks[-1]),
+                ]
+            break
+        raise self._damage(segment, walk.offset, "it does not begin with a checkpoint")
+
+    def _damage(self, segment: Segment, offset: int, why: str) -> DamageError:
+        """Remember damage for the next start."""
+        known = (segment.path.name, offset)
+        if known not in self._life.damaged:
+            with contextlib.suppress(OSError):
+                self._write_life(damaged=(*self._life.damaged, known))
+        return DamageError(segment.path, offset, why)
+
+    def scrub(self, segment_number: int) -> int:
+        """Read a segment and compare its checksums; DamageError if one is wrong. The number of the
+        segment to read next. For any thread."""
+        with self._shape:
+            if not self._segments:
+                return 0
+            at = segment_number % len(self._segments)
+            segment = self._segments[at]
+            fd = self._files.open(segment.path)
+            walk = Walk(self._files, fd, segment.header, segment.carry_end, segment.end)
+        try:
+            for _ in walk:
+                pass
+        finally:
+            self._files.close(fd)
+        with self._shape:
+            gone = segment not in self._segments or segment.end < walk.end
+            if not gone and (walk.bad is not None or walk.offset < walk.end):
+                why = walk.bad.why if walk.bad is not None else "a record is missing"
+                raise self._damage(segment, walk.offset, why)
+        return at + 1
+
+    # Room.
+
+    def retire(self) -> bool:
+        """Remove the oldest segments as the limits want it, never what is not committed, what an
+        application needs above its older snapshot, or what was just read by a learner. Whether any
+        was removed; then `first` has moved."""
+        self._check_alive()
+        below = self._committed
+        indexes = self.snapshots.indexes()
+        if indexes:
+            below = min(below, indexes[0] if len(indexes) > 1 else 0)
+        now = self._monotonic_s()
+        self._reads = {
+            index: at
+            for index, at in self._reads.items()
+            if now - at < 2 * self.config.fetch_hold_s
+        }
+        held = [i for i, at in self._reads.items() if now - at < self.config.fetch_hold_s]
+        below = min([below, *held])
+        removed = self._removable(below, bool(indexes))
+        if not removed:
+            return False
+        try:
+            self._write_life(start=self._segments[removed].start)
+            with self._shape:
+                for segment in self._segments[:removed]:
+                    segment.close()
+                    self._remove_index(segment)
+                    self._files.unlink(segment.path)
+                del self._segments[:removed]
+            self._files.sync_directory(self._directory)
+        except OSError as e:
+            raise self._die("remove files of", e) from None
+        return True
+
+    def _removable(self, below: int, snapshots: bool) -> int:
+        """How many segments may go."""
+        config, segments = self.config, self._segments
+        size = sum(segment.end for segment in segments)
+        oldest_us = None
+        if config.retain_s is not None:
+            oldest_us = self._wall_us() - int(config.retain_s * 1e6)
+        no_limit = config.retain_bytes is None and oldest_us is None
+        removable = 0
+        for number in range(1, len(segments)):
+            following = segments[number]
+            if following.place.length > below:
+                break
+            too_large = config.retain_bytes is not None and size > config.retain_bytes
+            too_old = oldest_us is not None and following.header.wall_us < oldest_us
+            if not (too_large or too_old or (no_limit and snapshots)):
+                break
+            size -= segments[number - 1].end
+            if following.checkpoint:
+                removable = number
+        return removable
+
+    def _hold(self, index: int) -> None:
+        """A learner reads from this index: it is kept for a while, but not for ever."""
+        self._reads.setdefault(index, self._monotonic_s())
+        if len(self._reads) > 4096:
+            del self._reads[next(iter(self._reads))]
+
+    def _take_reserve(self) -> None:
+        path, size = self.path / "reserve", self.config.reserve_bytes
+        if not size or path.exists():
+            return
+        try:
+            if self._files.free_bytes(self.path) < 2 * size + self.config.preallocate_bytes:
+                return
+            fd = self._files.open(path, create=True)
+            try:
+                self._files.fallocate(fd, 0, size)
+            finally:
+                self._files.close(fd)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._files.unlink(path)
+
+    def _run_full(self) -> None:
+        self.full = True
+        with contextlib.suppress(OSError):
+            self._files.unlink(self.path / "reserve")
+
+    # Helpers.
+
+    def _fdatasync(self, segment: Segment) -> None:
+        self._files.fdatasync(segment.fd())
+
+    def _remove_index(self, segment: Segment) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._files.unlink(index_path(segment.path))
+
+    def _write_life(self, **changes: object) -> None:
+        self._life = replace(self._life, **changes)  # type: ignore[arg-type]
+        write_life(self._files, self.path, self._life)
+
+    def _check_alive(self) -> None:
+        if self._dead is not None:
+            raise self._dead
+
+    def _die(self, doing: str, error: OSError) -> DiskError:
+        self._dead = DiskError(
+            f"cannot {doing} the journal {self.path} ({error.strerror or error}); what was written "
+            "last may be lost, so the node stops; check the disk, then start the node again"
+        )
+        return self._dead
+
+
+__all__ = ["HEADER_BYTES", "Journal", "JournalConfig"]

@@ -1,0 +1,288 @@
+"""Entries of a journal for other processes, while its node writes: no lock, no node.
+
+A reader stops at the greatest number of committed entries that it has seen in the files: what is
+above may be cut off again, what is below never changes. It polls: ask again for more. Numbers of
+committed entries come with later records, or within a second if none follow.
+
+    reader = Reader(Path("data/a/orders"))
+    for batch in reader.read(from_index=0):    # up to what is committed now
+        for index, payload in enumerate(batch.payloads, batch.index): ...
+
+The work is done per packet, which holds many entries.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+from roundelay.core.ids import NodeId, ViewId
+from roundelay.core.log import Head, Mark, Place
+from roundelay.core.value import value
+from roundelay.group.body import Piece, unpack
+from roundelay.journal.errors import DamageError, ForeignLogError, JournalError, TruncatedError
+from roundelay.journal.files import Files, OsFiles
+from roundelay.journal.frame import MARK, Found
+from roundelay.journal.segment import (
+    HEADER_BYTES,
+    Header,
+    Segment,
+    Walk,
+    decode_header,
+    open_segment,
+    read_index,
+    segment_files,
+)
+from roundelay.wire.log_record import decode_record
+from roundelay.wire.primitives import WireError
+
+
+@value
+class Batch:
+    """Consecutive entries of one sender, which came in one packet or are a part of one."""
+
+    index: int
+    """Of the first entry."""
+    payloads: tuple[bytes, ...]
+    term: ViewId
+    sender: NodeId
+    incarnation: int
+    session: int
+    number: int
+    """Of the first entry within its session."""
+    stamp_us: int
+    """What the sender's wall clock showed."""
+
+
+@value
+class Lossy:
+    """Entries from this index on that had been confirmed may be gone: an operator began a new
+    generation from what was left of a lost majority."""
+
+    from_index: int
+    generation: int
+
+
+Item: TypeAlias = Batch | Lossy
+
+
+class _Position:
+    """Where a reader is: the frame that it reads next."""
+
+    def __init__(self, segment: Segment, offset: int) -> None:
+        self.segment = segment
+        self.offset = offset
+
+
+class Reader:
+    """Reads the log of one node in one group; for one thread."""
+
+    def __init__(
+        self,
+        path: Path,
+        log: bytes | None = None,
+        generation: int | None = None,
+        *,
+        files: Files | None = None,
+    ) -> None:
+        """`path` is the directory of the node in its group. If `log` and `generation` are given,
+        ForeignLogError is raised if the journal holds another log, or a generation before that."""
+        self.path = path
+        self.log = log or b""
+        """The id of the log; empty while the journal is empty."""
+        self.generation = generation or 0
+        """The greatest that was seen."""
+        self.first = 0
+        """The first index there is."""
+        self.committed = 0
+        """So many entries are known to be committed."""
+        self._files = files or OsFiles()
+        self._wanted = generation
+        self._directory = path / "log"
+        self._segments: dict[str, Segment] = {}
+        self._order: list[Segment] = []
+        self._problem = DamageError(self._directory, 0, "nothing was read")
+        """Why the last attempt to read did not go further."""
+        self._resume: tuple[int, Segment, int] | None = None
+        """An index that was read, and the segment and the offset of its frame."""
+        self._seen: _Position | None = None
+        """Up to where the files were searched for numbers of committed entries."""
+        if not self._directory.is_dir():
+            raise JournalError(
+                f"there is no journal in {path}; name the directory of a group in it"
+            )
+
+    def close(self) -> None:
+        for segment in self._segments.values():
+            segment.close()
+        self._segments.clear()
+        self._order = []
+
+    def refresh(self) -> int:
+        """Look for more; how many entries are known to be committed."""
+        self._list()
+        if self._order:
+            self._search()
+        return self.committed
+
+    def read(self, from_index: int, to: int | None = None) -> Iterator[Item]:
+        """Committed entries from this index on and below `to`, if it is given, else below what is
+        committed when this is called. TruncatedError if the first was removed, also if that happens
+        while the reader waits; DamageError if a record cannot be read: none is skipped."""
+        self.refresh()
+        end = self.committed if to is None else min(to, self.committed)
+        if from_index < self.first:
+            raise TruncatedError(from_index, self.first)
+        at, tried = from_index, ""
+        while at < end:
+            for item in self._from(at, end):
+                if type(item) is Batch:
+                    at = item.index + len(item.payloads)
+                yield item
+            if at >= end:
+                return
+            # The files changed under the reader, or they are damaged.
+            self._list()
+            if at < self.first:
+                raise TruncatedError(at, self.first)
+            if str(self._problem) == tried:
+                raise self._problem
+            tried = str(self._problem)
+
+    def _list(self) -> None:
+        """Take notice of the segment files there are."""
+        order: list[Segment] = []
+        for path in segment_files(self._directory):
+            segment = self._segments.get(path.name)
+            if segment is None or not self._is_same(segment):
+                if segment is not None:
+                    segment.close()
+                    del self._segments[path.name]
+                try:
+                    segment = open_segment(self._files, path)
+                except FileNotFoundError:
+                    continue
+                if segment is None:
+                    raise JournalError(
+                        f"the header of {path} is damaged; `roundelay journal verify` tells more"
+                    )
+                self._segments[path.name] = segment
+            order.append(segment)
+        for name in self._segments.keys() - {segment.path.name for segment in order}:
+            self._segments.pop(name).close()
+        self._order = order
+        if order:
+            self._check_log(order)
+            self.first = order[0].place.length
+            self.committed = max(self.committed, self.first)
+
+    def _is_same(self, segment: Segment) -> bool:
+        try:
+            fd = self._files.open(segment.path)
+        except OSError:
+            return False
+        try:
+            header = decode_header(self._files.pread(fd, HEADER_BYTES, 0))
+            segment.end = self._files.size(fd)
+        finally:
+            self._files.close(fd)
+        return header == segment.header
+
+    def _check_log(self, order: list[Segment]) -> None:
+        newest: Header = order[-1].header
+        if self.log and newest.log != self.log:
+            raise ForeignLogError(
+                f"the journal {self.path} holds the log {newest.log.hex()}, not {self.log.hex()}; "
+                "begin anew, from its first index"
+            )
+        self.log = newest.log
+        self.generation = max(self.generation, newest.generation)
+
+    def _search(self) -> None:
+        """Look for the greatest number of committed entries, from where the last search ended."""
+        last = self._order[-1]
+        seen = self._seen
+        if seen is None or seen.segment not in self._order:
+            seen = _Position(last, last.carry_end)
+        for segment in self._order[self._order.index(seen.segment) :]:
+            offset = seen.offset if segment is seen.segment else segment.carry_end
+            walk = segment.walk(offset)
+            kept = offset
+            for found in walk:
+                if found.committed > self.committed:
+                    self.committed = found.committed
+                if found.kind == MARK:
+                    self._meet(walk, found)
+                # Only what is committed stays in its place: search the rest again.
+                head = found.head
+                if head is not None and head.index + head.count <= self.committed:
+                    kept = walk.offset
+                    segment.sample(Place(head.term, head.index), kept)
+            self._seen = _Position(segment, kept)
+
+    def _meet(self, walk: Walk, found: Found) -> None:
+        mark = decode_record(walk.data[found.start : found.end])
+        if isinstance(mark, Mark):
+            self.generation = max(self.generation, mark.generation)
+
+    def _from(self, index: int, end: int) -> Iterator[Item]:
+        """Entries from `index` on, as far as the files go; `_problem` tells why not further."""
+        order = self._order
+        begin = bisect_right(order, index, key=lambda s: s.place.length) - 1
+        at = index
+        for segment in order[max(begin, 0) :]:
+            walk = segment.walk(self._near(segment, at))
+            for found in walk:
+                head = found.head
+                if head is not None:
+                    last = head.index + head.count
+                    if last <= at:
+                        continue
+                    if head.index > at:
+                        break
+                    self._resume = at, segment, walk.offset
+                    at = min(last, end)
+                    yield _batch(walk.data, found, head, self._resume[0], end)
+                    if at >= end:
+                        return
+                elif found.kind == MARK:
+                    mark = decode_record(walk.data[found.start : found.end])
+                    if isinstance(mark, Mark) and mark.lossy and mark.base >= index:
+                        yield Lossy(mark.base, mark.generation)
+            why = walk.bad.why if walk.bad is not None else f"entry {at} is not behind it"
+            self._problem = DamageError(segment.path, walk.offset, why)
+            if walk.bad is not None:
+                return
+
+    def _near(self, segment: Segment, index: int) -> int:
+        """An offset in the segment where a frame begins, not behind entry `index`."""
+        if self._resume is not None:
+            known, where, offset = self._resume
+            if where is segment and known <= index:
+                return offset
+        if not segment.samples and segment is not self._order[-1]:
+            segment.samples = read_index(segment.path, segment.header, segment.end) or []
+        at = bisect_right(segment.samples, index, key=lambda sample: sample.place.length)
+        return segment.samples[at - 1].offset if at else segment.carry_end
+
+
+def _batch(data: bytes, found: Found, head: Head, start: int, end: int) -> Batch:
+    try:
+        payloads = unpack(data[found.body : found.end], head.count)
+    except WireError as e:
+        raise JournalError(f"entries from {head.index} on make no sense: {e}") from None
+    if isinstance(payloads, Piece):
+        payloads = (payloads.data,)
+    skip = max(0, start - head.index)
+    if skip or head.index + head.count > end:
+        payloads = payloads[skip : end - head.index]
+    return Batch(
+        head.index + skip,
+        payloads,
+        head.term,
+        head.sender,
+        head.incarnation,
+        head.session,
+        head.number + skip,
+        head.stamp_us,
+    )
