@@ -2,16 +2,18 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from roundelay.bench.kills.jobs import Job, client_payload, own_payload
+from roundelay.bench.kills.jobs import GROUP, Job, client_payload, own_payload
 from roundelay.bench.kills.judge import Held, Receipts, Verdict, judge
 from roundelay.bench.ring.cluster import Cluster, RunError
 from roundelay.bench.ring.runs import names
-from roundelay.journal import Reader
+from roundelay.journal.directory import group_directory
+from roundelay.journal.errors import BaseJournalError
+from roundelay.journal.reader import Batch, Reader
 from roundelay.transport.address import free_addresses
 
 WINDOWS = (1, 1, 16, 64)
@@ -180,7 +182,7 @@ class Soak:
             elif not name:
                 raise_after(limit, "not all nodes left in time")
 
-    def _start(self, nodes: "list[str] | tuple[str, ...]") -> None:
+    def _start(self, nodes: Sequence[str]) -> None:
         plan = self._plan
         for node in nodes:
             self._lives[node] += 1
@@ -283,9 +285,33 @@ def raise_after(limit: float, what: str) -> None:
         raise StuckError(what)
 
 
-def read(journals: Path, plan: Plan) -> list[Held]:
+def read(journals: Path, members: Sequence[str]) -> list[Held]:
     """What the journals of all nodes hold, as far as they know it to be committed."""
-    raise NotImplementedError
+    return [_read(node, group_directory(journals / node, GROUP)) for node in members]
+
+
+def _read(node: str, path: Path) -> Held:
+    try:
+        reader = Reader(path)
+        reader.refresh()
+    except BaseJournalError as e:
+        held = Held(node)
+        held.breaches.append(str(e))
+        return held
+    held = Held(node, reader.first)
+    try:
+        for batch in reader.read(reader.first):
+            if isinstance(batch, Batch):
+                held.add(batch.index, str(batch.term), batch.session, batch.number, batch.payloads)
+            else:
+                held.breaches.append(
+                    f"{node} began anew at {batch.from_index}, which nobody wanted"
+                )
+    except BaseJournalError as e:
+        held.breaches.append(str(e))
+    finally:
+        reader.close()
+    return held
 
 
 def soak(plan: Plan, journals: Path, report: Callable[[int, int], None]) -> Outcome:
@@ -293,5 +319,5 @@ def soak(plan: Plan, journals: Path, report: Callable[[int, int], None]) -> Outc
     with Cluster("roundelay.bench.kills.member") as cluster:
         soak = Soak(plan, cluster, journals)
         outcome = soak.run(report)
-    outcome.verdict = judge(soak.receipts, read(journals, plan))
+    outcome.verdict = judge(soak.receipts, read(journals, names(plan.nodes)))
     return outcome

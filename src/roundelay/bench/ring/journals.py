@@ -108,8 +108,8 @@ def throughput(
                 done += 1
                 report(done, due)
             for peer in peers[:1]:
-                journaled = Cell(size=cell.size, nodes=cell.nodes, journal="interval")
-                theirs[cell].append(runs.load(peer, journaled, seconds, disk=directory))
+                same = Cell(size=cell.size, nodes=cell.nodes, journal="interval")
+                theirs[cell].append(runs.load(peer, same, seconds, disk=directory))
                 done += 1
                 report(done, due)
     bytes_per_s = [disk.bytes_per_s for disk in disks]

@@ -48,9 +48,7 @@ def _corosync() -> str | None:
 
 OURS = System("roundelay", "roundelay.bench.ring.member", socket.SOCK_DGRAM, lambda: None)
 
-LOGGED = System(
-    "roundelay", "roundelay.bench.ring.log_member", socket.SOCK_DGRAM, lambda: None
-)
+LOGGED = System("roundelay", "roundelay.bench.ring.log_member", socket.SOCK_DGRAM, lambda: None)
 """Nodes with journals."""
 
 FLOOR = System("bare UDP", "roundelay.bench.ring.peers.bare", socket.SOCK_DGRAM, lambda: None)

@@ -172,7 +172,9 @@ class Tables(Printer):
                 f"  {f.disk_share:.2f} of what the disk takes"
             )
             if f.peer_msgs_per_s:
-                text += f"  {f.msgs_per_s / f.peer_msgs_per_s:.1f}x {PEER}'s {f.peer_msgs_per_s:,.0f}"
+                text += (
+                    f"  {f.msgs_per_s / f.peer_msgs_per_s:.1f}x {PEER}'s {f.peer_msgs_per_s:,.0f}"
+                )
             if f.suspicions:
                 text += f"  {f.suspicions} false suspicions"
             if f.splits:

@@ -1,4 +1,4 @@
-"""`roundelay bench soak`: a group under full load for minutes, or under `kill -9` for many rounds."""
+"""`roundelay bench soak`: a group under full load for minutes, or under many kills."""
 
 import argparse
 import dataclasses
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, default=5.0)
     kills = parser.add_argument_group(
         "kills",
-        "nodes with journals are killed and started again, and their journals are judged at the end",
+        "nodes with journals are killed and started again; at the end their journals are judged",
     )
     kills.add_argument("--journal", action="store_true", help="nodes keep a replicated log")
     kills.add_argument("--kills", action="store_true", help="by kill -9, some nodes or all of them")
