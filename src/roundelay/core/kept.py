@@ -101,7 +101,7 @@ def kept_log(
     for item in behind:
         if not isinstance(item, Checkpoint):
             tail.append(item)
-        elif item.place.length <= committed:
+        elif item.place.length < committed:  # Else the mark before it may yet be cut off.
             chosen = item
             tail.clear()
     return KeptLog(

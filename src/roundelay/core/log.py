@@ -137,7 +137,7 @@ class KeptLog:
     marks: tuple[Mark, ...]
     """The newest ones, at most `MARKS_KEPT`; with the last mark before `first`, if there is one."""
     checkpoint: Checkpoint
-    """The newest at or before `committed`."""
+    """The newest below `committed`: what is before it will never be cut."""
     tail: tuple[Head | Mark, ...]
     """The records behind the checkpoint."""
     snapshot: int | None = None

@@ -4,6 +4,9 @@
     2   whole messages of many sizes    u32 size each, payloads
     3   a piece                         u32 index, u32 pieces, u32 CRC-32 of the whole, bytes
 
+    4   of the replicated log           see `group.log.arrival`
+    5   opens a session of that log     likewise
+
 How many messages there are is the packet's own affair (`span.count`). A piece that is not the last
 has count 0: the message is ordered, and its number taken, where its last piece is.
 """
@@ -18,6 +21,9 @@ from roundelay.core.value import value
 from roundelay.wire.primitives import Reader, Reason, WireError
 
 SAME, MIXED, PIECE = 1, 2, 3
+LOG, LOG_OPENING = 4, 5
+
+_LOG_FORMS = (bytes((LOG,)), bytes((LOG_OPENING,)))
 
 _SAME = struct.Struct(">BI")
 _PIECE = struct.Struct(">BIII")
@@ -41,6 +47,11 @@ class Piece:
     @property
     def last(self) -> bool:
         return self.index == self.pieces - 1
+
+
+def is_log_body(body: bytes) -> bool:
+    """Whether a packet with this body is for the replicated log."""
+    return body[:1] in _LOG_FORMS
 
 
 def pack(payloads: Sequence[bytes]) -> bytes:

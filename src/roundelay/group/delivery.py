@@ -8,8 +8,10 @@ from typing import Any
 
 from roundelay.core.contract import Boot, Engine
 from roundelay.core.effects import Deliver, Effect, Install, Kind, Receipt, Record
-from roundelay.core.ids import Packet, Span, View, ViewId
+from roundelay.core.ids import Packet, Span, ViewId
 from roundelay.group.assembler import Assembler
+from roundelay.group.body import is_log_body
+from roundelay.group.log.log import ReplicatedLog
 from roundelay.group.packer import GroupConfig, Packer
 
 _SUBMIT, _WITHDRAW = Kind.SUBMIT, Kind.WITHDRAW  # Slow to get at in an Enum.
@@ -28,6 +30,8 @@ class Delivery:
         self._node = boot.node
         self._incarnation = boot.incarnation
         self.assembler = Assembler(config.message_bytes_max)
+        self.log: ReplicatedLog | None = None
+        """The replicated log, if this node keeps one: packets for it go there."""
 
     def serve(self, engine: Engine[Any]) -> None:
         """Say which engine orders what is submitted here."""
@@ -44,6 +48,12 @@ class Delivery:
             if type(effect) is Deliver:
                 packet = effect.packet
                 span = packet.span
+                if self.log is not None and is_log_body(packet.body):
+                    made.append(Deliver(packet, effect.view, effect.key, self.index))
+                    self.index += span.count
+                    self.log.deliver(packet)
+                    made += self.log.pop()
+                    continue
                 own = span.node == self._node and self._own(span)
                 payloads = (own and self.packer.release(span)) or self.assembler.messages_of(packet)
                 made.append(Deliver(packet, effect.view, effect.key, self.index, payloads))
@@ -51,10 +61,11 @@ class Delivery:
                     made.append(Receipt(span, self._view or effect.view, self.index))
                 self.index += span.count
                 continue
-            made.append(effect)
             if type(effect) is Install:
-                self._enter(effect.view)
-            elif type(effect) is Record and effect.kind is _WITHDRAW:
+                self._enter(effect, made)
+                continue
+            made.append(effect)
+            if type(effect) is Record and effect.kind is _WITHDRAW:
                 assert isinstance(effect.subject, Packet)
                 self.packer.put_back(effect.subject)
             elif type(effect) is Receipt:  # Of an own packet that is for others.
@@ -62,7 +73,15 @@ class Delivery:
                 made[-1] = Receipt(effect.span, self._view or effect.view, self.index)
         return made
 
-    def _enter(self, view: View) -> None:
+    def _enter(self, install: Install, made: list[Effect[Any]]) -> None:
+        view, log = install.view, self.log
+        if log is not None and not view.transitional:
+            log.withdraw()
+            made += log.pop()
+        made.append(install)
+        if log is not None:
+            log.enter(install)
+            made += log.pop()
         self._view = view.id
         self.index = 0
         if not view.transitional:

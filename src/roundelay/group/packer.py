@@ -1,6 +1,7 @@
 """Where messages wait until the engine may send them: small ones together, large ones in pieces."""
 
 from collections import deque
+from typing import Protocol
 
 from roundelay.core.contract import QueueFullError
 from roundelay.core.ids import NodeId, Packet, Service, Span
@@ -9,6 +10,7 @@ from roundelay.group.body import (
     MESSAGE_OVERHEAD_BYTES,
     PIECE_OVERHEAD_BYTES,
     checksum,
+    is_log_body,
     pack,
     pack_piece,
 )
@@ -32,6 +34,19 @@ class GroupConfig:
     for its load fills the memory before anybody notices."""
     queue_messages: int = 1_000_000
     """Messages that may wait, likewise: it bounds the memory that many small messages take."""
+
+
+class LogSource(Protocol):
+    """Where packets of the replicated log come from."""
+
+    @property
+    def waiting(self) -> int:
+        """How many more there are."""
+        ...
+
+    def refill(self) -> None:
+        """One has left the queue: put more in."""
+        ...
 
 
 @value
@@ -93,6 +108,10 @@ class Packer:
         self._sent_large: dict[int, _Large] = {}
         """Large messages all of whose pieces were pulled and that were not delivered yet."""
         self._withdrawn: list[Packet] = []
+        self.log_packets = 0
+        """Packets of the replicated log in the queue."""
+        self.log_source: LogSource | None = None
+        """Where more of them come from."""
         self._packets = 0
         """How many packets the queue holds; each piece of a large message counts as one."""
         self._bytes = 0
@@ -191,7 +210,9 @@ class Packer:
 
     @property
     def waiting(self) -> int:
-        return self._packets - self._piece + bool(self._open)
+        source = self.log_source
+        more = 0 if source is None else source.waiting
+        return self._packets - self._piece + bool(self._open) + more
 
     def pull(self) -> Packet | None:
         if not self._queue:
@@ -205,7 +226,44 @@ class Packer:
         self._packets -= 1
         self._messages -= head.span.count
         self._bytes -= len(head.body)
+        if self.log_packets and is_log_body(head.body):
+            self.log_packets -= 1
+            if self.log_source is not None:
+                self.log_source.refill()
         return head
+
+    def enqueue(self, bodies: list[bytes], count: int) -> None:
+        """Queue packets of the replicated log, behind the messages accepted so far; the last one
+        completes so many messages, which get the next numbers."""
+        self._close()
+        if self._noted != (Service.AGREED, None):
+            self._note_change(Service.AGREED, None)
+        first, last = self.next, len(bodies) - 1
+        for i, body in enumerate(bodies):
+            span = Span(self._node, self._incarnation, first, count if i == last else 0)
+            self._queue.append(Packet(span, Service.AGREED, body))
+            self._packets += 1
+            self._messages += span.count
+            self._bytes += len(body)
+        self.next += count
+        self.log_packets += len(bodies)
+
+    def drop_log_packets(self) -> list[Packet]:
+        """Take the packets of the replicated log out of the queue."""
+        dropped: list[Packet] = []
+        if self.log_packets:
+            kept: deque[Packet | _Large] = deque()
+            for entry in self._queue:
+                if isinstance(entry, Packet) and is_log_body(entry.body):
+                    dropped.append(entry)
+                    self._packets -= 1
+                    self._messages -= entry.span.count
+                    self._bytes -= len(entry.body)
+                else:
+                    kept.append(entry)
+            self._queue = kept
+            self.log_packets = 0
+        return dropped
 
     def release(self, span: Span) -> tuple[bytes, ...] | None:
         """Forget own messages, which were delivered, and return them. None for a message that was
@@ -214,7 +272,10 @@ class Packer:
         return self._contents.pop(span.first, None)
 
     def put_back(self, packet: Packet) -> None:
-        """Take back an own packet that the old view did not deliver, for `start_view`."""
+        """Take back an own packet that the old view did not deliver, for `start_view`. Those of the
+        replicated log are made anew if they are needed again."""
+        if is_log_body(packet.body):
+            return
         large = packet.span.count == 0 or packet.span.first in self._sent_large
         if not large:  # Of a large message all pieces go again: see `start_view`.
             self._withdrawn.append(packet)

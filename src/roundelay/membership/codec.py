@@ -172,6 +172,7 @@ def fill_in(token: Commit, entry: CommitEntry) -> Commit | None:
             entry.obligation,
             incarnation=entry.incarnation,
             crowded=True,
+            journal=entry.journal,
         ),
     )
     fits = len(_names(less)) <= _TOKEN_NAMES_MAX and _size(less) <= _TOKEN_BYTES_MAX
@@ -206,7 +207,7 @@ def _primaries(entry: CommitEntry) -> tuple[Primary, ...]:
     return entry.attempts if entry.last is None else (entry.last, *entry.attempts)
 
 
-_ABLE, _CROWDED, _LAST = 1, 2, 4
+_ABLE, _CROWDED, _LAST, _JOURNAL = 1, 2, 4, 8
 
 
 def _write_commit(w: Writer, token: Commit) -> None:
@@ -233,7 +234,9 @@ def _write_commit(w: Writer, token: Commit) -> None:
         _write_set(w, entry.obligation, place)
         _write_set(w, entry.founders, place)
         last = entry.last is not None
-        w.u8(_ABLE * entry.able + _CROWDED * entry.crowded + _LAST * last)
+        w.u8(
+            _ABLE * entry.able + _CROWDED * entry.crowded + _LAST * last + _JOURNAL * entry.journal
+        )
         known = _primaries(entry)
         w.u16(len(known))
         for primary in known:
@@ -269,7 +272,7 @@ def _read_entry(
     incarnation, old = r.u64(I64_MAX), _read_view(r)
     summary = r.blob(SUMMARY_BYTES_MAX)
     obligation, founders = _read_set(r, names), _read_set(r, names)
-    marks = r.u8(_ABLE | _CROWDED | _LAST)
+    marks = r.u8(_ABLE | _CROWDED | _LAST | _JOURNAL)
     numbers = r.many(lambda: r.u16(len(primaries)), ATTEMPTS_MAX + 1)
     if any(number == len(primaries) for number in numbers):
         raise WireError(Reason.MALFORMED, "a primary view that is not in the token")
@@ -287,6 +290,7 @@ def _read_entry(
         founders,
         incarnation,
         bool(marks & _CROWDED),
+        bool(marks & _JOURNAL),
     )
 
 

@@ -122,7 +122,13 @@ class Forming:
         summary, cancelled = self._guard.freeze()
         state.out += cancelled
         mine = (state.node, state.view.id, summary, state.obligation)
-        entry = CommitEntry(*mine, *state.standing.known, state.founders, state.incarnation)
+        entry = CommitEntry(
+            *mine,
+            *state.standing.known,
+            state.founders,
+            state.incarnation,
+            journal=state.journal,
+        )
         filled = fill_in(m, entry)
         if filled is None:
             return None  # No honest token is so large.

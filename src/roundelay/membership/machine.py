@@ -42,6 +42,7 @@ from roundelay.membership.messages import (
     RingToken,
 )
 from roundelay.membership.phase import LIVE, SEALED, GatherReason, Phase
+from roundelay.membership.primary import able_members
 from roundelay.membership.proposal import Proposal
 from roundelay.membership.recovery import Recovery, Step
 from roundelay.membership.state import State
@@ -119,6 +120,47 @@ class Membership:
     def recovery(self) -> Recovery | None:
         """Of the ring being formed; after installation, until its token has retired."""
         return self.forming.recovery
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the view is about to end: nothing may be said in it any more."""
+        return not self.waiting and self.guard.hold is not LIVE
+
+    @property
+    def able(self) -> bool:
+        """Whether this node has a vote."""
+        return self._state.standing.able
+
+    @property
+    def journals(self) -> tuple[NodeId, ...]:
+        """The members of the view that keep the replicated log."""
+        return self._state.journals
+
+    @property
+    def able_members(self) -> tuple[NodeId, ...]:
+        """The members of the view that brought a vote into it."""
+        return self._state.able_members
+
+    # Of the replicated log
+
+    def note_open(self, view: View) -> list[Effect[Any]]:
+        """A primary view is open, and this node holds the log in it; that view may just be over."""
+        state = self._state
+        state.standing.open(view.id, view.voters)
+        state.persist()
+        if state.node not in view.voters and view.id == state.view.id and not self.frozen:
+            state.emit(SetTimer(CAUGHT_UP, self.config.caught_up_s))
+        return state.drain()
+
+    def suspect(self, suspicion: Suspect) -> list[Effect[Any]]:
+        """The log cannot go on in this view."""
+        if self.phase is Phase.OPERATIONAL:
+            self._accuse(suspicion, GatherReason.ENGINE_SUSPECTS)
+        return self._state.drain()
+
+    def includes(self, origin: Origin) -> bool:
+        """Whether a frame was sent in the view by its member."""
+        return self._state.is_of_view(origin)
 
     # Inputs
 
@@ -340,7 +382,9 @@ class Membership:
         state.lives = recovery.lives
         state.obligation = ()
         self.gather.end(state.view, old)
-        if state.standing.install(recovery.id, ruling):
+        state.journals = tuple([entry.node for entry in recovery.entries if entry.journal])
+        state.able_members = able_members(recovery.entries)
+        if not state.journal and state.standing.install(recovery.id, ruling):
             state.persist()
             if state.node not in ruling.voters:
                 state.emit(SetTimer(CAUGHT_UP, self.config.caught_up_s))

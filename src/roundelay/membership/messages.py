@@ -67,6 +67,8 @@ class CommitEntry:
     """Of the node that is to be a member. Frames of another incarnation are not the member's."""
     crowded: bool = False
     """What it remembers of primary views did not fit the token."""
+    journal: bool = False
+    """It keeps a replicated log. Among nodes that do, one that does not has no vote."""
 
 
 @value

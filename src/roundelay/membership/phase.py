@@ -18,7 +18,8 @@ class GatherReason(StrEnum):
     STARTED = "started"
     """The node has just started."""
     ENGINE_SUSPECTS = "engine_suspects"
-    """The engine reports members that do not answer, or a view that got stuck."""
+    """The engine reports members that do not answer, or a view that got stuck; or the replicated
+    log does."""
     MEMBER_LEAVES = "member_leaves"
     """A member of the view says that it is about to stop."""
     STRANGER_HEARD = "stranger_heard"

@@ -21,7 +21,10 @@ Voters are the able members, but never fewer than three (or than a smaller group
 nodes any two go on, whichever of them fails next.
 
 A node writes an attempt to stable storage before anybody can install that view, and a primary view
-before it installs it itself. Attempts of the same voters are merged into the newest and are never
+before it installs it itself. A node with a journal writes the latter later, when the view opens:
+when a majority of its voters hold the log, and this node does too. Until then the view is an
+attempt. So a view whose members have yet to catch up does not hand the quorum to nodes without the
+data. Attempts of the same voters are merged into the newest and are never
 dropped otherwise; a view for which a member would need more than `ATTEMPTS_MAX` is not primary.
 """
 
@@ -53,7 +56,7 @@ class Ruling:
 def rule(entries: Sequence[CommitEntry]) -> Ruling:
     """Decide on a view of the members that brought these entries."""
     members = [entry.node for entry in entries]
-    able = tuple(entry.node for entry in entries if entry.able)
+    able = able_members(entries)
     crowded = [entry.node for entry in entries if entry.crowded]
     if crowded:
         return Ruling(why=f"too many past members for one Commit token (of {_list(crowded)})")
@@ -73,15 +76,24 @@ def rule(entries: Sequence[CommitEntry]) -> Ruling:
     last = max(known, key=lambda primary: primary.id)
     if 2 * _present(able, last.voters) <= len(last.voters):
         return Ruling(why=_no_majority(members, able, last))
+    went_on = "opened" if any(entry.journal for entry in entries) else "gone on in"
     attempts = {a for entry in entries for a in entry.attempts if a.id > last.id}
     for attempt in sorted(attempts, key=lambda a: a.id):
         if 2 * _present(able, attempt.voters) < len(attempt.voters):
             missing = [node for node in attempt.voters if node not in able]
             return Ruling(
-                why=f"needs one of {_list(missing)}: they may have gone on in view {attempt.id}"
+                why=f"needs one of {_list(missing)}: they may have {went_on} view {attempt.id}"
             )
     enough = len(able) >= min(VOTERS_MIN, len(last.voters))
     return _within_limits(entries, Ruling(able if enough else last.voters, founding))
+
+
+def able_members(entries: Sequence[CommitEntry]) -> tuple[NodeId, ...]:
+    """The members that have a vote. Where there is a log, one that does not keep it has none."""
+    journals = any(entry.journal for entry in entries)
+    return tuple(
+        [entry.node for entry in entries if entry.able and (entry.journal or not journals)]
+    )
 
 
 def _within_limits(entries: Sequence[CommitEntry], ruling: Ruling) -> Ruling:
@@ -147,10 +159,15 @@ class Standing:
         """This node installs this view; whether that has to be stored first."""
         if not ruling.voters:
             return False
-        self.able = True
-        self.last = Primary(view, ruling.voters)
-        self.attempts = tuple(a for a in self.attempts if a.id > view)
+        self.open(view, ruling.voters)
         return True
+
+    def open(self, view: ViewId, voters: tuple[NodeId, ...]) -> None:
+        """This primary view is the last one now. Attempts that came later stay: a node with a
+        journal may learn only as a view ends that it was open."""
+        self.able = True
+        self.last = Primary(view, voters)
+        self.attempts = tuple(a for a in self.attempts if a.id > view)
 
 
 def _present(able: Collection[NodeId], voters: Iterable[NodeId]) -> int:

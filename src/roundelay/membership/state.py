@@ -46,6 +46,14 @@ class State:
         """Whose messages a peer that installed before may have delivered behind a gap."""
         self._stored = read_storage(boot)
         self.standing = self._stored.standing
+        self.journal = boot.journal is not None
+        """Whether this node keeps a replicated log."""
+        if boot.journal is not None and not boot.journal.able:
+            self.standing.able = False  # Its log may lack what it said it had.
+        self.journals: tuple[NodeId, ...] = ()
+        """The members of the view that keep the log."""
+        self.able_members: tuple[NodeId, ...] = ()
+        """The members of the view that brought a vote into it."""
         self.out: list[Effect[Any]] = []
         """The effects of the input that is being handled."""
 

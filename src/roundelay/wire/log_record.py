@@ -40,6 +40,7 @@ SESSIONS_MAX = 65_536
 """Sessions that a log remembers."""
 
 _ENTRIES, _MARK, _CHECKPOINT = 1, 2, 3
+_MARK_KIND, _CHECKPOINT_KIND = bytes((_MARK,)), bytes((_CHECKPOINT,))
 _NUMBERS = struct.Struct(">QQQIQI")
 """Incarnation, session, number, count, stamp and checksum of the body."""
 _SESSION = struct.Struct(">QqQ")
@@ -78,6 +79,26 @@ def decode_record(data: bytes) -> LogRecord:
     if kind == _CHECKPOINT:
         return _read_checkpoint(r)
     raise WireError(Reason.MALFORMED, f"a record of kind {kind}")
+
+
+def is_mark(data: bytes) -> bool:
+    """Whether these are the bytes of a mark, if they are those of a record at all."""
+    return data[:1] == _MARK_KIND
+
+
+def is_checkpoint(data: bytes) -> bool:
+    """Whether these are the bytes of a checkpoint, if they are those of a record at all."""
+    return data[:1] == _CHECKPOINT_KIND
+
+
+def entries_end(data: bytes) -> int | None:
+    """The index behind a record of entries; None if it has none, since it opens a session. The
+    record comes from this node's own journal: nothing is checked."""
+    at = 17
+    at += 1 + data[at]
+    at += 1 + data[at]
+    count: int = _NUMBERS.unpack_from(data, at)[3]
+    return int.from_bytes(data[1:9]) + count if count else None
 
 
 def _start(index: int) -> bytes:

@@ -12,16 +12,20 @@ Two files with the same end are the same file.
 import struct
 
 from roundelay.core.checksum import crc32
+from roundelay.core.ids import ViewId
 from roundelay.core.log import LOG_ID_BYTES, Checkpoint
 from roundelay.core.value import value
 from roundelay.wire.log_record import SESSIONS_MAX, decode_record, encode_record
-from roundelay.wire.primitives import Reason, WireError
+from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError
 
 MAGIC = b"RDS1"
 DIGEST_BYTES = 16
 END_BYTES = 4 + 8 + DIGEST_BYTES
 HEAD_BYTES_MAX = 4096 + 24 * SESSIONS_MAX
 """No head is larger."""
+
+TERM_WITHIN_BYTES = 512
+"""The term of a snapshot is within so many bytes of its beginning."""
 
 _PREFIX = struct.Struct(">4sII")
 _IDENTITY = struct.Struct(f">{LOG_ID_BYTES}sI")
@@ -64,6 +68,16 @@ def decode_head(data: bytes) -> tuple[SnapshotHead, int] | None:
     if not isinstance(checkpoint, Checkpoint):
         raise WireError(Reason.MALFORMED, "a snapshot without a checkpoint")
     return SnapshotHead(log, generation, checkpoint), size
+
+
+def term_in_head(data: bytes) -> ViewId:
+    """The term of a snapshot whose file begins with `data`, at least `TERM_WITHIN_BYTES` of it if
+    there are so many. Nothing else of the head is checked. WireError if no snapshot begins so."""
+    r = Reader(data)
+    if r.take(len(MAGIC)) != MAGIC:
+        raise WireError(Reason.FOREIGN, "not a snapshot")
+    r.take(_PREFIX.size + _IDENTITY.size + 1 - len(MAGIC))
+    return ViewId(r.u64(I64_MAX), r.name(may_be_empty=True))
 
 
 def encode_end(application_bytes: int, digest: bytes) -> bytes:

@@ -16,10 +16,10 @@ from roundelay.core.ids import NodeId, Packet, is_name
 from roundelay.core.log import NAMED
 from roundelay.core.value import value
 from roundelay.group.assembler import Assembler
-from roundelay.group.body import MIXED, PIECE, SAME, pack, unpack
+from roundelay.group.body import LOG, LOG_OPENING, MIXED, PIECE, SAME, pack, unpack
 from roundelay.wire.primitives import I64_MAX
 
-MESSAGES, OPENING = 4, 5
+MESSAGES, OPENING = LOG, LOG_OPENING
 """Forms of the body of a log packet."""
 
 _HEAD = struct.Struct(">BQQQ")
@@ -45,14 +45,6 @@ class Arrival:
     def size(self) -> int:
         """Bytes that it takes in memory, about."""
         return len(self.body) + 200
-
-
-def is_log_packet(packet: Packet) -> bool:
-    """Whether a packet is for the log, and not for the application directly."""
-    return packet.body[:1] in _FORMS
-
-
-_FORMS = (bytes((MESSAGES,)), bytes((OPENING,)))
 
 
 def named_session(name: str) -> int:

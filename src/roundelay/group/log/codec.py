@@ -26,6 +26,7 @@ from roundelay.wire.packet import MEMBERS_MAX
 from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
 
 _TWO = struct.Struct(">QQ")
+_THREE = struct.Struct(">QIQ")
 _CHUNK = struct.Struct(">IQBQQ")
 """Number, offset, whether the stream ends, the ordinal there plus 1 (0: not known), committed."""
 
@@ -56,7 +57,7 @@ class LogCodec:
                 )
                 return 102, head + message.data
             case Ack():
-                return 98, _TWO.pack(message.length, message.committed)
+                return 98, _THREE.pack(message.length, message.opened, message.committed)
             case Probe():
                 w.u64(message.number)
                 return 99, w.done()
@@ -133,11 +134,11 @@ def _read_chunk(r: Reader) -> Chunk:
 
 
 def _read_ack(r: Reader) -> Ack:
-    length, committed = r.u64(I64_MAX), r.u64(I64_MAX)
+    length, opened, committed = r.u64(I64_MAX), r.u32(), r.u64(I64_MAX)
     if committed > length:
         # What is committed is known here only as far as this log goes.
         raise WireError(Reason.MALFORMED, "more is committed than there is")
-    return Ack(length, committed)
+    return Ack(length, opened, committed)
 
 
 def _read_fetch(r: Reader) -> Fetch:

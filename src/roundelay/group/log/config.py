@@ -14,8 +14,8 @@ STORE_TIMER = TIMER + "store"
 """The journal had no room: it is tried again."""
 FETCH_TIMER = TIMER + "fetch"
 """The learner's."""
-DONOR_TIMER = TIMER + "donor "
-"""A timer of the donor, followed by the name of the learner that it serves."""
+DONOR_TIMER = TIMER + "donor"
+"""The donor may send more."""
 
 
 @value
@@ -45,9 +45,10 @@ class LogConfig:
     node that is cut off fills its memory."""
     queue_messages: int = 1_000_000
     """Such messages, likewise: it bounds the memory that many small messages take."""
-    feed_bytes: int = 8 * 1024 * 1024
-    """Bytes of appended messages that wait in packets for the engine. They keep a second copy
-    there, and a view change takes them back. Too small: the engine runs dry; too large: memory."""
+    feed_packets: int = 2
+    """Packets of appended messages that wait for the engine, besides those it has pulled. Too
+    small: the engine finds none between two of them; too large: packets are closed before they are
+    full, and a view change withdraws more."""
     unsynced_bytes: int = 64 * 1024 * 1024
     """Bytes of records that may wait for the disk. A node whose disk lets more wait drops what is
     delivered from then on, and fetches it later. Too small: a short stall of a disk makes a node
@@ -65,13 +66,20 @@ class LogConfig:
     """Largest part of a record, or of several, in one frame. It must fit a datagram with its
     headers: 1024 suits Ethernet, 60,000 the loopback interface."""
     burst_bytes: int = 64 * 1024
-    """Bytes of chunks that a donor sends at once. Too small: timers; too large: receive buffers
-    overflow."""
+    """Bytes of chunks that a donor sends at once, or so many as it may send in `burst_s`, if that
+    is more. Too small: timers; too large: receive buffers overflow."""
+    burst_s: float = 0.002
+    """As above. Timers of real nodes are a millisecond late, so with shorter bursts a donor would
+    not reach its rate."""
     catchup_bytes_per_s: int = 64 * 1024 * 1024
     """Of each donor, while log packets flow. Too small: a learner takes long, or is outrun for
     ever; too large: the group's own traffic suffers."""
     idle_bytes_per_s: int = 512 * 1024 * 1024
     """The same while none flow."""
+    record_bytes_max: int = 72 * 1024 * 1024
+    """The largest record that a learner takes: more than the largest message, and more than the
+    table of sessions. Too small: a learner stops at a record that all others have; too large:
+    memory, for a false donor."""
     load_bytes: int = 512 * 1024
     """Bytes that a donor reads from its journal at once. Too small: many reads; too large: memory,
     for each learner that it serves."""

@@ -58,6 +58,8 @@ class Ack:
     """So much of its log the sender has stored in this view, and knows to be committed."""
 
     length: int
+    opened: int
+    """Sessions opened since: see `Place`."""
     committed: int
 
     def __str__(self) -> str:

@@ -8,6 +8,7 @@ if there was no room.
 
 import struct
 from collections import deque
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, assert_never
 
@@ -107,6 +108,12 @@ class LogState:
         """There was no room: nothing is asked for until it is tried again."""
         self._since_checkpoint = 0
         self._traced = boot.traced
+        self.on_entries: Callable[[Head, Place], None] = _nothing_to_do
+        """Called with each record of entries that is added, and where the log continues."""
+        self.on_cut: Callable[[Place], None] = _nothing_to_do
+        """Called with the new end of the log when it was cut."""
+        self.stored = self.place
+        """The end of what is stored."""
         for record in kept.tail:
             if isinstance(record, Mark):
                 self._apply_mark(record)
@@ -117,7 +124,6 @@ class LogState:
         if self.marks:
             self._spared = frozenset(self.marks[-1].sessions)
         self.stored = self.place
-        """The end of what is stored."""
         self.committed = self.settled = min(kept.committed, self.place.length)
 
     # What there is
@@ -220,6 +226,7 @@ class LogState:
             self._apply_head(head)
             if self._traced:
                 self.emit(Record(Kind.ENTRY, head=head, index=head.index))
+            self.on_entries(head, self.place)
             size = len(record.body) + _RECORD_BYTES
         else:
             assert type(record) is Mark
@@ -243,12 +250,19 @@ class LogState:
         self._since_checkpoint = 0
         self._ask(Cut(self._next(), place), 0)
         self.emit(Record(Kind.CUT, index=place.length))
+        self.on_cut(place)
 
     def can_cut(self, place: Place) -> bool:
         """Whether `cut` to that place is possible."""
         if place.length < self.committed:
             return False
         return place == self.place or any(step.place == place for step in self._undo)
+
+    def digest_at(self, place: Place) -> int | None:
+        """The running digest at a place of this log; None if that was too long ago, or never."""
+        if place == self.place:
+            return self.digest
+        return next((step.digest for step in reversed(self._undo) if step.place == place), None)
 
     def reset(self, checkpoint: Checkpoint, mark: Mark, snapshot: int | None = None) -> None:
         """Begin the journal anew with a checkpoint that a donor sent, and the mark of its term;
@@ -281,14 +295,13 @@ class LogState:
         self._spared = frozenset(self.marks[-1].sessions) if self.marks else frozenset()
 
     def _apply_head(self, head: Head) -> None:
-        place = self.place
         number = head.number + head.count - 1 if head.count else -1
         at = head.index + max(0, head.count - 1)
         change = self.sessions.use(head.session, number, at, self._spared)
         self._note_step(change)
         self.digest = entries_digest(self.digest, head)
         self.time_us = max(self.time_us, head.stamp_us)
-        self.place = place.past(head)
+        self.place = self.place.past(head)
 
     def _apply_mark(self, mark: Mark) -> None:
         self._note_step()
@@ -302,7 +315,11 @@ class LogState:
     def _note_step(self, *changes: Undo) -> None:
         undo = self._undo
         undo.append(_Step(self.place, self.digest, self.time_us, changes))
-        while len(undo) > self.config.undo_records and undo[1].place.length <= self.settled:
+        while (
+            len(undo) > self.config.undo_records
+            and undo[1].place.length < self.settled
+            and undo[1].place <= self.stored
+        ):
             undo.popleft()
 
     # What is committed
@@ -411,6 +428,10 @@ class LogState:
 
     def emit(self, effect: Effect[Any]) -> None:
         self.out.append(effect)
+
+
+def _nothing_to_do(*_: object) -> None:
+    pass
 
 
 def _renumbered(

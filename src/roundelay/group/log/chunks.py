@@ -1,0 +1,154 @@
+"""The stream of bytes that a donor sends and a learner reads.
+
+A stream carries the records of a log, each with its length before it, or the file of a snapshot. It
+travels in chunks, which may be lost, come twice, or overtake each other.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+
+from roundelay.core.ids import ViewId
+from roundelay.core.log import Place
+from roundelay.wire.log_record import decode_record, entries_end, is_checkpoint, is_mark
+from roundelay.wire.primitives import Reason, WireError
+
+_SIZE = struct.Struct(">I")
+_OVERTAKEN_MAX = 3
+"""So many chunks may overtake one. If more come without it, it was lost."""
+
+
+class Intake:
+    """Puts the chunks of one stream in order."""
+
+    def __init__(self, start: int, early_bytes_max: int) -> None:
+        self.received = start
+        """All bytes of the stream below this one have come, and were given out."""
+        self._early: dict[int, bytes] = {}
+        self._early_bytes = 0
+        self._early_bytes_max = early_bytes_max
+        self._overtaking = 0
+
+    @property
+    def lost(self) -> bool:
+        """Whether a chunk is missing that will hardly come any more."""
+        return self._overtaking > _OVERTAKEN_MAX
+
+    @property
+    def early_bytes(self) -> int:
+        """Bytes that are kept until those before them come."""
+        return self._early_bytes
+
+    def take(self, offset: int, data: bytes) -> bytes:
+        """Take in a chunk, and give out what of the stream is in order now; nothing if this one
+        came before, or if one before it is missing."""
+        received = self.received
+        if offset > received:
+            self._keep(offset, data)
+            return b""
+        if offset < received:
+            data = data[received - offset :]
+        if not data:
+            return b""
+        self.received += len(data)
+        self._overtaking = 0
+        return self._with_early(data) if self._early else data
+
+    def _keep(self, offset: int, data: bytes) -> None:
+        self._overtaking += 1
+        if offset not in self._early and self._early_bytes + len(data) <= self._early_bytes_max:
+            self._early[offset] = data
+            self._early_bytes += len(data)
+
+    def _with_early(self, data: bytes) -> bytes:
+        parts = [data]
+        for offset in sorted(self._early):
+            if offset > self.received:
+                break
+            early = self._early.pop(offset)
+            self._early_bytes -= len(early)
+            fresh = early[self.received - offset :]
+            parts.append(fresh)
+            self.received += len(fresh)
+        return b"".join(parts)
+
+
+class RecordReader:
+    """Takes records out of a stream. A record that is not complete stays here when its stream
+    ends, so that the next stream can begin within it."""
+
+    def __init__(self, record_bytes_max: int) -> None:
+        self._most = record_bytes_max
+        self.held = 0
+        """Bytes of a record that is not complete, its length included."""
+        self._parts: list[bytes] = []
+        self._need = _SIZE.size
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The records that these bytes complete. WireError for a record that is too large."""
+        if self._parts:
+            self._parts.append(data)
+            self.held += len(data)
+            if self.held < self._need:
+                return []
+            data = b"".join(self._parts)
+        records = []
+        at, end = 0, len(data)
+        need = _SIZE.size
+        while end - at >= _SIZE.size:
+            (size,) = _SIZE.unpack_from(data, at)
+            if not 0 < size <= self._most:
+                raise WireError(Reason.MALFORMED, f"a record of {size} bytes")
+            need = _SIZE.size + size
+            if end - at < need:
+                break
+            records.append(data[at + _SIZE.size : at + need])
+            at += need
+            need = _SIZE.size
+        self._parts = [data[at:]] if at < end else []
+        self.held = end - at
+        self._need = need
+        return records
+
+    def clear(self) -> None:
+        """Forget the record that is not complete."""
+        self._parts = []
+        self.held = 0
+        self._need = _SIZE.size
+
+
+def stream_of(records: Iterable[bytes]) -> bytes:
+    """A piece of a stream: these records, without checkpoints."""
+    parts: list[bytes] = []
+    for record in records:
+        if not is_checkpoint(record):
+            parts += (_SIZE.pack(len(record)), record)
+    return b"".join(parts)
+
+
+def stream_of_beginning(records: Sequence[bytes]) -> bytes:
+    """The same, with the checkpoint that the records begin with."""
+    return _SIZE.pack(len(records[0])) + records[0] + stream_of(records[1:])
+
+
+def place_behind(place: Place, records: Sequence[bytes]) -> Place:
+    """The place behind records that begin at `place`. Of most of them nothing is read."""
+    opened = 0
+    for record in reversed(records):
+        if is_checkpoint(record):
+            continue
+        if is_mark(record):
+            behind = place.past(decode_record(record))
+            return behind._replace(opened=opened)
+        end = entries_end(record)
+        if end is not None:
+            return Place(_term_of(place, records), end, opened)
+        opened += 1
+    return place._replace(opened=place.opened + opened)
+
+
+def _term_of(place: Place, records: Sequence[bytes]) -> ViewId:
+    """The term at the end of these records."""
+    for record in reversed(records):
+        if is_mark(record):
+            return place.past(decode_record(record)).term
+    return place.term

@@ -1,0 +1,56 @@
+"""`Leader`: one node at a time leads, and all know which.
+
+async with leader.hold("10.0.0.7:80") as term:
+    ...                                          # term.number, term.lost
+
+async for now in leader.follow():                # at every node
+    print(now)
+"""
+
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from roundelay.core.ids import NodeId
+from roundelay.structures.methods import read
+from roundelay.structures.turns import Claim, Turns
+
+
+class Leadership(NamedTuple):
+    """Who leads."""
+
+    number: int
+    """Of the election: 1, 2, 3 ..."""
+    node: NodeId
+    label: str
+    """What the leader said of itself, such as its address."""
+    token: int
+    """The fencing token of its turn."""
+
+
+class Leader(Turns):
+    """A lock whose holder is known to all. Candidates `acquire` or `hold` it."""
+
+    @read
+    def leader(self) -> Leadership | None:
+        """Who leads now."""
+        return _leadership(self.granted)
+
+    async def follow(self) -> AsyncIterator[Leadership | None]:
+        """Who leads now, and then each change as this node learns of it; None while nobody does.
+        Of changes that follow each other faster than they are taken the last one comes."""
+        seen: list[Leadership | None] = []
+
+        def news(state: "Leader") -> list[Leadership | None] | None:
+            found = [_leadership(state.granted)]
+            return found if found != seen else None
+
+        while True:
+            seen = await self.port.until(news)
+            yield seen[0]
+
+
+def _leadership(granted: list[Claim]) -> Leadership | None:
+    if not granted:
+        return None
+    claim = granted[0]
+    return Leadership(claim.number, claim.node, claim.label, claim.token)

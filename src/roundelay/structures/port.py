@@ -1,0 +1,98 @@
+"""What a machine's face needs of the node that it stands on: a log, and a way to wait.
+
+A *face* is an instance of a machine's class that has no state of its own. Its methods become
+commands and reads, and it reaches the state that this node keeps through its port. A node has a
+port on asyncio, a blocking one has a thread, and tests have one in memory; machines do not know
+which.
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from roundelay.core.ids import NodeId
+from roundelay.core.value import value
+
+if TYPE_CHECKING:
+    from roundelay.structures.machine import Machine
+
+R = TypeVar("R")
+
+
+@value
+class Options:
+    """How one call is made."""
+
+    timeout_s: float | None = None
+    """After this long the call fails: with `NotPrimaryError` if nothing was sent, and with
+    `UncertainError` if a command was sent and may or may not be in the log. None: it waits."""
+    session: str | None = None
+    """The name of the session in which the command is numbered, so that it can be repeated through
+    any node and counts once. None: the session of this node."""
+    number: int | None = None
+    """The command's number within the named session."""
+
+
+NO_OPTIONS = Options()
+
+
+@value
+class Call:
+    """A command, and what a trace tells of it."""
+
+    method: str
+    arguments: tuple[object, ...]
+    command: bytes
+    options: Options
+
+
+class Port(Protocol):
+    """The log under one face, and this node's copy of the state."""
+
+    @property
+    def machine(self) -> "Machine":
+        """The state of this node. Whoever changes it other than by commands breaks the group."""
+
+    @property
+    def node(self) -> NodeId: ...
+
+    @property
+    def session(self) -> int:
+        """Of this life of the node; what `Now.session` shows in commands that it sends."""
+
+    @property
+    def index(self) -> int:
+        """Entries below this index are in the state."""
+
+    @property
+    def primary(self) -> bool:
+        """Whether the log is open here: commands can be committed, and no other part of the group
+        can commit any, as far as this node knows."""
+
+    def fresh(self) -> int:
+        """A number that this life of the node never used before."""
+
+    async def write(self, call: Call) -> bytes:
+        """The reply, once the command is committed and applied here."""
+
+    async def sync(self, options: Options) -> None:
+        """Return once all that was committed before the call is applied here."""
+
+    def look(self, run: Callable[[Any], R]) -> R:
+        """What `run` finds in the present state, without waiting for anything."""
+
+    async def until(self, ready: Callable[[Any], R | None]) -> R:
+        """What `ready` returns for the state as soon as it is not None. It is asked now, and again
+        whenever a command or mark was applied or the log was opened or closed."""
+
+    async def limited(self, work: Coroutine[Any, Any, R], timeout_s: float | None) -> R:
+        """What `work` returns; TimeoutError, and the end of `work`, after `timeout_s`."""
+
+    def background(self, work: Coroutine[Any, Any, object]) -> None:
+        """Do `work` without anybody waiting for it. If it fails nobody is told."""
+
+    def changes(self) -> AsyncIterator[object]:
+        """What the state tells from now on. `GapError` if more came than a watcher may leave
+        waiting, or if the state was replaced by a snapshot."""
+
+    def run(self, work: Coroutine[Any, Any, R]) -> R:
+        """Wait for `work` outside of the event loop of the port."""

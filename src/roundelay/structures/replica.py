@@ -1,0 +1,280 @@
+"""`Replica`: the machines of one log at one node, and what makes their commands exactly-once.
+
+A log may carry several machines under different names; an application that has one uses the empty
+name. A payload of the log that belongs to a machine is
+
+    u8 0xD7, u8 form 1      magic number
+    u8 size, name           the machine, in UTF-8
+    command                 see `methods`
+
+and a tick, which only moves log time, is 0xD7 0x02. Payloads that begin otherwise are not ours and
+are skipped, by all replicas alike. A payload of our magic number and another form is what a newer
+version wrote.
+
+A snapshot is a sequence of pieces, each with its size (u32) before it, so that whoever keeps or
+sends it may divide it anywhere:
+
+    "RDS", version 1
+    JSON: index, log time, number of skipped payloads, number of named sessions, for each
+          machine its name, class and version
+    each session: u64 session, u64 number, u64 index, reply
+    the pieces of each machine, and an empty one behind them
+"""
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+
+from roundelay.core.ids import NodeId, ViewId
+from roundelay.core.log import NAMED
+from roundelay.core.value import value
+from roundelay.structures.errors import MachineError, Refused, UpgradeError
+from roundelay.structures.machine import Machine, Now
+from roundelay.structures.methods import refusal
+from roundelay.structures.values import dumps, loads
+
+MACHINE_NAME_BYTES_MAX = 255
+"""Of the UTF-8 of the name of a machine."""
+SESSIONS_MAX = 65_536
+"""Named sessions whose last reply is kept; as many as a log remembers. With fewer, a command that
+is repeated late has lost its reply; with more, memory and snapshots grow."""
+REPLY_KEPT_BYTES_MAX = 4096
+"""A longer reply to a command of a named session is not kept: its repetition is told that it was
+done, but not what the reply was."""
+PIECE_BYTES_MAX = 1 << 31
+"""Of a snapshot."""
+
+_COMMAND, TICK = b"\xd7\x01", b"\xd7\x02"
+_SIZE = struct.Struct(">I")
+_REPLY = struct.Struct(">QQQ")
+_SNAPSHOT = b"RDS\x01"
+
+
+@value
+class LogEntry:
+    """An entry of the log, as a replica needs it."""
+
+    index: int
+    payload: bytes
+    term: ViewId
+    sender: NodeId
+    session: int
+    number: int
+    stamp_us: int
+    """What the wall clock of the sender showed when it was appended."""
+
+
+@value
+class Kept:
+    """The last command of a named session."""
+
+    number: int
+    index: int
+    reply: bytes | None
+    """None: it was too long to be kept."""
+
+
+class Replica:
+    """The states of the machines of one log, as of one index.
+
+    The driver gives it what is committed, in order: entries by `apply` and marks by `begin_term`.
+    """
+
+    def __init__(self, machines: Mapping[str, Machine]) -> None:
+        for name in machines:
+            if len(name.encode()) > MACHINE_NAME_BYTES_MAX:
+                raise ValueError(f"the name {name[:20]!r}... is too long")
+        self.machines = dict(sorted(machines.items()))
+        self.index = 0
+        """Entries below this index were applied."""
+        self.time_us = 0
+        """Log time."""
+        self.skipped_count = 0
+        """Payloads that were no commands."""
+        self._by_head = {command_head(name)[2:]: m for name, m in self.machines.items()}
+        self._sessions: dict[int, Kept] = {}
+
+    def apply(self, entry: LogEntry) -> bytes | None:
+        """The reply to the command in the entry; None if there is none. `MachineError` if this
+        node cannot go on."""
+        if entry.index != self.index:
+            raise MachineError(f"index {entry.index} came where {self.index} was next")
+        self.index += 1
+        self.time_us = time_us = max(self.time_us, entry.stamp_us)
+        now = Now(entry.index, entry.term, entry.sender, entry.session, time_us)
+        for machine in self.machines.values():
+            machine.pass_time(now)
+        payload = entry.payload
+        if payload[:2] == _COMMAND:
+            reply = self._command(payload, now)
+        elif payload[:1] != _COMMAND[:1]:
+            self.skipped_count += 1
+            return None
+        elif payload == TICK:
+            return None
+        else:
+            raise UpgradeError(
+                f"what {entry.sender} wrote at index {entry.index} is not known here: "
+                "upgrade this node first"
+            )
+        if entry.session & NAMED:
+            self._remember(entry, reply)
+        return reply
+
+    def _command(self, payload: bytes, now: Now) -> bytes:
+        end = 3 + payload[2] if len(payload) > 2 else 0
+        if not end or end > len(payload):
+            return refusal(Refused("this is no command"))
+        machine = self._by_head.get(payload[2:end])
+        if machine is None:
+            name = payload[3:end].decode(errors="replace")
+            raise UpgradeError(
+                f"there is no machine {name!r} here, which the log has at index {now.index}: "
+                "upgrade this node first, or give it the machines that the others have"
+            )
+        return machine.apply(payload[end:], now)
+
+    def _remember(self, entry: LogEntry, reply: bytes) -> None:
+        sessions = self._sessions
+        sessions.pop(entry.session, None)
+        if len(sessions) >= SESSIONS_MAX:
+            del sessions[next(iter(sessions))]  # The one that was not used for the longest time.
+        short = reply if len(reply) <= REPLY_KEPT_BYTES_MAX else None
+        sessions[entry.session] = Kept(entry.number, entry.index, short)
+
+    def kept(self, session: int) -> Kept | None:
+        """The last command of a named session."""
+        return self._sessions.get(session)
+
+    def begin_term(self, term: ViewId, sessions: Mapping[NodeId, int]) -> None:
+        """Apply a mark: what belonged to sessions that are not in it is given up."""
+        now = Now(self.index, term, "", 0, self.time_us)
+        for machine in self.machines.values():
+            machine.begin_term(now, sessions)
+
+    def due_us(self) -> int | None:
+        """The earliest log time for which a machine waits. While there is one, a node appends
+        `TICK` once a second."""
+        times = [due for m in self.machines.values() if (due := m.due_us()) is not None]
+        return min(times, default=None)
+
+    def snapshot(self) -> Iterator[bytes]:
+        """The states as of `index`. What changes afterwards is not in it, however late its pieces
+        are asked for; the same states give the same bytes."""
+        states = {name: _pieces(m.snapshot()) for name, m in self.machines.items()}
+        head = {
+            "index": self.index,
+            "time_us": self.time_us,
+            "skipped": self.skipped_count,
+            "sessions": len(self._sessions),
+            "machines": [[n, type(m).__name__, m.version] for n, m in self.machines.items()],
+        }
+        return _snapshot(dumps(head), list(self._sessions.items()), states)
+
+    def restore(self, chunks: Iterable[bytes]) -> None:
+        """Become what a snapshot was taken of. Its machines must be new. ValueError if it is
+        damaged, `UpgradeError` if a newer version took it; then this replica is of no use."""
+        pieces = _divided(chunks)
+        if next(pieces, b"") != _SNAPSHOT:
+            raise ValueError("this is no snapshot of machines, or that of a newer version")
+        head = loads(next(pieces, b""))
+        try:
+            self._restore(head, pieces)
+        except (KeyError, TypeError, StopIteration, struct.error) as e:
+            raise ValueError(f"the snapshot is damaged: {type(e).__name__}: {e}") from e
+
+    def _restore(self, head: object, pieces: Iterator[bytes]) -> None:
+        if not isinstance(head, dict):
+            raise ValueError("the snapshot is damaged")
+        self.index, self.time_us = head["index"], head["time_us"]
+        self.skipped_count = head["skipped"]
+        self._sessions = {}
+        for _ in range(head["sessions"]):
+            session, kept = _read_session(next(pieces))
+            self._sessions[session] = kept
+        found = {name: version for name, _, version in head["machines"]}
+        if found.keys() != self.machines.keys():
+            raise UpgradeError(
+                f"the snapshot has the machines {sorted(found)}, this node {list(self.machines)}: "
+                "upgrade this node first, or give it the machines that the others have"
+            )
+        for name, machine in self.machines.items():
+            if found[name] > machine.version:
+                raise UpgradeError(
+                    f"version {found[name]} of {type(machine).__name__} took the snapshot, this is "
+                    f"version {machine.version}: upgrade this node first"
+                )
+            machine.snapshot_version = found[name]
+            of_machine = _until_empty(pieces)
+            machine.restore(of_machine)
+            for _ in of_machine:
+                pass  # What it did not ask for.
+            del machine.snapshot_version
+        if next(pieces, None) is not None:
+            raise ValueError("the snapshot is longer than its machines")
+
+    def status(self) -> dict[str, Mapping[str, object]]:
+        """For each machine what it tells of itself."""
+        return {name: machine.status() for name, machine in self.machines.items()}
+
+
+def command_head(name: str) -> bytes:
+    """What stands before the commands of a machine in the payloads of a log."""
+    raw = name.encode()
+    return b"".join((_COMMAND, bytes((len(raw),)), raw))
+
+
+def _pieces(state: bytes | Iterable[bytes]) -> Iterator[bytes]:
+    return iter((state,)) if isinstance(state, bytes) else iter(state)
+
+
+def _snapshot(
+    head: bytes, sessions: list[tuple[int, Kept]], states: dict[str, Iterator[bytes]]
+) -> Iterator[bytes]:
+    """Every piece behind its size. An empty one ends a machine."""
+    yield _sized(_SNAPSHOT)
+    yield _sized(head)
+    for session, kept in sessions:
+        numbers = _REPLY.pack(session, kept.number, kept.index)
+        yield _sized(numbers + (b"" if kept.reply is None else kept.reply))
+    for state in states.values():
+        for piece in state:
+            if piece:
+                yield _sized(piece)
+        yield _sized(b"")
+
+
+def _sized(piece: bytes) -> bytes:
+    return _SIZE.pack(len(piece)) + piece
+
+
+def _divided(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces of a snapshot, however it was divided on its way."""
+    waiting = bytearray()
+    for chunk in chunks:
+        waiting += chunk
+        at = 0
+        while len(waiting) - at >= _SIZE.size:
+            (size,) = _SIZE.unpack_from(waiting, at)
+            if size > PIECE_BYTES_MAX:
+                raise ValueError("the snapshot is damaged: a piece is too large")
+            end = at + _SIZE.size + size
+            if end > len(waiting):
+                break
+            yield bytes(waiting[at + _SIZE.size : end])
+            at = end
+        del waiting[:at]
+    if waiting:
+        raise ValueError("the snapshot ends within a piece")
+
+
+def _until_empty(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        if not piece:
+            return
+        yield piece
+    raise ValueError("the snapshot ends within a machine")
+
+
+def _read_session(piece: bytes) -> tuple[int, Kept]:
+    session, number, index = _REPLY.unpack_from(piece)
+    return session, Kept(number, index, piece[_REPLY.size :] or None)
