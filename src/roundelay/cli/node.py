@@ -50,6 +50,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--cipher", choices=("aes", "chacha"), help="to seal with (default: what is fast here)"
     )
     parser.add_argument("--state", metavar="DIR", help="what must survive a crash is kept here")
+    parser.add_argument("--journal", metavar="DIR", help="keep the replicated log here")
+    parser.add_argument(
+        "--fsync", metavar="POLICY", help="always (default), interval, interval:20ms or off"
+    )
     parser.add_argument("--trace", metavar="DIR", help="write a trace")
     parser.add_argument(
         "--trace-every-row", action="store_true", default=None, help="so that kill -9 loses none"
@@ -114,6 +118,7 @@ def _settings(args: argparse.Namespace) -> Settings:
     for name in (
         *("group", "node", "bind", "multicast", "engine", "timeout_s", "datagram_bytes"),
         *("key", "cipher"),
+        *("journal", "fsync"),
         *("state", "trace", "trace_every_row", "trace_frames", "check", "record", "control"),
     ):
         if getattr(args, name) is not None:

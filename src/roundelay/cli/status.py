@@ -69,6 +69,7 @@ def text(document: dict[str, Any]) -> str:
         f"drops      {_pairs(document['drops'])}",
         f"seal       {_seal(document['seal'])}",
     ]
+    lines += _log(document.get("log"))
     lines += _check(document.get("check"))
     lines += [f"warning    {sentence}" for sentence in document.get("warnings", [])]
     for name in ("latency", "rotation"):
@@ -86,6 +87,31 @@ def _standing(view: dict[str, Any]) -> str:
         voters = "" if view["voters"] == view["members"] else f" by {', '.join(view['voters'])}"
         return f", primary{voters}" if view["voters"] else ", primary"
     return f", not primary ({view['why']})" if view["why"] else ", not primary"
+
+
+def _log(log: dict[str, Any] | None) -> list[str]:
+    """The replicated log, if the node keeps one."""
+    if log is None:
+        return []
+    lag = f", {log['lag']:,} not committed yet" if log["lag"] else ""
+    waiting = f", {log['waiting']:,} appended here wait" if log["waiting"] else ""
+    lines = [
+        f"log        {log['state']}, this node is {log['condition']}, term {log['term']}, "
+        f"voters {', '.join(log['voters']) or 'none'}",
+        f"           entries {log['first']:,} to {log['length']:,}, {log['committed']:,} committed"
+        f"{lag}{waiting}",
+    ]
+    if log["why"]:
+        lines.append(f"           {log['why']}")
+    if log["applied"] is not None:
+        snapshot = "none" if log["snapshot"] is None else f"{log['snapshot']:,}"
+        lines.append(f"           {log['applied']:,} applied, newest snapshot {snapshot}")
+    if log["sync"]["count"]:
+        lines.append(
+            f"           fsync {log['fsync']}: {log['sync']['count']:,} syncs, mean "
+            f"{log['sync']['mean_ms']:.2f} ms, 99 % up to {log['sync']['p99_ms']:g} ms"
+        )
+    return lines
 
 
 def _check(check: dict[str, Any] | None) -> list[str]:

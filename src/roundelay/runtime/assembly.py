@@ -14,6 +14,9 @@ from roundelay.runtime.errors import ConfigError, ListenError, StartError
 from roundelay.runtime.incarnation import wall_us
 from roundelay.runtime.input_log import InputLog, record_name
 from roundelay.runtime.instruments import Instruments
+from roundelay.runtime.log.applying import StateMachine
+from roundelay.runtime.log.driver import JournalSetup, length_of
+from roundelay.runtime.log.opening import open_journal
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.meter import Meter
 from roundelay.runtime.node import Node
@@ -74,8 +77,14 @@ def open_port(settings: Settings) -> Port:
     return port
 
 
-async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
-    """A node that is ready to start, or a StartError or ConfigError."""
+async def make_node(
+    settings: Settings,
+    port: Port,
+    machine: Machine,
+    state_machine: StateMachine | None = None,
+) -> Node:
+    """A node that is ready to start, or a StartError or ConfigError. With a journal, its log is
+    applied to `state_machine`."""
     peers = {p: parse_address(text) for p, text in settings.peers.items() if p != settings.node}
     found = await _resolve_peers(peers, port.socket.family, machine)
     all_local = len(found) == len(peers) and all(map(is_loopback, found.values()))
@@ -87,7 +96,12 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
         terms = terms_of(settings, size, tuned)
     except ValueError as e:
         raise ConfigError(str(e)) from None
-    storage = _open_storage(settings, machine)
+    journal: JournalSetup | None = None
+    storage: Storage
+    if settings.journal is not None:
+        journal, storage = await open_journal(settings, machine, state_machine)
+    else:
+        storage = _open_storage(settings, machine)
     try:
         setup = CoreSetup(
             Boot(
@@ -97,6 +111,8 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
                 storage.stored,
                 wall_us(storage.incarnation),
                 traced=settings.trace is not None,
+                journal=None if journal is None else journal.kept,
+                session=0 if journal is None else machine.random_bits(63),
             ),
             tuple(sorted(settings.peers)),
             settings.engine,
@@ -106,13 +122,23 @@ async def make_node(settings: Settings, port: Port, machine: Machine) -> Node:
             settings.queue_bytes,
             terms,
             sealed=settings.key is not None,
+            journal=journal is not None,
+            catchup_bytes_per_s=settings.catchup_bytes_per_s,
+            application=state_machine is not None,
         )
         node_log = NodeLog(settings.group, settings.node, settings.timeout_s)
         where = PeerAddresses(setup.boot, peers, machine, port.socket.family, node_log, found)
-        node = _build(settings, setup, port, storage, node_log, where, machine)
+        node = _build(settings, setup, port, storage, node_log, where, machine, journal)
     except BaseException:
         storage.close()
+        if journal is not None:
+            journal.journal.close()
         raise
+    if journal is not None:
+        where_kept = (settings.journal, settings.fsync)
+        for sentence in journal.repaired:
+            node_log.trouble(sentence)
+        node_log.journal(journal.kept, length_of(journal.kept), *where_kept)
     if settings.key is None:
         node_log.no_key()
     node.node_log.listening(settings.listen, size, storage.incarnation)
@@ -130,6 +156,7 @@ def _build(
     node_log: NodeLog,
     peer_addresses: PeerAddresses,
     machine: Machine,
+    journal: JournalSetup | None,
 ) -> Node:
     sealed = None if settings.key is None else _seal_setup(settings, setup.boot, machine)
     try:
@@ -141,6 +168,8 @@ def _build(
         if settings.record is not None:
             path = settings.record / record_name(settings.node, setup.boot.incarnation)
             input_log = InputLog(path, setup.to_json(), core.codec)
+            if journal is not None:
+                input_log.kept(journal.kept)
         if settings.trace is not None or settings.check:
             tracing = Tracing(settings, setup, __version__, machine.id)
     except OSError as e:
@@ -163,6 +192,7 @@ def _build(
         timeout_s=settings.timeout_s,
         backlog_bytes=settings.backlog_bytes,
         sealed=sealed,
+        journal=journal,
     )
 
 

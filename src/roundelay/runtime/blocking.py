@@ -21,7 +21,8 @@ reader may stop, or be interrupted by a signal, and nothing is lost.
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -34,6 +35,10 @@ from roundelay.runtime.errors import ClosedError, ConfigError, FailedError
 from roundelay.runtime.events import Arrival, Event, Payload, Position
 from roundelay.runtime.group import LEAVE_S, WAIT_S
 from roundelay.runtime.inbox import Inbox
+from roundelay.runtime.log import api as log_api
+from roundelay.runtime.log import receipts as log_receipts
+from roundelay.runtime.log.entries import EntryBatch, LogArrival, LogItem
+from roundelay.runtime.log.reading import From
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -106,6 +111,7 @@ class Group:
         """Events that were handed over and not read yet."""
         self._reading = threading.Lock()
         """Held while a reader pops from that queue."""
+        self._log: Log | None = None
 
     def __enter__(self) -> Self:
         if self._thread is not None:
@@ -214,6 +220,16 @@ class Group:
             self._queue.put(arrival)
         return bool(taken)
 
+    # The log
+
+    @property
+    def log(self) -> "Log":
+        """What was appended, in one order, for ever; ConfigError without a `journal`."""
+        if self._log is None:
+            self._run(lambda: self._inner.log)  # It says why there is none.
+            self._log = Log(self)
+        return self._log
+
     # Views
 
     @property
@@ -277,6 +293,186 @@ class Group:
             raise
 
 
+class LogReceipt:
+    """Given for a message that was appended."""
+
+    def __init__(self, receipt: log_receipts.LogReceipt, owner: Group) -> None:
+        self.number = receipt.number
+        """This node's appended messages counted from 0, per start."""
+        self._receipt = receipt
+        self._owner = owner
+
+    @property
+    def committed(self) -> bool:
+        """Whether the message is in the log for ever, and known to be here."""
+        return self._receipt.committed
+
+    @property
+    def index(self) -> int | None:
+        """Its index in the log; None while it is not committed."""
+        return self._receipt.index
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Its index, once it is committed; TimeoutError, UncertainError or ClosedError."""
+        index = self._receipt.index
+        return self._owner._call(_awaited(self._receipt), timeout_s) if index is None else index
+
+    def result(self, timeout_s: float | None = None) -> int:
+        """The same as `wait`, by the name that futures have for it."""
+        return self.wait(timeout_s)
+
+    def __repr__(self) -> str:
+        return repr(self._receipt)
+
+
+class SessionReceipt:
+    """Given for a message that was appended in a named session."""
+
+    def __init__(self, receipt: log_receipts.SessionReceipt, owner: Group) -> None:
+        self.number = receipt.number
+        """Its number in the session."""
+        self._receipt = receipt
+        self._owner = owner
+
+    @property
+    def committed(self) -> bool:
+        """Whether the message is in the log for ever, and known to be here."""
+        return self._receipt.committed
+
+    @property
+    def index(self) -> int | None:
+        """Its index in the log, if it is committed and that is known."""
+        return self._receipt.index
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Its index, once it is committed; None if it was so long before that nobody remembers
+        where. TimeoutError, UncertainError, SessionForgottenError or ClosedError."""
+        return self._owner._call(_awaited(self._receipt), timeout_s)
+
+    def __repr__(self) -> str:
+        return repr(self._receipt)
+
+
+class Log:
+    """The log of a group that is used from ordinary threads; see `roundelay.Log`."""
+
+    def __init__(self, owner: Group) -> None:
+        self._owner = owner
+        self._inner = owner._inner.log
+
+    def append(self, payload: Payload, timeout_s: float | None = None) -> LogReceipt:
+        """Append a message, after waiting for room in the queue if need be."""
+        return LogReceipt(self._owner._call(self._inner.append(payload, timeout_s)), self._owner)
+
+    def append_nowait(self, payload: Payload) -> LogReceipt:
+        """As `append`, without waiting: NotPrimaryError or QueueFullError instead."""
+        inner = self._owner._run(lambda: self._inner.append_nowait(payload))
+        return LogReceipt(inner, self._owner)
+
+    def session(self, name: str, timeout_s: float | None = None) -> "Session":
+        """Open the session of this name, or open it again, here or at another node."""
+        return Session(self._owner._call(self._inner.session(name, timeout_s)), self._owner)
+
+    def read(self, from_index: From = None) -> Iterator[LogItem]:
+        """Entries one by one, from this index on, until the group is left."""
+        for arrival in self.batches(from_index):
+            if isinstance(arrival, EntryBatch):
+                yield from arrival
+            else:
+                yield arrival
+
+    def batches(self, from_index: From = None) -> Iterator[LogArrival]:
+        """The same, as the entries travelled: much faster."""
+        return _LogBatches(self._owner, from_index)
+
+    def sync(self, timeout_s: float | None = None) -> int:
+        """A length of the log that is at least as great as any committed before this call."""
+        return self._owner._call(self._inner.sync(timeout_s))
+
+    def caught_up(self, timeout_s: float | None = None) -> int:
+        """Wait until this node has all that was committed before this call."""
+        return self._owner._call(self._inner.caught_up(timeout_s))
+
+    def snapshot(self) -> int:
+        """Store the state of the machine now; up to which index it goes."""
+        return self._owner._call(self._inner.snapshot())
+
+    @property
+    def first(self) -> int:
+        """The first entry that this node holds."""
+        return self._inner.first
+
+    @property
+    def committed(self) -> int:
+        """How many entries are known here to be committed."""
+        return self._inner.committed
+
+    @property
+    def primary(self) -> bool:
+        """Whether a view is open here."""
+        return self._owner._run(lambda: self._inner.primary)
+
+    @property
+    def voters(self) -> tuple[NodeId, ...]:
+        """Whose disks count in the present view; none if it is not primary."""
+        return self._owner._run(lambda: self._inner.voters)
+
+    @property
+    def state(self) -> str:
+        """`open`, `opening` or, while the view is not primary, `closed`."""
+        return self._owner._run(lambda: self._inner.state)
+
+    @property
+    def condition(self) -> str:
+        """Of this node: `able`, `not able`, `filling` or `behind`."""
+        return self._owner._run(lambda: self._inner.condition)
+
+    @property
+    def why(self) -> str:
+        """What the log waits for, in words; empty if for nothing."""
+        return self._owner._run(lambda: self._inner.why)
+
+
+class Session:
+    """A named session: what is appended in it is numbered, and in the log once."""
+
+    def __init__(self, inner: log_api.Session, owner: Group) -> None:
+        self.name, self.id, self.last = inner.name, inner.id, inner.last
+        self._inner = inner
+        self._owner = owner
+
+    def append(
+        self, payload: Payload, number: int | None = None, timeout_s: float | None = None
+    ) -> SessionReceipt:
+        """Append a message under this number, by default the next one."""
+        inner = self._owner._call(self._inner.append(payload, number, timeout_s))
+        return SessionReceipt(inner, self._owner)
+
+
+class _LogBatches:
+    """Runs through the entries of a log, as they travelled."""
+
+    def __init__(self, owner: Group, from_index: From) -> None:
+        self._owner = owner
+        self._queue: deque[LogArrival] = deque()
+        self._reader = owner._run(lambda: owner._inner.log._reader(from_index))
+
+    def __iter__(self) -> "_LogBatches":
+        return self
+
+    def __next__(self) -> LogArrival:
+        while not self._queue:
+            try:
+                self._queue.extend(self._owner._call(self._reader.take(TAKE_PACKETS)))
+            except StopAsyncIteration:
+                raise StopIteration from None
+            except FailedError:
+                raise
+            except ClosedError:
+                raise StopIteration from None
+        return self._queue.popleft()
+
+
 class _Events:
     """Runs through the messages and views of a group, one by one."""
 
@@ -319,7 +515,7 @@ class _Batches:
                 raise StopIteration
 
 
-async def _awaited(receipt: receipts.Receipt) -> Position:
+async def _awaited(receipt: Awaitable[T]) -> T:
     return await receipt
 
 

@@ -125,10 +125,10 @@ class Client:
             )
         self._file = self._socket.makefile("rb")
 
-    def ask(self, **request: Any) -> dict[str, Any]:
-        """Send a request and return its first answer."""
+    def ask(self, *, patient: bool = False, **request: Any) -> dict[str, Any]:
+        """Send a request and return its first answer; see `answer`."""
         self._send(request)
-        return self.answer()
+        return self.answer(patient=patient)
 
     def answer(self, *, patient: bool = False) -> dict[str, Any]:
         """The next answer; ClientError if the node says no, or goes away, or is silent for
@@ -165,6 +165,12 @@ class Client:
     def tail(self) -> Iterator[dict[str, Any]]:
         """The views and messages that arrive from now on."""
         self._send({"do": "tail"})
+        while True:
+            yield self.answer(patient=True)
+
+    def log(self, from_index: int | str | None) -> Iterator[dict[str, Any]]:
+        """The entries of the log from this index on, and those that are committed from now on."""
+        self._send({"do": "log", "from": from_index})
         while True:
             yield self.answer(patient=True)
 

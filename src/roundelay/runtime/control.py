@@ -6,7 +6,12 @@ A Unix socket that only its owner can use. A request is one line of JSON, an ans
     {"do": "status"}                                the status document
     {"do": "send", "payload": .., "safe": false}    {"number": 7}, then {"position": "12.a:3"};
                                                     with "to", a list of names, for these alone
+    {"do": "append", "payload": ..}                 {"number": 7}, then {"index": 41}; with
+                                                    "session", a name, and "number", once for ever;
+                                                    with "timeout_s" it does not wait for longer
     {"do": "tail"}                                  a line for every view and message from now on
+    {"do": "log", "from": 40}                       a line for every entry of the log from there on;
+                                                    without "from", from now on
     {"do": "reload_key"}                            read the key file again; the state of the seal
 """
 
@@ -26,6 +31,9 @@ from roundelay.core.ids import NodeId, Service, View
 from roundelay.runtime.addressees import addressees
 from roundelay.runtime.errors import ConfigError, RoundelayError, StartError
 from roundelay.runtime.events import Arrival
+from roundelay.runtime.log.api import Log
+from roundelay.runtime.log.entries import LogArrival, Lossy
+from roundelay.runtime.log.receipts import LogReceipt, SessionReceipt
 from roundelay.runtime.node import Node
 from roundelay.runtime.sealing import no_key
 
@@ -156,6 +164,10 @@ class ControlServer:
                     await self._send(request, writer)
                 case "tail":
                     await self._tail(reader, writer)
+                case "append":
+                    await self._append(request, writer)
+                case "log":
+                    await self._read_log(request, reader, writer)
                 case "reload_key":
                     if self._node.sealing is None:
                         raise no_key()
@@ -177,6 +189,56 @@ class ControlServer:
         _reply(writer, {"number": number})
         await writer.drain()
         _reply(writer, {"position": str(await receipt)})
+
+    async def _append(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        log = self._log()
+        payload = base64.b64decode(request["payload"], validate=True)
+        timeout_s, name, number = (request.get(key) for key in ("timeout_s", "session", "number"))
+        if not isinstance(timeout_s, int | float | None) or not isinstance(number, int | None):
+            raise TypeError("not a number")
+        receipt: LogReceipt | SessionReceipt
+        if name is None:
+            receipt = await log.append(payload, timeout_s)
+        else:
+            session = await log.session(str(name), timeout_s)
+            receipt = await session.append(payload, number, timeout_s)
+        _reply(writer, {"number": receipt.number})
+        await writer.drain()
+        _reply(writer, {"index": await receipt})
+
+    def _log(self) -> Log:
+        if self._node.log is None:
+            raise ConfigError("this node keeps no log; start it with a journal")
+        return Log(self._node.log)
+
+    async def _read_log(
+        self,
+        request: dict[str, Any],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        """Write every entry until the client goes away or the node ends; it reads at its own
+        pace."""
+        batches = self._log().batches(request.get("from"))
+        writer.transport.set_write_buffer_limits(high=0)
+
+        async def write_all() -> None:
+            async for arrival in batches:
+                writer.write(b"".join(map(_line, log_documents(arrival))))
+                await writer.drain()
+
+        writing = asyncio.create_task(write_all())
+        gone = asyncio.create_task(reader.read(1))
+        try:
+            await asyncio.wait((writing, gone), return_when=asyncio.FIRST_COMPLETED)
+            if writing.done():
+                writing.result()
+        finally:
+            for task in (writing, gone):
+                task.cancel()
+            await asyncio.gather(writing, gone, return_exceptions=True)
+        if self._node.error is not None:
+            raise self._node.error
 
     async def _tail(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Write every arrival until the client goes away, reads too slowly, or the node ends."""
@@ -265,6 +327,21 @@ def documents(arrival: Arrival) -> list[dict[str, Any]]:
             "payload": base64.b64encode(message.payload).decode("ascii"),
         }
         for message in arrival
+    ]
+
+
+def log_documents(arrival: LogArrival) -> list[dict[str, Any]]:
+    """What `tail --log` shows of a batch of entries."""
+    if isinstance(arrival, Lossy):
+        return [{"lossy_from": arrival.from_index, "generation": arrival.generation}]
+    return [
+        {
+            "index": entry.index,
+            "sender": entry.sender,
+            "term": str(entry.term),
+            "payload": base64.b64encode(entry.payload).decode("ascii"),
+        }
+        for entry in arrival
     ]
 
 

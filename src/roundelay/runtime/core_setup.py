@@ -1,11 +1,13 @@
 """How the core of a node is made: a replay makes the very same core from it again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from roundelay.core.contract import Boot, Core
 from roundelay.core.ids import Terms
+from roundelay.core.log import KeptLog
 from roundelay.group.engines import engine_factory
+from roundelay.group.log.config import LogConfig
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.membership.messages import NO_TERMS
@@ -31,6 +33,18 @@ class CoreSetup:
     """The settings that the node tells its peers."""
     sealed: bool = False
     """Whether its frames travel under a seal, and so have no checksums."""
+    journal: bool = False
+    """Whether it keeps a log; what the journal holds is in `boot`, and in the record by itself."""
+    catchup_bytes_per_s: int = LogConfig().catchup_bytes_per_s
+    application: bool = False
+    """Whether the log has a state machine."""
+
+    def _log_config(self) -> LogConfig:
+        return LogConfig(
+            chunk_bytes=self.packet_bytes,
+            catchup_bytes_per_s=self.catchup_bytes_per_s,
+            application=self.application,
+        )
 
     def make_core(self) -> Core[Any]:
         """A fresh core; ValueError if the engine does not know an option."""
@@ -41,7 +55,12 @@ class CoreSetup:
             membership_config(self.timeout_s),
             GroupConfig(packet_bytes=self.packet_bytes, queue_bytes=self.queue_bytes),
             self.terms,
+            **({"log": self._log_config()} if self.journal else {}),
         )
+
+    def with_journal(self, kept: KeptLog) -> "CoreSetup":
+        """The same with what the journal holds."""
+        return replace(self, boot=replace(self.boot, journal=kept))
 
     def to_json(self) -> dict[str, Any]:
         stored = self.boot.stored
@@ -60,6 +79,10 @@ class CoreSetup:
             "packet_bytes": self.packet_bytes,
             "queue_bytes": self.queue_bytes,
             "sealed": self.sealed,
+            "journal": self.journal,
+            "session": self.boot.session,
+            "catchup_bytes_per_s": self.catchup_bytes_per_s,
+            "application": self.application,
             "terms": [self.terms.settings, self.terms.peers],
         }
 
@@ -77,6 +100,7 @@ class CoreSetup:
                 None if stored is None else bytes.fromhex(stored),
                 header["wall_us"],
                 header["traced"],
+                session=header.get("session", 0),
             ),
             tuple(header["founders"]),
             header["engine"],
@@ -86,4 +110,7 @@ class CoreSetup:
             header["queue_bytes"],
             Terms(*header.get("terms", ())),
             header.get("sealed", False),
+            header.get("journal", False),
+            header.get("catchup_bytes_per_s", LogConfig().catchup_bytes_per_s),
+            header.get("application", False),
         )

@@ -15,6 +15,8 @@ from roundelay.runtime.assembly import make_node, open_port
 from roundelay.runtime.control import ControlServer
 from roundelay.runtime.errors import ClosedError, ConfigError, QueueFullError
 from roundelay.runtime.events import Arrival, Event, Payload
+from roundelay.runtime.log.api import Log
+from roundelay.runtime.log.applying import StateMachine
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.node import Node
 from roundelay.runtime.port import Port
@@ -25,7 +27,10 @@ from roundelay.runtime.sealing import no_key
 from roundelay.runtime.sending import Sending
 from roundelay.runtime.settings import (
     BACKLOG_BYTES,
+    CATCHUP_BYTES_PER_S,
     QUEUE_BYTES,
+    SEGMENT_BYTES,
+    SNAPSHOT_BYTES,
     TIMEOUT_S,
     Settings,
     settings,
@@ -58,6 +63,13 @@ def join(
     key: str | PathLike[str] | None = None,
     cipher: str | None = None,
     state: str | PathLike[str] | None = None,
+    journal: str | PathLike[str] | None = None,
+    fsync: str = "always",
+    retain_bytes: int | None = None,
+    segment_bytes: int = SEGMENT_BYTES,
+    snapshot_bytes: int = SNAPSHOT_BYTES,
+    catchup_bytes_per_s: int = CATCHUP_BYTES_PER_S,
+    machine: StateMachine | None = None,
     trace: str | PathLike[str] | None = None,
     trace_every_row: bool = False,
     trace_frames: bool = False,
@@ -70,7 +82,8 @@ def join(
 
     `peers` maps the name of every node, this one included, to its `host:port`. The others may start
     later. With a `state` directory the node is the same one after a crash; without, it is a new one
-    of the old name. `Settings` says what each of the others means.
+    of the old name. With a `journal` the group has a log, `group.log`, and what the log holds is
+    applied to the `machine`, if one is given. `Settings` says what each of the others means.
     """
     return Group(
         settings(
@@ -89,6 +102,12 @@ def join(
                 "key": key,
                 "cipher": cipher,
                 "state": state,
+                "journal": journal,
+                "fsync": fsync,
+                "retain_bytes": retain_bytes,
+                "segment_bytes": segment_bytes,
+                "snapshot_bytes": snapshot_bytes,
+                "catchup_bytes_per_s": catchup_bytes_per_s,
                 "trace": trace,
                 "trace_every_row": trace_every_row,
                 "trace_frames": trace_frames,
@@ -97,7 +116,8 @@ def join(
                 "record": record,
                 "control": control,
             }
-        )
+        ),
+        state_machine=machine,
     )
 
 
@@ -107,10 +127,21 @@ class Group:
     It is used from one event loop. Whatever waits raises ClosedError when the group is left.
     """
 
-    def __init__(self, settings: Settings, machine: Machine | None = None) -> None:
-        """`machine` is the one that the node runs on; tests give it another."""
+    def __init__(
+        self,
+        settings: Settings,
+        machine: Machine | None = None,
+        *,
+        state_machine: StateMachine | None = None,
+    ) -> None:
+        """`machine` is the one that the node runs on; tests give it another. The log is applied to
+        `state_machine`."""
+        if state_machine is not None and settings.journal is None:
+            raise ConfigError("a machine follows the log, and there is none; set journal too")
         self.settings = settings
         self._machine = machine or Machine()
+        self._state_machine = state_machine
+        self._log: Log | None = None
         self._node: Node | None = None
         self._port: Port | None = None
         self._sending: Sending | None = None
@@ -142,7 +173,9 @@ class Group:
         async with contextlib.AsyncExitStack() as undo:
             port = open_port(self.settings)
             undo.callback(ports.close, port)
-            node = await make_node(self.settings, port, self._machine)
+            node = await make_node(self.settings, port, self._machine, self._state_machine)
+            if node.log is not None:
+                undo.push_async_callback(node.log.closed)
             undo.callback(node.close, ClosedError("the node did not start"))
             if self.settings.control is not None:
                 control = ControlServer(
@@ -156,6 +189,9 @@ class Group:
         self._node, self._port = node, port
         self._sending = node.sending
         self._reading = Reading(node, port, self.settings)
+        if node.log is not None:
+            node.log.looks = self._reading
+            self._log = Log(node.log)
         node.start()
 
     async def leave(self, timeout_s: float = LEAVE_S) -> None:
@@ -168,6 +204,8 @@ class Group:
             with contextlib.suppress(TimeoutError, ClosedError):
                 async with asyncio.timeout(timeout_s):
                     await node.sending.wait_until_delivered()
+                    if node.log is not None:
+                        await node.log.until_committed()
         finally:
             node.leave()
             await self._release()
@@ -181,6 +219,8 @@ class Group:
         return node.error
 
     async def _release(self) -> None:
+        if self._node is not None and self._node.log is not None:
+            await self._node.log.closed()
         if self._port is not None:
             port, self._port = self._port, None
             Ports.of(asyncio.get_running_loop()).close(port)
@@ -269,6 +309,16 @@ class Group:
     def ignore(self) -> None:
         """Throw away what arrives from now on: for nodes that only send."""
         self._running.deliveries.inbox.ignore()
+
+    # The log
+
+    @property
+    def log(self) -> Log:
+        """What was appended, in one order, for ever; ConfigError without a `journal`."""
+        if self._log is None:
+            self._running  # noqa: B018  # Which may say more.
+            raise ConfigError("this node keeps no log; join the group with journal=...")
+        return self._log
 
     # Views
 

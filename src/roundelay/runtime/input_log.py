@@ -2,10 +2,14 @@
 
     line of JSON                how the core was made: see `CoreSetup`
     inputs, one after another:
-        u8   kind               0 start, 1 accept, 2 flush, 3 receive, 4 expire, 5 leave, 6 burst
+        u8   kind               0 start, 1 accept, 2 flush, 3 receive, 4 expire, 5 leave, 6 burst;
+                                with a log: 7 what the journal holds, 8 append, 9 open a session,
+                                10 sync, 11 stored, 12 unstored, 13 loaded, 14 a part of a
+                                snapshot, 15 held
         u32  size, bytes        accept: a line of JSON and the payload; receive: the datagram;
                                 expire: the timer's name; burst: the datagrams that the core was
-                                given in one call, each with its size, u32, before it
+                                given in one call, each with its size, u32, before it; the
+                                inputs of a log: see `log_inputs`
         u32  digest             CRC-32 over all effects from the beginning up to this input
 
 A record that ends within an input, because the node was killed, is good up to the last whole input.
@@ -23,8 +27,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 from roundelay.core.checksum import crc32
 from roundelay.core.contract import Codec
-from roundelay.core.effects import Deliver, Effect, Record, Send
+from roundelay.core.effects import Deliver, Effect, Record, Send, Store
 from roundelay.core.ids import NodeId, Packet, Service
+from roundelay.core.log import Entries, KeptLog
+from roundelay.runtime.log_inputs import encode_append, encode_kept, encode_open_session
 
 _HEAD = struct.Struct(">BI")
 _SIZE = struct.Struct(">I")
@@ -67,6 +73,15 @@ class Input(IntEnum):
     EXPIRE = 4
     LEAVE = 5
     BURST = 6
+    KEPT = 7
+    APPEND = 8
+    OPEN_SESSION = 9
+    SYNC = 10
+    STORED = 11
+    UNSTORED = 12
+    LOADED = 13
+    SNAPSHOT_LOADED = 14
+    HELD = 15
 
 
 class InputLogError(Exception):
@@ -94,6 +109,18 @@ class InputLog:
     ) -> None:
         head = json.dumps([int(service), destinations]).encode() + b"\n"
         self.write(Input.ACCEPT, head + payload, ())
+
+    def kept(self, kept: KeptLog) -> None:
+        """What the journal holds; before everything else."""
+        self.write(Input.KEPT, encode_kept(kept), ())
+
+    def append(
+        self, payload: bytes, stamp_us: int, session: int | None, number: int | None
+    ) -> None:
+        self.write(Input.APPEND, encode_append(payload, stamp_us, session, number), ())
+
+    def open_session(self, name: str, stamp_us: int) -> None:
+        self.write(Input.OPEN_SESSION, encode_open_session(name, stamp_us), ())
 
     def write(self, kind: Input, data: bytes, effects: Iterable[Effect[Any]]) -> None:
         if self._ended:
@@ -205,6 +232,14 @@ def digest(effects: Iterable[Effect[Any]], codec: Codec[Any], seed: int) -> int:
                 span = subject.span if isinstance(subject, Packet) else subject
                 fact = (effect.kind, span, effect.view, effect.key, effect.level, effect.tag)
                 seed = crc32(repr((*fact, effect.stable_seq)).encode(), seed)
+                if (effect.index, effect.head, effect.members) != (None, None, None):
+                    log = (effect.index, effect.head, effect.members)
+                    seed = crc32(repr(log).encode(), seed)
+            case Store():
+                seed = crc32(repr(effect.number).encode(), seed)
+                for record in effect.records:  # The head of entries has a checksum of their body.
+                    known = record.head if isinstance(record, Entries) else record
+                    seed = crc32(repr(known).encode(), seed)
             case _:
                 seed = crc32(repr(effect).encode(), seed)
     return seed

@@ -1,7 +1,19 @@
 """A status document as metrics for Prometheus."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
+Metric: TypeAlias = Callable[[str, str, str, list[tuple[str, object]]], None]
+
+_LOG_GAUGES = (
+    ("first", "The first entry that the node holds"),
+    ("length", "Entries that the node has"),
+    ("stored", "Entries that are stored as the policy wants it"),
+    ("committed", "Entries that are known to be committed"),
+    ("lag", "Entries that are not known to be committed"),
+    ("waiting", "Messages that were appended here and are not known to be committed"),
+    ("unwritten_bytes", "Bytes that wait for the disk"),
+)
 _GAUGES = (
     ("uptime_s", "uptime_seconds", "Seconds since the node started"),
     ("receive_buffer_bytes", "receive_buffer_bytes", "Size of the socket's receive buffer"),
@@ -39,15 +51,32 @@ def prometheus(document: dict[str, Any]) -> str:
         metric(f"{key}_total", "counter", f"{_spoken(key)} since the start", [(plain, value)])
     drops = [(f'{{{labels},reason="{r}"}}', count) for r, count in document["drops"].items()]
     metric("drops_total", "counter", "Datagrams dropped", list(drops))
+    if document.get("log") is not None:
+        _log(document["log"], metric, plain)
     if document.get("check") is not None:
         found = document["check"]["violations"]
         metric("violations_total", "counter", "Breaches found in own rows", [(plain, found)])
-    for key, about in (
-        ("latency", "From send to delivery, at the sender"),
-        ("rotation", "Between two visits of the token"),
-    ):
-        metric(f"{key}_seconds", "histogram", about, _buckets(document[key], labels))
+    histograms = [
+        ("latency", "From send to delivery, at the sender", document["latency"]),
+        ("rotation", "Between two visits of the token", document["rotation"]),
+    ]
+    if document.get("log") is not None:
+        histograms += [
+            ("log_sync", "Syncs of the journal", document["log"]["sync"]),
+            ("log_commit", "From append to commit, at the sender", document["log"]["commit"]),
+        ]
+    for key, about, histogram in histograms:
+        metric(f"{key}_seconds", "histogram", about, _buckets(histogram, labels))
     return "\n".join(lines) + "\n"
+
+
+def _log(log: dict[str, Any], metric: Metric, plain: str) -> None:
+    """The replicated log: lengths, and whether it is open."""
+    for key, about in _LOG_GAUGES:
+        metric(f"log_{key}", "gauge", about, [(plain, log[key])])
+    opened, able = int(log["state"] == "open"), int(log["condition"] == "able")
+    metric("log_open", "gauge", "Whether what is appended is committed", [(plain, opened)])
+    metric("log_able", "gauge", "Whether the node votes and keeps up", [(plain, able)])
 
 
 def _buckets(histogram: dict[str, Any], labels: str) -> list[tuple[str, object]]:

@@ -9,23 +9,31 @@
     performing                             the effects of every input
     deliveries, inbox                      what was delivered, until the application reads it
     housekeeping                           what is done once a second
+    log/driver                             the replicated log of a node with a journal
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
-from roundelay.core.contract import Boot, Core
+from roundelay.core.contract import Boot, Core, LogCore
 from roundelay.core.effects import Effect
 from roundelay.core.ids import View
 from roundelay.runtime.admission import Admission
 from roundelay.runtime.backlog import Backlog, PacketsIn
 from roundelay.runtime.deliveries import Deliveries
-from roundelay.runtime.errors import ClosedError, FailedError, StateError
+from roundelay.runtime.errors import (
+    ClosedError,
+    DiskError,
+    FailedError,
+    JournalError,
+    StateError,
+)
 from roundelay.runtime.housekeeping import Housekeeping
 from roundelay.runtime.input_log import Input
 from roundelay.runtime.instruments import Instruments
+from roundelay.runtime.log.driver import JournalSetup, LogDriver
 from roundelay.runtime.node_log import log
 from roundelay.runtime.peer_addresses import PeerAddresses
 from roundelay.runtime.performing import Performer
@@ -64,8 +72,10 @@ class Node:
         timeout_s: float,
         backlog_bytes: int,
         sealed: SealSetup | None = None,
+        journal: JournalSetup | None = None,
     ) -> None:
-        """`peer_addresses` are those of all other nodes of the group."""
+        """`peer_addresses` are those of all other nodes of the group. With a `journal` the core is
+        a `LogCore`."""
         seal = None if sealed is None else sealed.seal
         self.group = boot.group
         self.name = boot.node
@@ -89,6 +99,19 @@ class Node:
         self.backlog = Backlog(
             deliveries.inbox, core.status, sending, backlog_bytes, packets_in, node_log
         )
+        self.log: LogDriver | None = None
+        """Of a node with a journal."""
+        if journal is not None:
+            self.log = LogDriver(
+                loop,
+                cast("LogCore[Any]", core),
+                journal,
+                instruments,
+                step=self._step,
+                flush=self._flush_core,
+                fail=self._fail,
+                name=f"{boot.group}/{boot.node}",
+            )
         self._port = port
         self._storage = storage
         self._timers = Timers(loop, self._on_alarm)
@@ -103,6 +126,7 @@ class Node:
             instruments,
             core.status.terms,
             seal,
+            self.log,
         )
         self._perform = performer.perform
         self.admission = Admission(
@@ -180,6 +204,8 @@ class Node:
     def start(self) -> None:
         self._port.attach(self)
         self._housekeeping.start()
+        if self.log is not None:
+            self.log.start()
         self._step(Input.START, b"", self.core.start)
 
     def leave(self) -> None:
@@ -200,6 +226,8 @@ class Node:
         self.node_log.sum_up_views(last=True)
         self.deliveries.inbox.close(error)
         self.sending.close(error)
+        if self.log is not None:
+            self.log.close(error)
         self.ended.set()
         self.on_close(error)
         self._close_files()
@@ -209,6 +237,8 @@ class Node:
         if self.error is None:
             self.error = ClosedError(f"the event loop of group {self.group!r} ended without leave")
             self.sending.error = self.error  # Nobody is told: no task can run any more.
+            if self.log is not None:
+                self.log.abandon()
             self._close_files()
             for release in self.on_abandon:
                 release()
@@ -230,6 +260,8 @@ class Node:
             self._fail(e)
 
     def _flush_core(self) -> None:
+        if self.log is not None:
+            self.log.appending.flush_due = False  # What was appended leaves with it too.
         self._step(Input.FLUSH, b"", self.core.flush)
 
     def expire_timers(self) -> None:
@@ -240,8 +272,13 @@ class Node:
 
     def _fail(self, error: Exception) -> None:
         """Storage failed, or there is a bug in the core: this node cannot go on."""
-        if isinstance(error, StateError):
-            self.close(FailedError(str(error)))
+        if isinstance(error, FailedError):
+            log.error("%s/%s stops: %s", self.group, self.name, error)
+            self.close(error)
+            return
+        if isinstance(error, StateError | JournalError):
+            failed = FailedError if self.log is None else DiskError
+            self.close(failed(str(error)))
             return
         log.error("%s/%s stops: a bug in its core", self.group, self.name, exc_info=error)
         self.close(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from roundelay.core.effects import Install, Suspect
 from roundelay.core.ids import NodeId
+from roundelay.core.log import KeptLog, LogStatus
 from roundelay.transport.address import Address, SocketAddress
 
 log = logging.getLogger("roundelay")
@@ -66,6 +67,8 @@ class NodeLog:
         self._views_since = -VIEWS_S
         """When the present count of views began, on the clock."""
         self._views = 0
+        self._log_told: tuple[object, ...] = ()
+        """What the log of this class last said of the replicated log."""
         self._quota = VIEWS_TOLD
         """How many views of the present count have a line of their own."""
         self._untold = ""
@@ -356,6 +359,55 @@ class NodeLog:
     def trouble(self, sentence: str) -> None:
         """Something failed that the group can do without."""
         log.error("%s: %s", self._name, sentence)
+
+    # The replicated log
+
+    def journal(self, kept: KeptLog, length: int, path: object, fsync: str) -> None:
+        """A node starts, whose journal holds entries up to `length`."""
+        votes = "it votes" if kept.able else f"it does not vote yet ({kept.why})"
+        log.info(
+            "%s: the journal %s, fsync %s, holds entries %d to %d, %d committed; %s",
+            *(self._name, path, fsync, kept.first, length, kept.committed, votes),
+        )
+
+    def log_changed(self, status: LogStatus) -> None:
+        """The log opens or closes, or this node's part in it changes."""
+        told = (status.state, status.condition, status.term)
+        if told == self._log_told:
+            return
+        self._log_told = told
+        why = f"; {status.why}" if status.why else ""
+        log.info(
+            "%s: the log is %s, this node is %s; %d entries, %d committed%s",
+            *(self._name, status.state, status.condition, status.length, status.committed, why),
+        )
+
+    def disk_full(self) -> None:
+        self._warn(
+            "disk full",
+            "the journal's disk is full, so this node stores nothing and cannot confirm what is "
+            "appended; the others go on without it: free some space, or set retain_bytes",
+            STANDING_S,
+        )
+
+    def unreadable(self, sentence: str) -> None:
+        self._warn("unreadable", sentence, STANDING_S)
+
+    def no_snapshot(self, why: str) -> None:
+        self._warn(
+            "no snapshot", f"no snapshot was stored ({why}); it is tried again later", STANDING_S
+        )
+
+    def machine_failed(self, index: int, error: Exception) -> None:
+        log.error(
+            "%s: the machine failed at entry %d; it fails at every node alike: correct it, and "
+            "start the nodes again",
+            *(self._name, index),
+            exc_info=error,
+        )
+
+    def slow_disk(self) -> None:
+        log.error("%s: the disk does not end its last sync; the journal stays locked", self._name)
 
     def _warn(self, kind: str, sentence: str, repeat_s: float = REPEAT_S) -> None:
         now = self._clock()

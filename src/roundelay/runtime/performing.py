@@ -36,6 +36,7 @@ from roundelay.core.effects import (
 from roundelay.core.ids import NodeId, Span, Terms
 from roundelay.runtime.deliveries import Deliveries
 from roundelay.runtime.instruments import Instruments
+from roundelay.runtime.log.driver import LogDriver
 from roundelay.runtime.peer_addresses import PeerAddresses
 from roundelay.runtime.port import Port
 from roundelay.runtime.sending import Sending
@@ -71,8 +72,10 @@ class Performer:
         instruments: Instruments,
         terms: Terms,
         seal: "Seal | None",
+        log: LogDriver | None = None,
     ) -> None:
-        """`terms` are this node's own settings, as its core compares them with those of others."""
+        """`terms` are this node's own settings, as its core compares them with those of others;
+        `log` performs the effects of a core with a journal."""
         self._endpoint = endpoint
         self._port = port
         self._timers = timers
@@ -87,6 +90,7 @@ class Performer:
         self._tracing = instruments.tracing
         self._terms = terms
         self._seal = seal
+        self._log = log
         self._addresses: dict[NodeId, tuple[SocketAddress]] = {}
         """Where a frame for one node goes."""
         self._everybody: tuple[SocketAddress, ...] = ()
@@ -131,6 +135,9 @@ class Performer:
                 delivered = effect.span
                 if self._receipts.may_concern(delivered):
                     self._sending.resolve(effect, self._deliveries.view)
+            elif type(effect) is Store:
+                assert self._log is not None, "a core without a journal keeps no log"
+                self._log.perform(effect)
             else:
                 self._perform_rare(effect)
         if frames:
@@ -163,11 +170,10 @@ class Performer:
                     tracing.recorder.suspect(effect.members, effect.reason)
                 self._meter.suspicions += 1
                 self._node_log.suspect(effect)
-            case Record() | SetTimer() | Send() | Deliver() | Receipt():
+            case Record() | SetTimer() | Send() | Deliver() | Receipt() | Store():
                 raise AssertionError("`perform` handles these itself")
             case (
-                Store()
-                | Cut()
+                Cut()
                 | Reset()
                 | Load()
                 | StoreSnapshot()
@@ -178,7 +184,8 @@ class Performer:
                 | LogChanged()
                 | Fork()
             ):
-                raise AssertionError("a core without a journal keeps no log")
+                assert self._log is not None, "a core without a journal keeps no log"
+                self._log.perform(effect)
             case _:
                 assert_never(effect)
 

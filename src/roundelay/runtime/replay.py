@@ -4,13 +4,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from json import loads
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from roundelay.core.contract import Core, Origin
+from roundelay.core.contract import Core, LogCore, Origin
 from roundelay.core.effects import Effect
 from roundelay.core.ids import Service
 from roundelay.runtime.core_setup import CoreSetup
 from roundelay.runtime.input_log import Input, InputLogError, LoggedInput, digest, read, split_burst
+from roundelay.runtime.log_inputs import (
+    decode_append,
+    decode_kept,
+    decode_loaded,
+    decode_numbers,
+    decode_open_session,
+    decode_snapshot_part,
+)
 from roundelay.wire.frame import Frame, decode
 from roundelay.wire.primitives import WireError
 
@@ -37,6 +45,11 @@ def replay(path: Path, progress: Progress | None = None) -> Replay:
     header, inputs = read(path)
     try:
         setup = CoreSetup.from_json(header)
+        if setup.journal:
+            first = next(inputs, None)
+            if first is None or first.kind is not Input.KEPT:
+                raise ValueError("it does not tell what the journal held")
+            setup = setup.with_journal(decode_kept(first.data))
         core = setup.make_core()
     except Exception as e:  # A damaged header can make anything fail.
         raise InputLogError(
@@ -103,6 +116,34 @@ def _apply(
             return core.expire(logged.data.decode())
         case Input.LEAVE:
             return core.leave()
+        case _:
+            return _apply_to_log(cast("LogCore[Any]", core), logged)
+
+
+def _apply_to_log(core: LogCore[Any], logged: LoggedInput) -> list[Effect[Any]]:
+    data = logged.data
+    match logged.kind:
+        case Input.APPEND:
+            core.append(*decode_append(data))
+            return []
+        case Input.OPEN_SESSION:
+            core.open_session(*decode_open_session(data))
+            return []
+        case Input.SYNC:
+            return core.sync(*decode_numbers(data, 1))
+        case Input.STORED:
+            return core.stored(*decode_numbers(data, 1))
+        case Input.UNSTORED:
+            return core.unstored(*decode_numbers(data, 1))
+        case Input.LOADED:
+            return core.loaded(*decode_loaded(data))
+        case Input.SNAPSHOT_LOADED:
+            return core.snapshot_loaded(*decode_snapshot_part(data))
+        case Input.HELD:
+            first, snapshot = decode_numbers(data, 2)
+            return core.held(first, None if snapshot < 0 else snapshot)
+        case kind:
+            raise InputLogError(f"the record is damaged: {kind.name.lower()} in the middle")
 
 
 def _frame(

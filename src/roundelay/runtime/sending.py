@@ -70,7 +70,7 @@ class Sending:
         """Accept a message and return its number; it leaves in the next turn of the event loop."""
         try:
             if type(payload) is not bytes:
-                payload = _copy(payload)
+                payload = copied(payload)
             number = self.put(payload, service, destinations)
         except CoreFullError as e:
             raise QueueFullError(f"{e}; use `await send`, which waits for room") from None
@@ -156,7 +156,7 @@ class Sending:
         self.wake_waiting()
 
 
-def _copy(payload: object) -> bytes:
+def copied(payload: object) -> bytes:
     """The bytes of a message as they are now: the sender may change a bytearray afterwards."""
     try:
         return memoryview(payload).tobytes()  # type: ignore[arg-type]  # Or it is refused.

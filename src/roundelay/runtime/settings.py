@@ -16,6 +16,7 @@ from roundelay.group.engines import (
     needs_channel,
     without_views,
 )
+from roundelay.journal.policy import Policy, parse_policy
 from roundelay.membership.config import MembershipConfig
 from roundelay.runtime.errors import ConfigError
 from roundelay.transport.address import Address, AddressError, parse_address
@@ -37,6 +38,14 @@ QUEUE_BYTES = 32 * 1024 * 1024
 """Default of `queue_bytes`."""
 BACKLOG_BYTES = 64 * 1024 * 1024
 """Default of `backlog_bytes`."""
+SEGMENT_BYTES = 128 * 1024 * 1024
+"""Default of `segment_bytes`."""
+SNAPSHOT_BYTES = 256 * 1024 * 1024
+"""Default of `snapshot_bytes`."""
+CATCHUP_BYTES_PER_S = 64 * 1024 * 1024
+"""Default of `catchup_bytes_per_s`."""
+SEGMENT_BYTES_MIN = 1 << 20
+"""Least `segment_bytes`: with less, most of the time would go into new files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,25 @@ class Settings:
     supports it. All nodes understand both."""
     state: Path | None = None
     """A directory for what must survive a crash; without one every start makes a new node."""
+    journal: Path | None = None
+    """A directory for the replicated log, and for all that `state` keeps; without one there is no
+    log. All nodes of a group have one, or none has."""
+    fsync: str = "always"
+    """When what was appended counts as stored: `always`, once the disk has it; `interval`, once the
+    kernel has it, which is synced every 50 ms, or as often as `interval:20ms` says; `off`, never
+    synced. With the last two a power cut of all nodes loses entries."""
+    retain_bytes: int | None = None
+    """Bytes of log that are kept at least, in whole segments, when older ones are removed; None
+    keeps all."""
+    segment_bytes: int = SEGMENT_BYTES
+    """Size of the journal's files. Smaller: more of them, and a sync waits for new files more
+    often; larger: `retain_bytes` is kept less exactly."""
+    snapshot_bytes: int = SNAPSHOT_BYTES
+    """Bytes of log after which the state of the `machine` is stored anew. Smaller: snapshots take
+    time and disk; larger: a restart takes longer, and the log before the snapshot is kept."""
+    catchup_bytes_per_s: int = CATCHUP_BYTES_PER_S
+    """How fast this node sends its log to one that lacks it while the group is at work. Smaller:
+    a node that comes back takes long to catch up; larger: the group is slowed down meanwhile."""
     trace: Path | None = None
     """A directory for the node's trace."""
     trace_every_row: bool = False
@@ -133,6 +161,38 @@ class Settings:
         for limit in ("queue_bytes", "backlog_bytes"):
             if getattr(self, limit) < 1 << 20:
                 raise ConfigError(f"{limit}={getattr(self, limit)} is less than a megabyte")
+        self._check_journal()
+
+    def _check_journal(self) -> None:
+        try:
+            parse_policy(self.fsync)
+        except ValueError as e:
+            raise ConfigError(str(e)) from None
+        if self.journal is None:
+            for name, what in JOURNAL_SETTINGS.items():
+                if getattr(self, name) != SETTINGS[name].default:
+                    raise ConfigError(f"{name} says {what}, and there is none; set journal too")
+            return
+        if self.state is not None:
+            raise ConfigError("journal keeps what state does; leave out state")
+        if why := _log_refusal(self.engine, self.options):
+            raise ConfigError(why)
+        if self.segment_bytes < SEGMENT_BYTES_MIN:
+            raise ConfigError(f"segment_bytes={self.segment_bytes} is less than a megabyte")
+        if self.retain_bytes is not None and self.retain_bytes < self.segment_bytes:
+            raise ConfigError(
+                f"retain_bytes={self.retain_bytes} is less than one segment of "
+                f"{self.segment_bytes} bytes; segments are removed as a whole: keep more, or set "
+                "segment_bytes too"
+            )
+        for limit in ("snapshot_bytes", "catchup_bytes_per_s"):
+            if getattr(self, limit) < 1 << 16:
+                raise ConfigError(f"{limit}={getattr(self, limit)} is less than 65536 bytes")
+
+    @property
+    def policy(self) -> Policy:
+        """What `fsync` says."""
+        return parse_policy(self.fsync)
 
     @property
     def listen(self) -> Address:
@@ -155,10 +215,26 @@ def _check_engine(name: str, options: Mapping[str, str]) -> None:
         raise ConfigError(f"{why}, which only the simulator has; leave this option out")
 
 
+def _log_refusal(name: str, options: Mapping[str, str]) -> str | None:
+    from roundelay.group import engines
+
+    refusal = getattr(engines, "log_refusal", None)
+    return None if refusal is None else refusal(describe(name), options)
+
+
 SETTINGS: Mapping[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(Settings)}
 """Every setting by its name."""
 
-PATHS = ("key", "state", "trace", "record", "control")
+PATHS = ("key", "state", "journal", "trace", "record", "control")
+
+JOURNAL_SETTINGS: Mapping[str, str] = {
+    "fsync": "when the journal is synced",
+    "retain_bytes": "how much of the journal is kept",
+    "segment_bytes": "how large the journal's files are",
+    "snapshot_bytes": "when the state behind the journal is stored",
+    "catchup_bytes_per_s": "how fast the journal is sent to others",
+}
+"""Settings that mean nothing without a journal."""
 
 
 def settings(values: Mapping[str, Any]) -> Settings:
@@ -203,6 +279,11 @@ _KINDS: Mapping[str, Any] = {
     "datagram_bytes": int,
     "queue_bytes": int,
     "backlog_bytes": int,
+    "fsync": str,
+    "retain_bytes": int,
+    "segment_bytes": int,
+    "snapshot_bytes": int,
+    "catchup_bytes_per_s": int,
     "trace_every_row": bool,
     "trace_frames": bool,
     "check": bool,

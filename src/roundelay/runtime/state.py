@@ -15,6 +15,7 @@ import errno
 import fcntl
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
@@ -24,6 +25,9 @@ from roundelay.runtime.errors import StartError, StateError
 from roundelay.runtime.incarnation import next_incarnation, parse_incarnation
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.node_log import log
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says when a disk has no room."""
 
 
 class Storage(Protocol):
@@ -58,9 +62,24 @@ class NoStorage:
 class StateDirectory:
     """The directory of one node; locked while it is open."""
 
-    def __init__(self, directory: Path, group: str, node: str, machine: Machine) -> None:
-        """Lock it and begin the next life, or raise a StartError, mostly StateError."""
+    def __init__(
+        self,
+        directory: Path,
+        group: str,
+        node: str,
+        machine: Machine,
+        *,
+        kind: str = "state directory",
+        error: type[StartError] = StateError,
+    ) -> None:
+        """Lock it and begin the next life, or raise a StartError: `error`, if the directory is at
+        fault, which is called a `kind` there."""
+        self._kind = kind
+        self._error = error
         self.path = directory / quote(group, safe="")
+        self.make_room: Callable[[], bool] = lambda: False
+        """Called when the disk is full; says whether there is room now."""
+        self._lock: int | None = None
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -78,28 +97,36 @@ class StateDirectory:
                 self._replace("identity", _identity(group, node))
             self._replace("incarnation", f"{self.incarnation}\n".encode())
         except OSError as e:
-            os.close(self._lock)
+            self.close()
             raise self._unusable(e) from None
         except StartError:
-            os.close(self._lock)
+            self.close()
             raise
 
     def save(self, state: bytes) -> None:
         """Durable when this returns."""
         try:
-            self._replace("core", state)
+            try:
+                self._replace("core", state)
+            except OSError as e:
+                if e.errno not in FULL or not self.make_room():
+                    raise
+                self._replace("core", state)
         except OSError as e:
             raise self._unusable(e) from None
 
     def close(self) -> None:
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def _acquire_lock(self) -> None:
+        assert self._lock is not None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StateError(
-                f"the state directory {self.path} is in use by a running node; stop that one, or "
+            raise self._error(
+                f"the {self._kind} {self.path} is in use by a running node; stop that one, or "
                 "give this node a directory of its own"
             ) from None
 
@@ -110,8 +137,8 @@ class StateDirectory:
             return found is not None
         with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
             whose = json.loads(found)
-            raise StateError(
-                f"the state directory {self.path} belongs to node {whose['node']!r} of group "
+            raise self._error(
+                f"the {self._kind} {self.path} belongs to node {whose['node']!r} of group "
                 f"{whose['group']!r}; give {node!r} a directory of its own"
             )
         log.warning(
@@ -151,8 +178,8 @@ class StateDirectory:
             return exhausted_error()
         read_only = error.errno in (errno.EACCES, errno.EROFS, errno.EPERM)
         why = "cannot be written" if read_only else f"cannot be used ({error.strerror})"
-        return StateError(
-            f"the state directory {self.path} {why}; make it writable for this user, or name "
+        return self._error(
+            f"the {self._kind} {self.path} {why}; make it writable for this user, or name "
             "another one"
         )
 

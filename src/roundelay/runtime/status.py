@@ -60,6 +60,7 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
             "packets_to_read": len(node.deliveries.inbox.waiting),
             "bytes_to_read": node.backlog.unread_bytes,
         },
+        "log": None if node.log is None else node.log.document(settings.fsync),
         "counters": node.meter.counters(),
         "frames": {tags[tag]: count for tag, count in sorted(node.meter.frames.items())},
         "drops": drops,

@@ -33,6 +33,8 @@ def terms_of(settings: Settings, datagram_bytes: int, tuned: Mapping[str, str]) 
     }
     if settings.multicast is not None:
         told["multicast"] = settings.multicast
+    if settings.journal is not None:
+        told["journal"] = "yes"
     shared = shared_options(settings.engine)
     for name in sorted(settings.options):
         value = _shown(getattr(given, name))

@@ -1,0 +1,224 @@
+"""Messages that the application appends to the log, until they are committed.
+
+As messages of `send` do, they go to the core at once and leave with the next flush. The core keeps
+them until they are committed, and sends them again in later views if need be.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from roundelay.core.contract import LogCore
+from roundelay.core.contract import QueueFullError as CoreFullError
+from roundelay.core.effects import Appended
+from roundelay.core.log import NAMED, LogStatus
+from roundelay.runtime.errors import (
+    ClosedError,
+    NotPrimaryError,
+    QueueFullError,
+    SendError,
+    UncertainError,
+)
+from roundelay.runtime.events import Payload
+from roundelay.runtime.instruments import Instruments
+from roundelay.runtime.log.receipts import LogReceipt, LogReceipts, Run, SessionReceipt
+from roundelay.runtime.meter import FLUSHES_MAX, Histogram
+from roundelay.runtime.sending import copied
+
+
+class Appending:
+    """Accepts what one node's application appends, and knows what became of it."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        core: LogCore[Any],
+        instruments: Instruments,
+        flush: Callable[[], None],
+        wall_ns: Callable[[], int],
+    ) -> None:
+        """`flush` lets the core send what it accepted, and performs the effects."""
+        self.receipts = LogReceipts()
+        self.error: ClosedError | None = None
+        self.flush_due = False
+        """Whether messages were appended that leave in the next turn of the event loop."""
+        self._loop = loop
+        self._core = core
+        self._input_log = instruments.input_log
+        self._flush = flush
+        self._wall_ns = wall_ns
+        self._stamp_us = 0
+        """Of all messages of one flush: the clock need not be read for each."""
+        self.commit_times = Histogram()
+        """From a flush to the commit of its first message."""
+        self._flushes: deque[tuple[int, float]] = deque(maxlen=FLUSHES_MAX)
+        """Flushes whose first own message is not committed yet: its number, and when it was."""
+        self._waiting: list[asyncio.Future[None]] = []
+        """Tasks that wait for room, or for the log to open."""
+        self._sessions: dict[int, list[asyncio.Future[int]]] = {}
+        """Tasks that wait for a named session to be open."""
+
+    @property
+    def log(self) -> LogStatus:
+        status = self._core.status.log
+        assert status is not None, "a core with a journal has a log"
+        return status
+
+    @property
+    def awaited(self) -> bool:
+        """Whether a task of the application waits for the log."""
+        return bool(self._waiting or self._sessions or self.receipts.waits)
+
+    # Own messages
+
+    def accept(self, payload: Payload, deadline: float | None = None) -> LogReceipt:
+        """Accept a message for the log; QueueFullError if there is no room."""
+        number = self._put(payload, None, None)
+        return LogReceipt(self.receipts.own(number), number, deadline)
+
+    def _put(self, payload: Payload, session: int | None, number: int | None) -> int:
+        if self.error is not None:
+            raise self.error
+        first = not self.flush_due
+        if first:
+            self._schedule_flush()
+        try:
+            if type(payload) is not bytes:
+                payload = copied(payload)
+            given = self._core.append(payload, self._stamp_us, session, number)
+        except CoreFullError as e:
+            raise QueueFullError(f"{e}; use `await append`, which waits for room") from None
+        except (ValueError, TypeError) as e:
+            raise SendError(str(e)) from None
+        if self._input_log is not None:
+            self._input_log.append(payload, self._stamp_us, session, number)
+        if first and session is None:
+            self._flushes.append((given, self._loop.time()))
+        return given
+
+    def _schedule_flush(self) -> None:
+        self.flush_due = True
+        self._stamp_us = self._wall_ns() // 1000
+        self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Let the core send what was accepted."""
+        if self.flush_due and self.error is None:
+            self.flush_due = False
+            self._flush()
+
+    def check_open(self) -> None:
+        """NotPrimaryError if the log is not open here."""
+        if self.log.state != "open":
+            raise self.not_open()
+
+    def not_open(self) -> NotPrimaryError:
+        log = self.log
+        why = f": {log.why}" if log.why else ""
+        return NotPrimaryError(f"nothing was sent, since no view is open here{why}")
+
+    async def wait_until_open(self, deadline: float) -> None:
+        """NotPrimaryError if the log does not open before the deadline."""
+        while self.error is None and self.log.state != "open":
+            if not await self._changed(deadline):
+                raise self.not_open()
+        if self.error is not None:
+            raise self.error
+
+    async def wait_for_room(self, deadline: float | None) -> None:
+        """Wait until the queue has moved on; QueueFullError after the deadline."""
+        if not await self._changed(deadline):
+            raise QueueFullError(
+                "nothing was sent, since the queue of appended messages had no room for it in time"
+            )
+        if self.error is not None:
+            raise self.error
+
+    async def _changed(self, deadline: float | None) -> bool:
+        """Wait until something has changed; False if it was the time."""
+        if self.error is not None:
+            raise self.error
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(future)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await future
+        except TimeoutError:
+            return False
+        return True
+
+    def wake_waiting(self) -> None:
+        """There may be room in the queue, or the log may be open."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    # Messages of named sessions
+
+    async def open_session(self, name: str, deadline: float | None) -> tuple[int, int]:
+        """The id of that session and its last number, once it is in the log."""
+        if deadline is not None:
+            await self.wait_until_open(deadline)
+        if self.error is not None:
+            raise self.error
+        if not self.flush_due:
+            self._schedule_flush()
+        stamp_us = self._stamp_us
+        try:
+            session = self._core.open_session(name, stamp_us)
+        except CoreFullError as e:
+            raise QueueFullError(str(e)) from None
+        except (ValueError, TypeError) as e:
+            raise SendError(str(e)) from None
+        if self._input_log is not None:
+            self._input_log.open_session(name, stamp_us)
+        future: asyncio.Future[int] = self._loop.create_future()
+        self._sessions.setdefault(session, []).append(future)
+        try:
+            async with asyncio.timeout_at(deadline):
+                return session, await future
+        except TimeoutError:
+            raise UncertainError(
+                f"session {name!r} is not known to be open in time; open it again"
+            ) from None
+
+    def accept_in(
+        self, session: int, payload: Payload, number: int | None, deadline: float | None
+    ) -> SessionReceipt:
+        """Accept a message of a named session, which is open."""
+        given = self._put(payload, session, number)
+        return SessionReceipt(self.receipts.named(session, given), given, deadline)
+
+    # What became of them
+
+    def on_appended(self, effect: Appended) -> None:
+        if not effect.count:
+            for future in self._sessions.pop(effect.session, ()):
+                if not future.done():
+                    future.set_result(effect.number)
+        else:
+            self.receipts.on_appended(effect)
+            if not effect.session & NAMED:
+                end, flushes = effect.number + effect.count, self._flushes
+                while flushes and flushes[0][0] < end:
+                    self.commit_times.add(self._loop.time() - flushes.popleft()[1])
+        if self._waiting:
+            self.wake_waiting()
+
+    def last(self) -> Run | None:
+        """The newest own messages, if they are not committed yet."""
+        return self.receipts.last()
+
+    def close(self, error: ClosedError) -> None:
+        """Nothing more is appended; every task that waits is told `error`."""
+        self.error = error
+        self.flush_due = False
+        self.receipts.fail(error)
+        self.wake_waiting()
+        for futures in self._sessions.values():
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error)
+        self._sessions.clear()

@@ -1,0 +1,185 @@
+"""A state machine on the log: entries are applied in order, and its state is stored now and then.
+
+A task of its own applies a batch at a time. A snapshot is taken between two batches, in a thread:
+nothing is applied meanwhile, and what is committed waits in memory or on disk.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol
+
+from roundelay.core.log import Mark
+from roundelay.runtime.errors import ClosedError
+from roundelay.runtime.log.entries import Entry, EntryBatch
+from roundelay.runtime.log.feed import Feed
+from roundelay.runtime.log.reading import LogReader, Looks
+
+
+class StateMachine(Protocol):
+    """What `join(machine=...)` takes: a state that follows from the log."""
+
+    def apply(self, entry: Entry) -> object:
+        """The next entry of the log. Whatever it raises ends the node."""
+        ...
+
+    def snapshot(self) -> bytes | Iterable[bytes]:
+        """The state, after all entries that were applied. It is called, and the iterable read, in
+        a thread of its own; nothing is applied meanwhile."""
+        ...
+
+    def restore(self, chunks: Iterable[bytes]) -> None:
+        """Take over a state that `snapshot` of this or another node gave. The chunks may be cut
+        otherwise."""
+        ...
+
+
+class Applying:
+    """Applies the log to the machine of one node."""
+
+    def __init__(
+        self,
+        machine: StateMachine,
+        feed: Feed,
+        looks: Callable[[], Looks | None],
+        load: Callable[[int, Callable[[Iterable[bytes]], None]], Awaitable[None]],
+        take: Callable[[int, Callable[[], bytes | Iterable[bytes]]], Awaitable[bool]],
+        fail: Callable[[Exception], None],
+        *,
+        snapshot: int | None,
+        snapshot_bytes: int,
+    ) -> None:
+        """`load` gives the snapshot at an index to a function, in a thread; `take` stores one, of
+        what a function returns, and says whether it could."""
+        self.machine = machine
+        self.applied = 0
+        """Entries that were applied."""
+        self.busy = False
+        """Whether a snapshot is taken or restored."""
+        self._feed = feed
+        self._looks = looks
+        self._load = load
+        self._take = take
+        self._fail = fail
+        self._restore_at = snapshot
+        """The index of a snapshot that is to be restored before more is applied."""
+        self._taken_at = 0 if snapshot is None else snapshot
+        self._bytes = 0
+        """Bytes of log since the last snapshot."""
+        self._bytes_max = snapshot_bytes
+        self._wanted: list[asyncio.Future[int]] = []
+        self._progress: list[tuple[int, asyncio.Future[None]]] = []
+        """Who waits until so many entries are applied."""
+        self._task: asyncio.Task[None] | None = None
+        self._error: ClosedError | None = None
+        self.on_mark: Callable[[Mark], None] = getattr(machine, "on_mark", lambda mark: None)
+        """Called at each committed mark, in its place between the entries."""
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def restore(self, index: int) -> None:
+        """The snapshot at this index has come from a peer: the log begins anew there."""
+        self._restore_at = index
+        self._feed.wake()
+
+    def close(self, error: ClosedError) -> None:
+        self._error = error
+        for wanted in self._wanted:
+            if not wanted.done():
+                wanted.set_exception(error)
+        for _, progress in self._progress:
+            if not progress.done():
+                progress.set_exception(error)
+        self._wanted, self._progress = [], []
+        if self._task is not None and not self.busy:
+            self._task.cancel()
+
+    async def applied_up_to(self, length: int) -> None:
+        """Wait until all entries below `length` are applied."""
+        if self._error is not None:
+            raise self._error
+        if self.applied < length:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._progress.append((length, future))
+            await future
+
+    async def snapshot(self) -> int:
+        """Store the state now; the index of the snapshot, once it is stored."""
+        if self._error is not None:
+            raise self._error
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._wanted.append(future)
+        self._feed.wake()
+        return await future
+
+    async def _run(self) -> None:
+        try:
+            while self._error is None:
+                if self._restore_at is not None:
+                    await self._restore()
+                await self._apply()
+        except (ClosedError, asyncio.CancelledError):
+            pass
+        except Exception as e:
+            self._fail(e)
+
+    async def _restore(self) -> None:
+        index = self._restore_at
+        assert index is not None
+        self._restore_at = None
+        self.busy = True
+        try:
+            await self._load(index, self.machine.restore)
+        finally:
+            self.busy = False
+        self.applied = self._taken_at = index
+        self._bytes = 0
+        self._tell()
+
+    async def _apply(self) -> None:
+        """Apply what is committed, until a snapshot is to be taken or restored."""
+        reader = LogReader(self._feed, self._looks(), self.applied)
+        reader.on_mark = self.on_mark
+        apply = self.machine.apply
+        while self._restore_at is None and self._error is None:
+            if self._wanted or self._bytes >= self._bytes_max:
+                await self._snapshot()
+                continue
+            arrival = await reader.step()
+            if type(arrival) is EntryBatch:
+                for entry in arrival:
+                    apply(entry)
+                self.applied = reader.next
+                self._bytes += sum(map(len, arrival.payloads))
+                if self._progress:
+                    self._tell()
+
+    async def _snapshot(self) -> None:
+        wanted, self._wanted = self._wanted, []
+        index = self.applied
+        self._bytes = 0
+        stored = index == self._taken_at and index > 0
+        if not stored:
+            self.busy = True
+            try:
+                stored = await self._take(index, self.machine.snapshot)
+            finally:
+                self.busy = False
+        if stored:
+            self._taken_at = index
+        for future in wanted:
+            if not future.done():
+                future.set_result(self._taken_at)
+
+    def _tell(self) -> None:
+        waiting, self._progress = self._progress, []
+        for length, future in waiting:
+            if length > self.applied:
+                self._progress.append((length, future))
+            elif not future.done():
+                future.set_result(None)
+
+
+def chunks_of(state: bytes | Iterable[bytes]) -> Iterable[bytes]:
+    """What `snapshot` gave, as parts."""
+    return (state,) if isinstance(state, bytes) else state

@@ -1,0 +1,240 @@
+"""Opening the journal of a node, and the journal as the node's threads use it."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from roundelay.core.log import Checkpoint, LogRecord, Mark, Place
+from roundelay.journal import errors as faults
+from roundelay.journal.directory import group_directory
+from roundelay.journal.files import Files, OsFiles
+from roundelay.journal.journal import Journal, JournalConfig
+from roundelay.runtime.descriptors import exhausted, exhausted_error
+from roundelay.runtime.errors import DiskError, JournalError, LogError, TruncatedError
+from roundelay.runtime.log.applying import StateMachine
+from roundelay.runtime.log.driver import JournalSetup
+from roundelay.runtime.log.writer import DiskFullError
+from roundelay.runtime.machine import Machine
+from roundelay.runtime.settings import Settings
+from roundelay.runtime.state import StateDirectory, Storage
+from roundelay.wire.log_record import decode_record
+
+RETIRE_S = 1.0
+"""How often it is looked for files that need not be kept, in seconds. Too small: looks for nothing;
+too large: the disk holds more than `retain_bytes` for long."""
+
+make_files: Callable[[], Files] = OsFiles
+"""Makes what the journal calls instead of the operating system; tests put another one here."""
+
+
+async def open_journal(
+    settings: Settings, machine: Machine, state_machine: StateMachine | None
+) -> tuple[JournalSetup, Storage]:
+    """The journal that the settings name, and where the core's standing is kept; or JournalError.
+    What a crash left is repaired first, which may take a moment: it is done in a thread."""
+    assert settings.journal is not None
+    storage = StateDirectory(
+        settings.journal, settings.group, settings.node, machine, kind="journal", error=JournalError
+    )
+    loop = asyncio.get_running_loop()
+    try:
+        journal = await loop.run_in_executor(None, _open, settings, storage)
+    except BaseException:
+        storage.close()
+        raise
+    storage.make_room = journal.make_room
+    journal.on_close = storage.close
+    setup = JournalSetup(
+        journal,
+        journal.inner.kept,
+        settings.policy,
+        machine.wall_ns,
+        state_machine,
+        settings.snapshot_bytes,
+    )
+    if journal.inner.repaired:
+        setup.repaired.append(journal.inner.repaired)
+    return setup, _Standing(storage)
+
+
+def _open(settings: Settings, storage: StateDirectory) -> "DiskJournal":
+    assert settings.journal is not None
+    path = group_directory(settings.journal, settings.group)
+    try:
+        inner = Journal(
+            path,
+            settings.group,
+            settings.node,
+            settings.policy,
+            config=JournalConfig(
+                segment_bytes=settings.segment_bytes, retain_bytes=settings.retain_bytes
+            ),
+            files=make_files(),
+            locked=True,
+            ours=storage.ours,
+        )
+    except faults.BaseJournalError as e:
+        raise JournalError(str(e)) from None
+    except OSError as e:
+        if exhausted(e):
+            raise exhausted_error() from None
+        raise JournalError(
+            f"the journal {path} cannot be used ({e.strerror}); check the disk, or name another "
+            "directory"
+        ) from None
+    return DiskJournal(inner)
+
+
+class _Standing:
+    """The standing of a core that has a journal. The journal's writer outlives the node for a
+    moment, and gives up the lock of the directory."""
+
+    def __init__(self, storage: StateDirectory) -> None:
+        self._storage = storage
+        self.incarnation = storage.incarnation
+        self.stored = storage.stored
+
+    def save(self, state: bytes) -> None:
+        self._storage.save(state)
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+class DiskJournal:
+    """A journal on disk as the threads of a node use it. Its errors are those of the node."""
+
+    def __init__(self, inner: Journal) -> None:
+        self.inner = inner
+        self.on_close: Callable[[], None] = lambda: None
+        self._retire_at = 0.0
+        self._scrubbed = 0
+
+    # For the writer
+
+    def write(self, records: Sequence[LogRecord], committed: int) -> None:
+        self.inner.committed = committed
+        try:
+            self.inner.append(records)
+        except faults.FullError as e:
+            raise DiskFullError(str(e)) from None
+        except faults.DiskError as e:
+            raise DiskError(str(e)) from None
+
+    def cut(self, place: Place) -> None:
+        with _translated():
+            self.inner.cut(place)
+
+    def reset(self, checkpoint: Checkpoint, mark: Mark) -> None:
+        try:
+            self.inner.reset(checkpoint, mark)
+        except faults.FullError as e:
+            raise DiskFullError(str(e)) from None
+        except faults.DiskError as e:
+            raise DiskError(str(e)) from None
+
+    def write_snapshot(self, index: int, offset: int, data: bytes, *, last: bool) -> bool:
+        try:
+            return self.inner.snapshots.write_part(index, offset, data, last=last)
+        except OSError:
+            # Nothing depends on a part of a snapshot: it is fetched again.
+            with contextlib.suppress(OSError):
+                self.inner.snapshots.drop_incoming()
+            return False
+
+    def sync(self) -> None:
+        with _translated():
+            self.inner.sync()
+
+    def note(self, committed: int) -> None:
+        self.inner.committed = committed
+        with _translated():
+            self.inner.note()
+
+    def trim(self) -> int | None:
+        now = time.monotonic()
+        if now < self._retire_at:
+            return None
+        self._retire_at = now + RETIRE_S
+        with _translated():
+            return self.inner.first if self.inner.retire() else None
+
+    def set_able(self) -> None:
+        try:
+            self.inner.set_able()
+        except OSError as e:
+            raise DiskError(f"the journal {self.inner.path} cannot be written: {e}") from None
+
+    def close(self) -> None:
+        try:
+            with _translated():
+                self.inner.close()
+        finally:
+            self.on_close()
+
+    # For other threads
+
+    def make_room(self) -> bool:
+        """Give up what is kept for the standing; whether there was anything."""
+        try:
+            (self.inner.path / "reserve").unlink()
+        except OSError:
+            return False
+        return True
+
+    @property
+    def first(self) -> int:
+        return self.inner.first
+
+    @property
+    def snapshot(self) -> int | None:
+        return self.inner.snapshots.newest(self.inner.log, self.inner.generation)
+
+    def load(self, place: Place, bytes_max: int) -> Sequence[bytes]:
+        with _translated():
+            return self.inner.read(place, bytes_max)
+
+    def history(self, place: Place, index: int, bytes_max: int) -> Sequence[LogRecord]:
+        while True:
+            raw = self.load(place, bytes_max)
+            if index < self.first:
+                raise TruncatedError(index, self.first)
+            if not raw:
+                return ()
+            records = [decode_record(data) for data in raw]
+            for record in records:
+                place = place.past(record)
+            if place.length > index:
+                return records
+
+    def load_snapshot(self, index: int, offset: int, bytes_max: int) -> tuple[bytes, int] | None:
+        return self.inner.snapshots.read_part(index, offset, bytes_max)
+
+    def restore(self, index: int, into: Callable[[Iterable[bytes]], None]) -> None:
+        with _translated():
+            into(self.inner.snapshots.restore(index, self.inner.log)[1])
+
+    def take(self, checkpoint: Checkpoint, chunks: Iterable[bytes]) -> None:
+        inner = self.inner
+        inner.snapshots.take(inner.log, inner.generation, checkpoint, chunks)
+
+    def scrub(self) -> None:
+        """Compare the checksums of one more segment; LogError if one is wrong."""
+        with _translated():
+            self._scrubbed = self.inner.scrub(self._scrubbed)
+
+
+class _translated:  # noqa: N801  # Used as a function, like those of contextlib.
+    """Turns the errors of a journal into those of a node."""
+
+    def __enter__(self) -> None:
+        """Nothing is to be done."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, faults.DiskError):
+            raise DiskError(str(error)) from None
+        if isinstance(error, faults.TruncatedError):
+            raise TruncatedError(error.index, error.first) from None
+        if isinstance(error, faults.BaseJournalError):
+            raise LogError(str(error)) from None

@@ -1,0 +1,342 @@
+"""The writer thread: what the core wants stored, one batch after another.
+
+The thread takes everything that waits, writes it with as few calls of the system as it can, syncs
+once, and reports once. While it syncs the next batch gathers: that is all there is to group commit.
+
+Theory of operation
+===================
+
+The event loop puts jobs into a queue and never waits for the thread. The thread tells the loop what
+is done through two numbers and one wake-up, which is not repeated while the loop has yet to answer.
+If the disk is full, the first job that was not done and all that the loop put into the queue until
+it heard of that are dropped: the core then cuts its log to what is stored. Any other failure of the
+disk ends the thread and the node: after a failed sync nobody knows which pages the kernel dropped,
+and a second one would report success.
+"""
+
+import asyncio
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from roundelay.core.effects import Cut, Reset, Store, StoreSnapshot
+from roundelay.core.log import Checkpoint, LogRecord, Mark, Place
+from roundelay.journal.policy import Policy
+
+NOTE_S = 1.0
+"""After so many seconds without anything to write the thread writes down how far the log is
+committed. Too small: writes for nothing; too large: readers in other processes see the newest
+entries late."""
+STOP_S = 10.0
+"""How long the end of a node waits for its writer, in seconds. Too small: what waits to be written
+is written after the node seems to be gone; too large: a disk that hangs holds up the program."""
+BATCH_BYTES = 8 * 1024 * 1024
+"""Bytes that are written and synced at a time, at most, about. Too small: a sync for little; too
+large: nobody hears of what is stored for long."""
+
+Job: TypeAlias = Store | Cut | Reset | StoreSnapshot
+JOBS = (Store, Cut, Reset, StoreSnapshot)
+Call: TypeAlias = Callable[[], None]
+
+
+class DiskFullError(Exception):
+    """There was no room, and the journal is as it was before the call."""
+
+
+class Target(Protocol):
+    """What the writer needs of a journal."""
+
+    def write(self, records: Sequence[LogRecord], committed: int) -> None:
+        """Append records; `DiskFullError` if there is no room, and then nothing has changed."""
+        ...
+
+    def cut(self, place: Place) -> None: ...
+
+    def reset(self, checkpoint: Checkpoint, mark: Mark) -> None:
+        """Begin the journal anew; `DiskFullError` as with `write`."""
+        ...
+
+    def write_snapshot(self, index: int, offset: int, data: bytes, *, last: bool) -> bool:
+        """Write a part of a snapshot; False if the whole is damaged, and was dropped."""
+        ...
+
+    def sync(self) -> None: ...
+
+    def note(self, committed: int) -> None:
+        """Write down how far the log is committed, if that is not known on disk."""
+        ...
+
+    def trim(self) -> int | None:
+        """Remove what need not be kept; the new first index, or None if nothing was removed."""
+        ...
+
+    def close(self) -> None:
+        """The end, also after an error."""
+        ...
+
+
+class Writer:
+    """The thread that writes one node's journal."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        target: Target,
+        policy: Policy,
+        report: Callable[[], None],
+        name: str,
+    ) -> None:
+        """`report` is called in the event loop when `take` has something to tell."""
+        self.committed = 0
+        """How far the log is committed; set by the event loop."""
+        self.issued = 0
+        """The number of the last job."""
+        self.waiting_bytes = 0
+        """Bytes that were put and are not stored yet, about."""
+        self._loop = loop
+        self._target = target
+        self._policy = policy
+        self._report = report
+        self._jobs: queue.SimpleQueue[tuple[Job | Call, int] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        """Guards what follows, up to `_told`."""
+        self._stored = 0
+        self._unstored = 0
+        self._first: int | None = None
+        self._error: Exception | None = None
+        self._sync_s: list[float] = []
+        self._done_bytes = 0
+        self._told = False
+        """Whether the loop was told that there is something, and has not taken it yet."""
+        self._full = False
+        """Whether jobs are dropped until the loop has heard that the disk is full."""
+        self._skip = 0
+        """Jobs up to this number are dropped."""
+        self._dirty_since: float | None = None
+        """When something was written that is not synced, on the monotonic clock."""
+        self._noted = 0
+        """What the journal says that is committed."""
+        self._written_at = 0.0
+        self._thread = threading.Thread(target=self._run, name=f"journal {name}", daemon=True)
+        self._thread.start()
+
+    # In the event loop
+
+    def put(self, job: Job) -> None:
+        assert job.number == self.issued + 1, "jobs are numbered one by one"
+        self.issued = job.number
+        size = _size(job)
+        self.waiting_bytes += size
+        self._jobs.put((job, size))
+
+    def take(self) -> "Report":
+        """What has happened since the last call."""
+        with self._lock:
+            self._told = False
+            report = Report(
+                self._stored, self._unstored, self._first, self._error, tuple(self._sync_s)
+            )
+            self.waiting_bytes -= self._done_bytes
+            self._unstored, self._first, self._done_bytes = 0, None, 0
+            self._sync_s.clear()
+            if report.unstored:
+                self._skip = self.issued
+                self._full = False
+        return report
+
+    def call(self, work: Callable[[], None]) -> None:
+        """Do this in the thread, after all that was put before."""
+        self._jobs.put((work, 0))
+
+    def stop(self) -> None:
+        """Write what waits, close the journal and end the thread."""
+        self._jobs.put(None)
+
+    def join(self, timeout_s: float = STOP_S) -> bool:
+        """Wait for the end of the thread; False if it takes too long."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    # In the thread
+
+    def _run(self) -> None:
+        try:
+            ended = False
+            while not ended:
+                jobs, ended = self._gather()
+                if jobs:
+                    self._write(jobs)
+                self._sync_if_due(ended=ended)
+        except Exception as e:
+            self._tell(error=e)
+        try:
+            self._target.close()
+        except Exception as e:
+            self._tell(error=e)
+
+    def _gather(self) -> tuple[list[Job | Call], bool]:
+        """Everything that waits, at least one job unless a sync or a note is due; and whether the
+        thread is to end."""
+        try:
+            item = self._jobs.get(timeout=self._patience_s())
+        except queue.Empty:
+            return [], False
+        jobs: list[Job | Call] = []
+        size = 0
+        while True:
+            if item is None:
+                return jobs, True
+            job, bytes_ = item
+            size += bytes_
+            if not isinstance(job, JOBS) or (not self._full and job.number > self._skip):
+                jobs.append(job)
+            else:
+                self._drop(bytes_)
+            if size >= BATCH_BYTES:
+                return jobs, False
+            try:
+                item = self._jobs.get_nowait()
+            except queue.Empty:
+                return jobs, False
+
+    def _patience_s(self) -> float:
+        if self._dirty_since is not None and self._policy.name == "interval":
+            return max(0.0, self._dirty_since + self._policy.interval_s - time.monotonic())
+        return NOTE_S
+
+    def _write(self, jobs: list[Job | Call]) -> None:
+        """Do these jobs, sync as the policy wants it, and report."""
+        target, at, done = self._target, 0, 0
+        unstored = 0
+        size = sum(_size(job) for job in jobs if isinstance(job, JOBS))
+        try:
+            while at < len(jobs):
+                job = jobs[at]
+                if type(job) is Store:
+                    records = list(job.records)
+                    after = at + 1
+                    while after < len(jobs) and type(more := jobs[after]) is Store:
+                        records += more.records
+                        after += 1
+                    if records:
+                        committed = self.committed
+                        target.write(records, committed)
+                        self._noted = committed
+                        self._written_at = time.monotonic()
+                    done, at = job.number + after - 1 - at, after
+                    continue
+                if not isinstance(job, JOBS):
+                    job()
+                    at += 1
+                    continue
+                whole = True
+                if type(job) is Cut:
+                    target.cut(job.place)
+                elif type(job) is Reset:
+                    target.reset(job.checkpoint, job.mark)
+                elif type(job) is StoreSnapshot:
+                    whole = target.write_snapshot(job.index, job.offset, job.data, last=job.last)
+                if not whole:
+                    unstored = job.number
+                    break
+                done, at = job.number, at + 1
+        except DiskFullError:
+            failed = jobs[at]
+            assert isinstance(failed, JOBS)
+            unstored = failed.number
+        if done:
+            if self._policy.name == "always":
+                self._sync()
+            elif self._dirty_since is None:
+                self._dirty_since = time.monotonic()
+        self._full = self._full or bool(unstored)
+        first = target.trim() if done else None
+        self._tell(stored=done, unstored=unstored, first=first, size=size)
+
+    def _sync_if_due(self, *, ended: bool) -> None:
+        quiet = time.monotonic() >= self._written_at + NOTE_S
+        if self._noted != self.committed and (ended or quiet):
+            now = self.committed
+            self._written_at = time.monotonic()
+            try:
+                self._target.note(now)
+            except DiskFullError:
+                pass  # It is written with the next records.
+            else:
+                self._noted = now
+                self._dirty_since = self._dirty_since or time.monotonic()
+        if self._dirty_since is None or self._policy.name != "interval":
+            return
+        if ended or time.monotonic() >= self._dirty_since + self._policy.interval_s:
+            self._sync()
+
+    def _sync(self) -> None:
+        began = time.monotonic()
+        self._target.sync()
+        self._dirty_since = None
+        with self._lock:
+            self._sync_s.append(time.monotonic() - began)
+
+    def _drop(self, size: int) -> None:
+        with self._lock:
+            self._done_bytes += size
+
+    def _tell(
+        self,
+        *,
+        stored: int = 0,
+        unstored: int = 0,
+        first: int | None = None,
+        size: int = 0,
+        error: Exception | None = None,
+    ) -> None:
+        with self._lock:
+            self._stored = max(self._stored, stored)
+            self._unstored = self._unstored or unstored
+            self._first = first if first is not None else self._first
+            self._error = self._error or error
+            self._done_bytes += size
+            if self._told:
+                return
+            self._told = True
+        with contextlib.suppress(RuntimeError):  # The loop is closed: nobody listens any more.
+            self._loop.call_soon_threadsafe(self._report)
+
+
+class Report:
+    """What a writer has done."""
+
+    __slots__ = ("error", "first", "stored", "sync_s", "unstored")
+
+    def __init__(
+        self,
+        stored: int,
+        unstored: int,
+        first: int | None,
+        error: Exception | None,
+        sync_s: tuple[float, ...],
+    ) -> None:
+        self.stored = stored
+        """All jobs up to this number are done."""
+        self.unstored = unstored
+        """The first job that was not done, for lack of room or since it was damaged; 0 if all
+        were."""
+        self.first = first
+        """Entries below this index were removed; None if none were."""
+        self.error = error
+        """What ended the writer."""
+        self.sync_s = sync_s
+        """How long each sync took, in seconds."""
+
+
+def _size(job: Job) -> int:
+    if type(job) is Store:
+        return sum(len(r.body) + 64 if hasattr(r, "body") else 64 for r in job.records)
+    return len(job.data) if type(job) is StoreSnapshot else 64
