@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Generator
 
 from roundelay.core.effects import Appended
+from roundelay.core.log import NAMED
 from roundelay.runtime.errors import (
     ClosedError,
     RoundelayError,
@@ -208,9 +209,10 @@ class LogReceipts:
 
     def on_appended(self, effect: Appended) -> None:
         """These messages are committed, or their session is forgotten."""
-        runs = self._named.get(effect.session)
-        if runs is not None:
-            self._on_named(effect, runs)
+        if effect.session & NAMED:
+            runs = self._named.get(effect.session)
+            if runs is not None:  # Else nobody waits for them any more.
+                self._on_named(effect, runs)
             return
         while self._own:
             run = self._own[0]
