@@ -87,7 +87,9 @@ def test_the_newest_marks_are_kept():
 
 
 def test_the_end_of_a_log_takes_the_older_marks_as_given():
-    kept = kept_log([checkpoint(T2, 5), entries(5, 1, T2)], committed=5, marks=[mark(T2, 5)], first=2)
+    kept = kept_log(
+        [checkpoint(T2, 5), entries(5, 1, T2)], committed=5, marks=[mark(T2, 5)], first=2
+    )
     assert (kept.marks, kept.first, len(kept.tail)) == ((mark(T2, 5),), 2, 1)
 
 

@@ -112,8 +112,8 @@ class Donor:
         """Whose turn it is to be sent something."""
         self._request = 0
         self._introduction: _Introduction | None = None
-        self._seen = Place()
-        """The end of the log at the last burst."""
+        self._seen = 0
+        """Log packets of this view before the last burst."""
         self._calm = _CALM_BURSTS
         """Bursts since a log packet came."""
         self._budget = 0
@@ -126,7 +126,7 @@ class Donor:
         """A view begins; its members may ask."""
         self.abandon()
         self._view = view
-        self._seen = self._state.place
+        self._seen = 0
         self._calm = _CALM_BURSTS
 
     def abandon(self) -> None:
@@ -322,9 +322,9 @@ class Donor:
 
     def _burst_bytes(self) -> int:
         """What may be sent at once; looks first whether log packets flow."""
-        place = self._state.place
-        self._calm = 0 if place != self._seen else min(_CALM_BURSTS, self._calm + 1)
-        self._seen = place
+        delivered = self._learner.delivered
+        self._calm = 0 if delivered != self._seen else min(_CALM_BURSTS, self._calm + 1)
+        self._seen = delivered
         return max(self._config.burst_bytes, int(self._rate * self._config.burst_s))
 
     def _send_chunk(self, cursor: _Cursor) -> None:

@@ -55,6 +55,8 @@ class Learner:
         """Nothing is missing: log packets go straight into the log."""
         self.reflected: int | None = None
         """The log is what so many log packets of this view made of it; None if not known."""
+        self.delivered = 0
+        """Log packets of this view that were delivered."""
         self._mark: Mark | None = None
         self._target = Place()
         self._donors: list[NodeId] = []
@@ -104,6 +106,7 @@ class Learner:
         self._stop()
         self.filled = self.joined = False
         self.reflected = None
+        self.delivered = 0
         self._mark = self._offered_by = None
         self._donors = []
         self._tries = 0
@@ -120,17 +123,17 @@ class Learner:
     def live(self, arrival: Arrival) -> Entries | None:
         """The next log packet of the view was delivered: it goes into the log, or waits until what
         comes before it is there. Returns what was added to the log for it."""
+        self.delivered += 1
         if self.joined:
             if not self._state.full:
-                assert self.reflected is not None, "a log that joined has no gap"
-                self.reflected += 1
+                self.reflected = self.delivered
                 return self._state.take(arrival)
             # The disk is behind. From here on packets wait, and may have to be fetched.
             assert self.reflected is not None, "a log that joined has no gap"
             self.joined = False
             self._window = LiveWindow(self._config.live_window_bytes, self.reflected)
         self._window.push(arrival)
-        if self.reflected == self._window.last:
+        if self.reflected == self.delivered:
             self._join()  # The log was ahead of what is delivered here.
         return None
 
@@ -318,7 +321,7 @@ class Learner:
             return  # The journal checks the whole.
         if self.filled and ordinal is not None and not self._reader.held:
             self.reflected = ordinal
-            if ordinal > self._window.last:
+            if ordinal > self.delivered:
                 self._intake = None  # Joins when as much was delivered here.
             elif not self._join():
                 self._ask()  # The window was outrun: there is more by now.
@@ -346,7 +349,8 @@ class Learner:
             raise _FalseError("a log that begins without a mark")
         if head.term != state.place.term or head.index != state.place.length:
             raise _FalseError("entries that do not follow")
-        if not self.filled and state.place.past(head) > self._target:
+        end = state.place.past(head)
+        if not self.filled and (end > self._target or end.length > self._target.length):
             raise _FalseError("more than the adopted log")
         self.reflected = None
         state.append(entries)

@@ -117,18 +117,11 @@ class Disk:
         return found
 
     def remove_before(self, index: int, state: LogState) -> None:
-        """Retention: remove whole records below `index`, which is committed."""
-        at, place = 0, Place()
-        if self.records and isinstance(self.records[0], Checkpoint):
-            place, at = self.records[0].place, 2
-        replayed = replay(self.records[: self._until(index)])
-        del at, place
-        self.records = [
-            replayed.checkpoint,
-            replayed.marks[-1],
-            *self.records[self._until(index) :],
-        ]
-        state.first = replayed.length
+        """Retention: remove the records below `index`, where one ends, and which is committed."""
+        count = self._until(index)
+        removed = replay(self.records[:count])
+        self.records = [removed.checkpoint, removed.marks[-1], *self.records[count:]]
+        state.first = removed.length
 
     def _until(self, index: int) -> int:
         place, count = Place(), 0
@@ -137,9 +130,9 @@ class Disk:
                 place = record.place
             else:
                 place = place.past(record)
-            if place.length > index:
-                break
             count = at + 1
+            if place.length >= index:
+                break
         return count
 
 
@@ -288,7 +281,7 @@ class Wires:
                 self.arrive(copies=0 if lose() else 1)
                 continue
             alive = [host for host in self.hosts.values() if host.name not in self.dead]
-            if any([host.disk.work(host) for host in alive]):
+            if sum(host.disk.work(host) for host in alive):
                 continue
             timers = [(s, h.name, t) for h in alive for t, s in h.timers.items()]
             if all(host.learner.joined or host.view is None for host in alive) or not timers:
@@ -389,6 +382,29 @@ def take_snapshot(host: Host, application: bytes) -> int:
     state = host.state
     state.show_committed(state.length)
     host.run()
-    host.disk.snapshots[state.length] = snapshot_file(state.checkpoint, application)
+    host.disk.snapshots[state.length] = snapshot_file(state.at(state.length), application)
     state.snapshot = state.length
     return state.length
+
+
+# How a view begins
+
+
+def grown(host: Host, *, terms: int = 3, packets: int = 20, size: int = 10) -> None:
+    """Give a host a log of several terms."""
+    number = 0
+    for term in range(1, terms + 1):
+        begin_term(host, term)
+        for i in range(packets):
+            write(host, arrival(number, count=3, size=size))
+            number += 3
+            if i % 7 == 0:
+                write(host, opening(f"s{term}.{i}"))
+        write(host, opening(f"end of {term}"))
+
+
+def enter(hosts: list[Host], seq: int, donors: tuple[str, ...] = ("a",)) -> None:
+    """All enter a view, which adopts the log of the first host."""
+    target = hosts[0].state.place
+    for host in hosts:
+        host.enter(mark(seq, target), target, donors)
