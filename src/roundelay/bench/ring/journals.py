@@ -115,9 +115,9 @@ def throughput(
     bytes_per_s = [disk.bytes_per_s for disk in disks]
     figures = []
     for cell, (plain, *journaled) in zip(cells, variants, strict=True):
-        peer = median(load.msgs_per_s for load in theirs[cell]) if theirs[cell] else None
+        rival = median(load.msgs_per_s for load in theirs[cell]) if theirs[cell] else None
         figures += [
-            _journaled(variant, found[plain], found[variant], bytes_per_s, peer)
+            _journaled(variant, found[plain], found[variant], bytes_per_s, rival)
             for variant in journaled
         ]
     return figures, disks

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from roundelay import EntryBatch, QueueFullError, View
+from roundelay import Entry, EntryBatch, QueueFullError, View
 from roundelay.bench.ring.jobs import Job
 from roundelay.bench.ring.member import TIME, TURN_BYTES, TURN_MESSAGES, Member, main, run
 from roundelay.bench.ring.talk import say
@@ -79,6 +79,7 @@ class LogMember(Member):
         """Read entries one by one; each must be the next, and each batch must be complete."""
         ledger, due, end = self._ledger, 0, 0
         async for entry in self._group.log.read(0):
+            assert isinstance(entry, Entry)
             assert entry.index == due, "an entry out of its place"
             if due == end:
                 batch = entry.batch
@@ -101,6 +102,7 @@ class LogMember(Member):
     async def _time_messages(self, since: float) -> None:
         ended = 0
         async for entry in self._group.log.read(0):
+            assert isinstance(entry, Entry)
             now = time.monotonic()
             self._ledger.order(entry.sender, entry.number)
             if entry.payload == END:
