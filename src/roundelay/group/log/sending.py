@@ -85,6 +85,7 @@ class Sending:
         self._parcels: deque[Parcel] = deque()
         self._unfed: deque[Parcel] = deque()
         """Those to be fed, in order."""
+        self._unfed_packets = 0
         self._tail: Parcel | None = None
         """The last parcel, while own messages are added to it without further ado: see `_close`."""
         self._content: list[bytes] = []
@@ -154,8 +155,11 @@ class Sending:
         parcel = self._parcel_for(session, number, size, stamp_us)
         if self._traced and (not self._unrecorded or self._unrecorded[-1][0] is not parcel):
             self._unrecorded.append((parcel, len(parcel.messages)))
+        fresh = not parcel.messages
         parcel.messages.append(payload)
         parcel.size += size + MESSAGE_OVERHEAD_BYTES
+        if fresh:
+            self._unfed_packets += self._packets_of(parcel)
         self._bytes += size
         self._messages += 1
         self._next[session] = max(following, number + 1)
@@ -241,6 +245,7 @@ class Sending:
         parcel = Parcel(session, 0, stamp_us, name)
         self._parcels.append(parcel)
         self._unfed.append(parcel)
+        self._unfed_packets += 1
         self._messages += 1
         return session
 
@@ -267,14 +272,18 @@ class Sending:
 
     @property
     def unfed(self) -> int:
-        """Parcels that wait to be fed."""
-        return len(self._unfed)
+        """Packets that wait to be fed."""
+        return self._unfed_packets
+
+    def _packets_of(self, parcel: Parcel) -> int:
+        return 1 if parcel.size <= self._room else -(-len(parcel.messages[0]) // self._piece)
 
     def feed(self, feed: Feed) -> None:
         """Feed the next parcel."""
         parcel = self._unfed.popleft()
         if parcel is self._tail:
             self._close()
+        self._unfed_packets -= self._packets_of(parcel)
         self._away.append(parcel)
         session, number, stamp = parcel.session, parcel.number, parcel.stamp
         if parcel.name:
@@ -300,6 +309,7 @@ class Sending:
         """The view ended: nothing is with the packer or the engine any more."""
         self._close()
         self._unfed = deque(parcel for parcel in self._parcels if parcel.end is None)
+        self._unfed_packets = sum(map(self._packets_of, self._unfed))
         self._away.clear()
 
     def compare(self, sessions: SessionTable, place: Place) -> None:
@@ -336,6 +346,8 @@ class Sending:
                     continue
                 parcel.end, parcel.skipped = end, max(0, head.number - parcel.number)
                 _take_out(parcels, parcel)
+                if parcels is self._unfed:
+                    self._unfed_packets -= self._packets_of(parcel)
                 return
 
     def note_duplicate(self, arrival: Arrival, sessions: SessionTable, place: Place) -> None:
