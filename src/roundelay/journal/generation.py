@@ -39,6 +39,7 @@ def begin(path: Path, survivors: tuple[NodeId, ...], files: Files | None = None)
             generation=journal.generation + 1,
             log=journal.log,
             lossy=True,
+            opened=journal.place.opened,
         )
         journal.append([mark])
         journal.sync()

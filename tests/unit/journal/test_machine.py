@@ -111,7 +111,10 @@ class JournalMachine(RuleBasedStateMachine):
         if place.length == 0 and not self.committed and share < 0.1:
             place = Place()
         self.journal.cut(place)
-        self.records = self.records[: split(self.records, place)]
+        left = split(self.records, place)
+        if left == len(self.records):
+            return
+        self.records = self.records[:left]
         self.synced = len(self.records)
         if not any(not isinstance(record, Checkpoint) for record in self.records):
             self.records, self.synced = [], 0
@@ -136,7 +139,7 @@ class JournalMachine(RuleBasedStateMachine):
             beginning = held(self.journal)[:2]
             first = beginning[0]
             assert isinstance(first, Checkpoint)
-            assert first.place.length <= self.committed
+            assert first.place.length < self.committed
             left = split(self.records, first.place)
             assert self.records[left - 1] == first or first in self.records
             assert left <= self.synced
