@@ -1,6 +1,7 @@
 """Nodes with journals: a primary view is an attempt until the log has opened in it."""
 
 from dataclasses import replace
+from typing import Any
 
 from roundelay.core.contract import Boot
 from roundelay.core.effects import Install, Persist, SetTimer, Suspect
@@ -25,19 +26,19 @@ def membership(
     return Membership(boot, ("a",), engine)
 
 
-def alone(member: Membership) -> list[object]:
+def alone(member: Membership) -> list[Any]:
     """The effects by which a node that is alone founds its group."""
     return [*member.start(), *member.expire(CONSENSUS)]
 
 
-def last_stored(effects: list[object]) -> Standing:
+def last_stored(effects: list[Any]) -> Standing:
     persisted = [effect.state for effect in effects if isinstance(effect, Persist)]
     found = unpack(persisted[-1])
     assert found is not None
     return found[1]
 
 
-def installed(effects: list[object]) -> Install:
+def installed(effects: list[Any]) -> Install:
     return [e for e in effects if isinstance(e, Install) and not e.view.transitional][-1]
 
 

@@ -5,6 +5,7 @@ code, one at a time, and a story shows it.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,12 +21,16 @@ from roundelay.membership.machine import Membership
 from roundelay.membership.primary import Standing
 
 
+def append(cluster: Cluster, name: str) -> None:
+    cluster[name].append("early " + name)
+
+
 def story() -> None:
     """Views come and go while disks are slow and messages are appended."""
     cluster = Cluster("abc")
     cluster.sync_s = 0.004
     for name in "abc":
-        cluster.later(0.5, lambda n=name: cluster[n].append("early " + n))  # type: ignore[misc]
+        cluster.later(0.5, partial(append, cluster, name))
     cluster.run(1)
     for round_ in range(6):
         for name in "abc":
