@@ -94,7 +94,7 @@ def test_bad_input_is_quarantined_and_never_ok(spark, tmp_path):
         "is cut short, and Parquet cannot be read without its end",
         "gave no rows",
         "left out as making no sense, one in line 2: kind 'dance' is unknown",
-        "the trace has schema 99, this version reads up to 2",
+        "the trace has schema 99, this version reads up to 3",
         "has rows of run 'another' but the manifest is of run 'foreign'",
         "has a manifest that cannot be read",
     ):

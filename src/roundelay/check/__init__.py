@@ -23,6 +23,8 @@ from roundelay.check import (
     wellformed,
 )
 from roundelay.check.checker import Report, check, profile_of
+from roundelay.check.log import agreement, evidence, openings
+from roundelay.check.log import liveness as log_liveness
 from roundelay.check.model import Model, read_model
 from roundelay.check.profiles import Profile, Standing, profile
 from roundelay.check.property import PROPERTIES, Scope
@@ -55,5 +57,9 @@ _DECLARING = (
     tokens,
     liveness,
     envelope,
+    agreement,
+    openings,
+    evidence,
+    log_liveness,
 )
 """Modules that fill PROPERTIES as they are imported."""

@@ -139,6 +139,7 @@ def profile_of(manifest: Manifest | None) -> Profile:
         manifest.resilience,
         manifest.mode,
         len(manifest.nodes),
+        log=bool(manifest.fsync),
     )
 
 

@@ -7,7 +7,8 @@
 
 A trace without any install is of a static group: one implicit view of all its processes. Rows of
 frames and timers are no events of the model; they serve only to order processes where the trace
-has no total order of its own.
+has no total order of its own. Rows of the replicated log are events about no message: they name
+entries, which `log.history` follows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +21,7 @@ from roundelay.check.causality import Causality
 from roundelay.check.names import Names
 from roundelay.core.effects import Kind
 from roundelay.trace.manifest import Manifest
-from roundelay.trace.schema import REGULAR, WORLD, Row, expand
+from roundelay.trace.schema import LOG_LAYER, REGULAR, WORLD, Row, expand
 
 
 class Message(NamedTuple):
@@ -138,6 +139,8 @@ class Model:
     would show of the order of events is then unknown."""
     guessed: bool = False
     """Whether that was asked for in vain since it was last set to False."""
+    log: object = None
+    """What `log.committed` found in this trace; it is asked by several properties."""
     crashed: frozenset[int] = frozenset()
     """Processes that crashed and did not recover."""
 
@@ -316,7 +319,11 @@ def _processes(rows: Iterable[Row], manifest: Manifest | None) -> tuple[int, ...
 
 def _other_layers(rows: Iterable[Row], layer: str) -> frozenset[str]:
     """Layers whose rows about messages are not those of the model. Views are common to all."""
-    found = {row.layer for row in rows if row.m_src is not None and row.kind != Kind.SUBMIT}
+    found = {
+        row.layer
+        for row in rows
+        if row.m_src is not None and row.kind != Kind.SUBMIT and row.layer != LOG_LAYER
+    }
     if layer in found:
         return frozenset(found - {layer})
     return frozenset({"net"} if found <= {"vs", "net"} else {"vs", "net"})
@@ -354,7 +361,7 @@ def _read_event(model: Model, walk: _Walk, row: Row, at: int) -> None:
         walk.alive = False
         walk.block.ending = Ending.CRASH
     message = None
-    if row.m_src is not None and row.m_seq is not None:
+    if row.m_src is not None and row.m_seq is not None and row.layer != LOG_LAYER:
         message = Message(row.m_src, row.m_inc or 0, row.m_seq)
     key = None
     if row.k2 is not None:

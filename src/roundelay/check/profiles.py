@@ -57,7 +57,7 @@ class Profile:
 RULES = ("safe", "paper", "link")
 MODES = ("static", "views")
 
-FAMILIES = "TMDOSKNLE"
+FAMILIES = "TMDOSKNJLE"
 """First letters of properties, in the order of reports."""
 
 _TRACE = Properties("T1 T2 T3 T4 D1 D2 D11", derived="L7")
@@ -67,6 +67,10 @@ _TRACE = Properties("T1 T2 T3 T4 D1 D2 D11", derived="L7")
 # its own, and transitional views say so.
 _VIEWS = Properties("M1 M2 M3 M4 M5 M6 M7 M8 M10 D3 D4e D5 D6 D7 L2 L3")
 """What every engine is held to where there are views."""
+
+_LOG = Properties("J1 J2 J3 J4 J5 J6 J7 J8 J9 J10 J11 J12 L8 L9")
+"""What every run with a replicated log is held to, whatever its engine and its policy: who may have
+lost something says that it is not able to vote."""
 
 VIEW_SYNCHRONY = "vs"
 """The layer that ATOP assumes: it has nothing to say without views, and is no engine."""
@@ -87,8 +91,11 @@ def profile(
     resilience: int | None = None,
     mode: str = "static",
     nodes: int | None = None,
+    *,
+    log: bool = False,
 ) -> Profile:
-    """What `protocol` promises; `resilience` is F, and `nodes` the size of the group.
+    """What `protocol` promises; `resilience` is F, and `nodes` the size of the group. `log` says
+    whether the group keeps a replicated log.
 
     ValueError, for the user, if there is no such protocol, no such rules or no such mode, or if its
     engine is installed and cannot be loaded.
@@ -106,11 +113,13 @@ def profile(
         held = {name: standing for name, standing in held.items() if name not in given_up}
     if promises.resilient and not views and (resilience or not safe):
         held |= _standings(Properties(derived="D8u"))
+    if log:
+        held |= _standings(_LOG)
     held |= _standings(dict(promises.rules).get(rules, Properties()))
     envelope = tuple(promises.envelope.split()) if not safe and not views else ()
     held |= _standings(Properties(assumed=" ".join(envelope)))
     return Profile(
-        name=_title(protocol, rules, resilience, mode),
+        name=_title(protocol, rules, resilience, mode, log=log),
         entries=tuple(Promise(name, held[name]) for name in sorted(held, key=place)),
         envelope=envelope,
         layer=VIEW_SYNCHRONY if protocol == VIEW_SYNCHRONY else "",
@@ -168,8 +177,8 @@ def _given_up(when: OneOrder, resilience: int, nodes: int | None) -> frozenset[s
             return frozenset({"O5", "O5p", "O3f"})
 
 
-def _title(protocol: str, rules: str, resilience: int | None, mode: str) -> str:
-    words = [protocol, rules, mode]
+def _title(protocol: str, rules: str, resilience: int | None, mode: str, *, log: bool) -> str:
+    words = [protocol, rules, mode, *(["log"] if log else [])]
     if resilience is not None:
         words.append(f"F={resilience}")
     return " ".join(words)

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from roundelay.check.checker import Report
+from roundelay.check.log.history import entries, entry_name
 from roundelay.check.model import Config, Message, Model
 from roundelay.check.profiles import Standing
 from roundelay.check.property import PROPERTIES
@@ -11,7 +12,7 @@ from roundelay.check.verdict import Validity, Verdict
 from roundelay.core.effects import Kind
 from roundelay.core.ids import Service
 from roundelay.trace.manifest import Manifest
-from roundelay.trace.schema import REGULAR, WORLD, Row
+from roundelay.trace.schema import LOG_KINDS, REGULAR, WORLD, Row
 
 WIDTH = 100
 """Columns of text; longer sentences are folded."""
@@ -147,14 +148,14 @@ class _Words:
                 if primary and row.voters is not None:
                     primary += f" with voters {self._names.names(row.voters)}"
                 members = self._names.names(row.members or ())
-                return f"installs {self._view()}{{{members}}}{primary}"
+                return f"installs {self._view()}{{{members}}}{primary}{self._vote()}"
             case Kind.GATHER:
                 return f"begins to gather: {row.tag.replace('_', ' ')}"
             case Kind.FREEZE:
                 ring = self._names.view(Config(row.k0 or 0, row.k1 or 0, REGULAR))
                 return f"accepts the Commit token of {ring} and freezes its view"
             case Kind.CRASH:
-                return "crashes"
+                return f"crashes ({row.tag})" if row.tag else "crashes"
             case Kind.RECOVER:
                 number = "" if row.k0 is None else f", with view number {row.k0} from storage"
                 lost = ", its standing lost" if row.level == 0 else ""
@@ -163,9 +164,59 @@ class _Words:
                 return f"{row.tag}s the token"
             case Kind.END:
                 return f"a quiet end with {self._names.names(row.members or ())} up and connected"
+            case kind if kind in LOG_KINDS or kind in (Kind.INVOKE, Kind.REPLY):
+                return self._of_log()
             case Kind.FAULT:
                 return "the faults end" if row.tag == "heal" else f"fault: {row.tag}"
         return f"{row.kind} {row.tag}".rstrip()
+
+    def _of_log(self) -> str:
+        """What happened to the replicated log, or to an object on it."""
+        row, index = self._row, self._row.idx or 0
+        match row.kind:
+            case Kind.APPEND:
+                return f"appends {self._entries()}"
+            case Kind.ENTRY:
+                last = f" to {index + row.count - 1}" if row.count > 1 else ""
+                term = self._names.view(Config(row.k0 or 0, row.k1 or 0, REGULAR))
+                return f"gives {self._entries()} the index {index}{last}, in term {term}"
+            case Kind.STORED:
+                return f"has {entries(index)} on disk"
+            case Kind.COMMIT:
+                return f"knows {entries(index)} to be committed"
+            case Kind.CUT:
+                return f"cuts its log to {entries(index)}"
+            case Kind.CAUGHT:
+                return f"has caught up with {entries(index)}"
+            case Kind.OPEN:
+                view = self._names.view(Config(row.k0 or 0, row.k1 or 0, REGULAR))
+                voters = self._names.names(row.members or ())
+                return f"finds {view} open from index {index} on, with voters {voters}"
+            case Kind.SNAPSHOT:
+                return f"takes a snapshot after {entries(index)}{self._state()}"
+            case Kind.RESTORE:
+                return f"restores a snapshot after {entries(index)}{self._state()}"
+            case Kind.INVOKE:
+                stale = ", of any state" if row.level == 0 else ""
+                return f"begins {row.op} on {row.obj}{stale}"
+        as_of = "" if row.idx is None else f", as of {entries(row.idx)}"
+        return f"has its answer on {row.obj}{as_of}"
+
+    def _entries(self) -> str:
+        row = self._row
+        number = row.m_seq or 0
+        written = self._names.manifest and self._names.manifest.config.get("entries")
+        name = entry_name(self._names.words, written, row, number)
+        return f"{name}..{number + row.count - 1}" if row.count > 1 else name
+
+    def _state(self) -> str:
+        row = self._row
+        return "" if row.digest is None else f", state {row.digest & 0xFFFFFFFF:08x}"
+
+    def _vote(self) -> str:
+        """Where there is a log, whether the node may vote."""
+        logged = self._names.manifest is not None and self._names.manifest.fsync
+        return ", not able to vote" if logged and self._row.level == 0 else ""
 
     def _message(self) -> str:
         row = self._row

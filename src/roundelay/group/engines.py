@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from roundelay import protocols
 from roundelay.core.contract import Engine, EngineFactory
-from roundelay.core.description import Description
+from roundelay.core.description import Description, Properties
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -182,6 +182,37 @@ def without_views(name: str, options: Mapping[str, str] | None = None) -> str:
     if (rules := (options or {}).get("rules", "")) in description.static_rules:
         return f"{name} with rules={rules} runs on static groups only"
     return ""
+
+
+_ONE_SEQUENCE = "O6"
+"""Within a view, what its members deliver are beginnings of one sequence."""
+
+
+def carries_log(name: str, options: Mapping[str, str] | None = None) -> bool:
+    """Whether a replicated log can stand on the engine: all members of a view must give the same
+    indexes to what they deliver in it (O6). That members which move on together have delivered the
+    same (D7), which a log needs too, every engine is held to where there are views."""
+    if without_views(name, options):
+        return False
+    promises = describe(name).promises
+    rules = (options or {}).get("rules", "safe")
+    held = (promises.static, promises.in_views, dict(promises.rules).get(rules, Properties()))
+    return any(_ONE_SEQUENCE in (*p.promised.split(), *p.derived.split()) for p in held)
+
+
+def log_refusal(name: str, options: Mapping[str, str] | None = None) -> str | None:
+    """Why the engine, with these options, cannot carry a replicated log, and what to do; None if
+    it can."""
+    if carries_log(name, options):
+        return None
+    if why := without_views(name, options):
+        return f"{why}, and a log needs views; leave out journal"
+    others = [other for other in engines_in_views() if carries_log(other)]
+    use = " or ".join(filter(None, (", ".join(others[:-1]), *others[-1:])))
+    return (
+        f"the engine {name!r} cannot carry a log: its members need not deliver in one order "
+        f"(property {_ONE_SEQUENCE}); use {use}, or leave out journal"
+    )
 
 
 def needs_channel(name: str, options: Mapping[str, str] | None = None) -> str:

@@ -611,7 +611,7 @@ class Journal:
         if not prepared.exists():
             return
         segment = open_segment(files, prepared)
-        if segment is None:
+        if segment is None or not segment.checkpoint:
             files.unlink(prepared)
             return
         for path in reversed(segment_files(self._directory)):

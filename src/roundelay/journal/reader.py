@@ -11,13 +11,13 @@ committed entries come with later records, or within a second if none follow.
 The work is done per packet, which holds many entries.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
 from roundelay.core.ids import NodeId, ViewId
-from roundelay.core.log import Head, Mark, Place
+from roundelay.core.log import Head, LogRecord, Mark, Place
 from roundelay.core.value import value
 from roundelay.group.body import Piece, unpack
 from roundelay.journal.errors import DamageError, ForeignLogError, JournalError, TruncatedError
@@ -27,7 +27,6 @@ from roundelay.journal.segment import (
     HEADER_BYTES,
     Header,
     Segment,
-    Walk,
     decode_header,
     open_segment,
     read_index,
@@ -85,12 +84,13 @@ class Reader:
         *,
         files: Files | None = None,
     ) -> None:
-        """`path` is the directory of the node in its group. If `log` and `generation` are given,
-        ForeignLogError is raised if the journal holds another log, or a generation before that."""
+        """`path` is the directory of the node in its group. If `log` and `generation` are given, as
+        where an offset comes from, ForeignLogError is raised if the journal holds another log, or
+        only generations before that one, or if a later one began before the index asked for."""
         self.path = path
         self.log = log or b""
         """The id of the log; empty while the journal is empty."""
-        self.generation = generation or 0
+        self.generation = 0
         """The greatest that was seen."""
         self.first = 0
         """The first index there is."""
@@ -98,6 +98,8 @@ class Reader:
         """So many entries are known to be committed."""
         self._files = files or OsFiles()
         self._wanted = generation
+        self._bases: dict[int, int] = {}
+        """Where each generation began, of those that were seen to begin."""
         self._directory = path / "log"
         self._segments: dict[str, Segment] = {}
         self._order: list[Segment] = []
@@ -123,6 +125,12 @@ class Reader:
         self._list()
         if self._order:
             self._search()
+            if self._wanted is not None and self.generation < self._wanted:
+                raise ForeignLogError(
+                    f"the journal {self.path} is of generation {self.generation}, and "
+                    f"{self._wanted} was asked for; it missed what an operator recovered: let its "
+                    "node fetch that, or read another node's journal"
+                )
         return self.committed
 
     def read(self, from_index: int, to: int | None = None) -> Iterator[Item]:
@@ -133,6 +141,7 @@ class Reader:
         end = self.committed if to is None else min(to, self.committed)
         if from_index < self.first:
             raise TruncatedError(from_index, self.first)
+        self._check_generation(from_index)
         at, tried = from_index, ""
         while at < end:
             for item in self._from(at, end):
@@ -148,6 +157,17 @@ class Reader:
             if str(self._problem) == tried:
                 raise self._problem
             tried = str(self._problem)
+
+    def _check_generation(self, index: int) -> None:
+        if self._wanted is None:
+            return
+        for generation, base in self._bases.items():
+            if generation > self._wanted and base < index:
+                raise ForeignLogError(
+                    f"generation {generation} of the log began at {base}, and {index} of "
+                    f"generation {self._wanted} was asked for; what was confirmed from {base} on "
+                    "may be gone: begin there"
+                )
 
     def _list(self) -> None:
         """Take notice of the segment files there are."""
@@ -197,6 +217,8 @@ class Reader:
             )
         self.log = newest.log
         self.generation = max(self.generation, newest.generation)
+        for mark in order[-1].carry.marks:
+            self._meet(mark)
 
     def _search(self) -> None:
         """Look for the greatest number of committed entries, from where the last search ended."""
@@ -212,7 +234,7 @@ class Reader:
                 if found.committed > self.committed:
                     self.committed = found.committed
                 if found.kind == MARK:
-                    self._meet(walk, found)
+                    self._meet(decode_record(walk.data[found.start : found.end]))
                 # Only what is committed stays in its place: search the rest again.
                 head = found.head
                 if head is not None and head.index + head.count <= self.committed:
@@ -220,15 +242,15 @@ class Reader:
                     segment.sample(Place(head.term, head.index), kept)
             self._seen = _Position(segment, kept)
 
-    def _meet(self, walk: Walk, found: Found) -> None:
-        mark = decode_record(walk.data[found.start : found.end])
+    def _meet(self, mark: LogRecord) -> None:
         if isinstance(mark, Mark):
             self.generation = max(self.generation, mark.generation)
+            self._bases.setdefault(mark.generation, mark.base)
 
     def _from(self, index: int, end: int) -> Iterator[Item]:
         """Entries from `index` on, as far as the files go; `_problem` tells why not further."""
         order = self._order
-        begin = bisect_right(order, index, key=lambda s: s.place.length) - 1
+        begin = bisect_left(order, index, key=lambda s: s.place.length) - 1
         at = index
         for segment in order[max(begin, 0) :]:
             walk = segment.walk(self._near(segment, at))
@@ -255,14 +277,15 @@ class Reader:
                 return
 
     def _near(self, segment: Segment, index: int) -> int:
-        """An offset in the segment where a frame begins, not behind entry `index`."""
+        """An offset in the segment where a frame begins, before the mark at entry `index` if there
+        is one."""
         if self._resume is not None:
             known, where, offset = self._resume
-            if where is segment and known <= index:
+            if where is segment and known < index:
                 return offset
         if not segment.samples and segment is not self._order[-1]:
             segment.samples = read_index(segment.path, segment.header, segment.end) or []
-        at = bisect_right(segment.samples, index, key=lambda sample: sample.place.length)
+        at = bisect_left(segment.samples, index, key=lambda sample: sample.place.length)
         return segment.samples[at - 1].offset if at else segment.carry_end
 
 

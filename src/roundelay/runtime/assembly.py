@@ -135,6 +135,8 @@ async def make_node(
             journal.journal.close()
         raise
     if journal is not None:
+        assert node.log is not None
+        node.log.session = setup.boot.session
         where_kept = (settings.journal, settings.fsync)
         for sentence in journal.repaired:
             node_log.trouble(sentence)

@@ -76,7 +76,7 @@ class Barrier(Machine):
         try:
             return await self.port.limited(self._arrived(handle, parties), timeout_s)
         except BaseException:
-            self.port.background(self.leave(handle))
+            self.port.background(lambda: self.leave(handle))
             raise
 
     async def _arrived(self, handle: int, parties: int) -> int:

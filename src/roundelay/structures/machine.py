@@ -45,7 +45,8 @@ _RESERVED = frozenset(
     }
 )
 """Names that a face, or the machinery, needs."""
-_OF_NO_SNAPSHOT = frozenset({"snapshot_version", "told"})
+_OF_NO_SNAPSHOT = frozenset({"snapshot_version", "told", "__orig_class__"})
+"""Attributes of a state that others set; Python sets the last one, on a `Map[int]()`."""
 
 
 @value

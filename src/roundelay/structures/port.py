@@ -87,8 +87,9 @@ class Port(Protocol):
     async def limited(self, work: Coroutine[Any, Any, R], timeout_s: float | None) -> R:
         """What `work` returns; TimeoutError, and the end of `work`, after `timeout_s`."""
 
-    def background(self, work: Coroutine[Any, Any, object]) -> None:
-        """Do `work` without anybody waiting for it. If it fails nobody is told."""
+    def background(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Do what `work` makes, without anybody waiting for it and unless the port is closed. If it
+        fails nobody is told."""
 
     def changes(self) -> AsyncIterator[object]:
         """What the state tells from now on. `GapError` if more came than a watcher may leave

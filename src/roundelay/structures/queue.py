@@ -168,7 +168,7 @@ class Queue(Machine, Generic[V]):
         try:
             return await self.port.limited(self._took(handle), timeout_s)
         except BaseException:
-            self.port.background(self.withdraw(handle))
+            self.port.background(lambda: self.withdraw(handle))
             raise
 
     @task
@@ -179,7 +179,7 @@ class Queue(Machine, Generic[V]):
             if not await self.ask(handle, wait=False):
                 return None
         except BaseException:
-            self.port.background(self.withdraw(handle))
+            self.port.background(lambda: self.withdraw(handle))
             raise
         taken = self.port.look(lambda state: state.taken_by(session, handle))
         return None if taken is None else Job(self, taken)
@@ -201,7 +201,7 @@ class Queue(Machine, Generic[V]):
             # A mark lacked this node, which has come back since: it asks again.
 
     def snapshot(self) -> bytes:
-        self.items.sort()  # In order it is a heap too, and does not tell how it came about.
+        self.items = sorted(self.items)  # A heap too, which does not tell how it came about.
         state = super().snapshot()
         assert isinstance(state, bytes)
         return state

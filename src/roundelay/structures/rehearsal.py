@@ -102,6 +102,7 @@ class Rehearsal(Generic[M]):
         self._terms = 0
         self._numbers: dict[int, int] = {}
         self._jobs: list[Job[Any]] = []
+        self._later: list[Callable[[], Coroutine[Any, Any, object]]] = []
         self._deadlines: list[int] = []
         self.members: tuple[NodeId, ...] = ()
         for node in nodes:
@@ -201,17 +202,20 @@ class Rehearsal(Generic[M]):
             if not later:
                 raise RuntimeError("this would wait for ever")
             self.pass_s((min(later) - self.clock_us) / 1_000_000)
+        self.settle()  # What the job left to the background.
         return job.result
 
     def settle(self) -> None:
         """Run all jobs until they all wait."""
         for _ in range(_STEPS_MAX):
             before = self._progress()
+            later, self._later = self._later, []
+            self._jobs += [Job(make()) for make in later]
             for job in list(self._jobs):
                 if not job.done:
                     job.step()
             self._jobs = [job for job in self._jobs if not job.done]
-            if self._progress() == before:
+            if self._progress() == before and not self._later:
                 return
         raise RuntimeError("jobs that never wait")
 
@@ -314,8 +318,8 @@ class _Port(Generic[M]):
         finally:
             self.log._deadlines.remove(deadline_us)
 
-    def background(self, work: Coroutine[Any, Any, object]) -> None:
-        self.log._jobs.append(Job(work))
+    def background(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        self.log._later.append(work)
 
     async def changes(self) -> AsyncIterator[object]:
         waiting: deque[object] = deque()

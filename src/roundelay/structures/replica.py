@@ -15,7 +15,7 @@ A snapshot is a sequence of pieces, each with its size (u32) before it, so that 
 sends it may divide it anywhere:
 
     "RDS", version 1
-    JSON: index, log time, number of skipped payloads, number of named sessions, for each
+    JSON: index, last term, log time, number of skipped payloads, number of named sessions, for each
           machine its name, class and version
     each session: u64 session, u64 number, u64 index, reply
     the pieces of each machine, and an empty one behind them
@@ -25,7 +25,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 
 from roundelay.core.ids import NodeId, ViewId
-from roundelay.core.log import NAMED
+from roundelay.core.log import NAMED, NO_TERM
 from roundelay.core.value import value
 from roundelay.structures.errors import MachineError, Refused, UpgradeError
 from roundelay.structures.machine import Machine, Now
@@ -86,6 +86,8 @@ class Replica:
         self.machines = dict(sorted(machines.items()))
         self.index = 0
         """Entries below this index were applied."""
+        self.term = NO_TERM
+        """Of the last mark that was applied."""
         self.time_us = 0
         """Log time."""
         self.skipped_count = 0
@@ -146,7 +148,11 @@ class Replica:
         return self._sessions.get(session)
 
     def begin_term(self, term: ViewId, sessions: Mapping[NodeId, int]) -> None:
-        """Apply a mark: what belonged to sessions that are not in it is given up."""
+        """Apply a mark: what belonged to sessions that are not in it is given up. A mark that was
+        applied before, or an older one, changes nothing."""
+        if term <= self.term:
+            return
+        self.term = term
         now = Now(self.index, term, "", 0, self.time_us)
         for machine in self.machines.values():
             machine.begin_term(now, sessions)
@@ -163,6 +169,7 @@ class Replica:
         states = {name: _pieces(m.snapshot()) for name, m in self.machines.items()}
         head = {
             "index": self.index,
+            "term": list(self.term),
             "time_us": self.time_us,
             "skipped": self.skipped_count,
             "sessions": len(self._sessions),
@@ -186,6 +193,7 @@ class Replica:
         if not isinstance(head, dict):
             raise ValueError("the snapshot is damaged")
         self.index, self.time_us = head["index"], head["time_us"]
+        self.term = ViewId(*head["term"])
         self.skipped_count = head["skipped"]
         self._sessions = {}
         for _ in range(head["sessions"]):

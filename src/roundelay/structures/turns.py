@@ -107,7 +107,9 @@ class Turns(Machine):
         try:
             claim = await self.port.limited(self._claimed(handle, label), timeout_s)
         except BaseException:
-            self.port.background(self.give(handle))  # Behind the question, in the same session.
+            self.port.background(
+                lambda: self.give(handle)
+            )  # Behind the question, in the same session.
             raise
         return Hold(self, handle, claim.token, claim.number)
 
@@ -118,7 +120,7 @@ class Turns(Machine):
         try:
             token = await self.ask(handle, label, wait=False)
         except BaseException:
-            self.port.background(self.give(handle))
+            self.port.background(lambda: self.give(handle))
             raise
         claim = self.port.look(lambda state: state.claim(self.port.session, handle))
         if token is None or claim is None:
@@ -216,7 +218,7 @@ class Holding:
         assert self._hold is not None
         # Not waited for: at the end of a block in a minority nobody should have to wait for a
         # majority, and the next claim of this node stands behind it anyway.
-        self._face.port.background(self._hold.release())
+        self._face.port.background(self._hold.release)
 
     def __enter__(self) -> Hold:
         return self._face.port.run(self.__aenter__())

@@ -15,7 +15,8 @@ Of the replicated log:
     p+a           p appends a                     p=a@0         a gets index 0 at p
     p>1           1 entry is stored               p|1           1 is known to be committed
     p<0           cut: none is left               p:1           p has caught up: it has 1
-    p&V2=1{p,q}   view 2 opens at base 1, with these voters     p+V2{p,q}!{p,q}* p may vote
+    p&V2=1{p,q}   view 2 opens at base 1, with these voters     p+V2{p,q}!{p,q}* p may vote, and
+                  those without the star, in a text that has one, may not
     pX! pX-       power cut, disk lost            p@1%x p@!1%x  snapshot, restore of state x at 1
     p[o.get.x     p begins get(x) on o            p]o.y@1       the reply y, as of 1 entry
     p[o.get.x~    the same, any state will do
@@ -174,6 +175,7 @@ def _rows(
     for t in tokens:
         if t.kind is Kind.ORIGINATE:
             origins.setdefault(t.message, t)
+    told = any(t.able for t in tokens)  # Then the text says of every node whether it may vote.
     lives: dict[int, _Life] = {}
     rows: list[Row] = []
     for place, t in enumerate(tokens):
@@ -223,7 +225,7 @@ def _rows(
                 k1=k1,
                 k2=k2,
                 k3=k3,
-                level=1 if t.able else t.level,
+                level=int(t.able) if told and t.kind is Kind.INSTALL else t.level,
                 c_seq=c_seq,
                 c_rep=c_rep,
                 c_kind=c_kind,

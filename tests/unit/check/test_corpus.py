@@ -12,8 +12,8 @@ CLEAN = [case for case in CASES if case.clean]
 
 
 def test_the_corpus_is_complete():
-    assert len(VIOLATING) == 65
-    assert len(CLEAN) == 9
+    assert len(VIOLATING) == 107
+    assert len(CLEAN) == 11
 
 
 @pytest.mark.parametrize("case", VIOLATING, ids=str)
@@ -31,14 +31,26 @@ def test_a_violating_trace_is_convicted(case: Case):
 def test_a_clean_trace_trips_nothing_in_its_profile(case: Case):
     manifest, rows = case.trace()
     _, protocol, rules, mode = case.head[:4]
-    held = profile(protocol, rules, case.resilience, mode, len(manifest.nodes))
+    log = "log" in case.head
+    held = profile(protocol, rules, case.resilience, mode, len(manifest.nodes), log=log)
     report = check(rows, manifest, profile=held)
     bad = {v.property for v in report.verdicts if v.validity not in (Validity.OK, Validity.VACUOUS)}
     assert bad == set(case.exceptions), [v for v in report.verdicts if v.property in bad]
     assert any(verdict.validity is Validity.OK for verdict in report.verdicts)
 
 
-@pytest.mark.parametrize("case", [case for case in VIOLATING if case.head[0][0] in "MDO"], ids=str)
+def test_the_clean_traces_of_logs_put_all_to_the_test():
+    shown: set[str] = set()
+    for case in CLEAN:
+        if "log" in case.head:
+            manifest, rows = case.trace()
+            held = profile("totem", mode="views", nodes=len(manifest.nodes), log=True)
+            verdicts = check(rows, manifest, profile=held).verdicts
+            shown |= {v.property for v in verdicts if v.validity is Validity.OK}
+    assert {*(f"J{n}" for n in range(1, 13)), "L8", "L9"} <= shown
+
+
+@pytest.mark.parametrize("case", [case for case in VIOLATING if case.head[0][0] in "MDOJ"], ids=str)
 def test_a_witness_alone_convicts(case: Case):
     """Nothing that matters was left out of it, and the trace may be forgotten."""
     manifest, rows = case.trace()

@@ -1,13 +1,15 @@
 """Who is held to what."""
 
+import dataclasses
 import itertools
 
 import pytest
 
-from roundelay.check import PROPERTIES, Standing, profile
+from roundelay.check import PROPERTIES, Standing, profile, profile_of
 from roundelay.check.profiles import MODES, RULES, VIEW_SYNCHRONY, protocol_names
 from roundelay.core.description import OneOrder
 from roundelay.group.engines import describe, engine_names
+from roundelay.trace.manifest import Manifest
 
 
 def names(*args: object, **kwargs: object) -> set[str]:
@@ -129,6 +131,23 @@ def test_an_engine_is_held_to_all_that_its_description_promises(engine):
     assert promises.static.names <= names(engine)
     if promises.one_order is OneOrder.ALWAYS:
         assert promises.static.names | promises.in_views.names <= names(engine, mode="views")
+
+
+def test_a_run_with_a_log_is_held_to_what_logs_promise():
+    of_log = {*(f"J{n}" for n in range(1, 13)), "L8", "L9"}
+    for protocol in ("totem", "dtp"):
+        alone = profile(protocol, mode="views", nodes=3)
+        held = profile(protocol, mode="views", nodes=3, log=True)
+        assert {e.property for e in held.entries} - {e.property for e in alone.entries} == of_log
+        assert {held.standing(name) for name in (*of_log, "M10")} == {Standing.PROMISED}
+        assert (alone.name, held.name) == (f"{protocol} safe views", f"{protocol} safe views log")
+
+
+def test_a_manifest_with_a_policy_is_of_a_run_with_a_log():
+    manifest = Manifest("r", ("a", "b"), protocol="totem", mode="views")
+    assert not any(e.property.startswith("J") for e in profile_of(manifest).entries)
+    logged = dataclasses.replace(manifest, fsync="interval")
+    assert "J8" in {e.property for e in profile_of(logged).entries}
 
 
 def test_what_is_not_promised_is_not_checked():

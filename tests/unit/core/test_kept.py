@@ -62,7 +62,7 @@ def test_a_whole_log_with_nothing_committed_keeps_all_records_as_its_tail():
     [(1, Place(), 6), (2, Place(), 6), (3, Place(T1, 2, 1), 3), (5, Place(T1, 2, 1), 3)]
     + [(6, Place(T2, 5), 1)],
 )
-def test_the_checkpoint_is_the_newest_that_has_something_committed_behind_it(committed, place, behind):
+def test_behind_the_chosen_checkpoint_something_is_committed(committed, place, behind):
     kept = kept_log(WHOLE, committed=committed)
     assert kept.checkpoint.place == place
     assert len(kept.tail) == behind

@@ -21,6 +21,7 @@ from roundelay.group.engines import (
     engine_names,
     engines_in_views,
     envelope,
+    log_refusal,
     needs_channel,
     without_views,
 )
@@ -241,3 +242,24 @@ def test_a_description_has_values_that_can_be_replaced():
     changed = dataclasses.replace(describe("template"), name="other")
     assert isinstance(changed, Description)
     assert changed.name == "other"
+
+
+def test_engines_that_put_all_into_one_order_within_a_view_carry_a_log():
+    carriers = {name for name in engines_in_views() if log_refusal(name) is None}
+    assert {"totem", "pinwheel", "dtp", "cm"} <= carriers
+    assert carriers.isdisjoint({"fifo", "causal", "st", "atop", "allack"})
+
+
+def test_an_engine_that_cannot_carry_a_log_is_refused_with_what_to_use():
+    why = log_refusal("fifo")
+    assert why is not None
+    assert why.startswith(
+        "the engine 'fifo' cannot carry a log: its members need not deliver in one order "
+        "(property O6); use cm, dtp, "
+    )
+    assert why.endswith(", or leave out journal")
+
+
+def test_an_engine_without_views_carries_no_log():
+    assert "static groups only" in (log_refusal("fc", {"rules": "paper"}) or "")
+    assert "static groups only" in (log_refusal("template") or "")

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from roundelay.core.ids import ViewId
 from roundelay.core.log import NAMED
-from roundelay.structures import Counter, Machine, MachineError, Map, Set, UpgradeError, replica
+from roundelay.structures import (
+    Counter,
+    Lock,
+    Machine,
+    MachineError,
+    Map,
+    Set,
+    UpgradeError,
+    replica,
+)
 from roundelay.structures.replica import (
     REPLY_KEPT_BYTES_MAX,
     TICK,
@@ -215,3 +224,18 @@ def test_pieces_that_a_machine_does_not_ask_for_are_not_those_of_the_next():
 def test_a_name_that_is_too_long_is_refused():
     with pytest.raises(ValueError, match="too long"):
         Replica({"x" * 256: Counter()})
+
+
+def test_a_mark_is_applied_once():
+    one = Replica({"": Lock()})
+    one.begin_term(ViewId(1, "a"), {"a": 7, "b": 8})
+    one.begin_term(ViewId(3, "a"), {"a": 7, "b": 8})
+    one.apply(entry(0, command_head("") + dumps(["ask", 1, 1, "", True])))
+    other = Replica({"": Lock()})
+    other.restore(one.snapshot())
+    for replica_ in (one, other):
+        replica_.begin_term(ViewId(2, "b"), {"b": 8})
+        replica_.begin_term(ViewId(3, "a"), {"b": 8})
+        assert replica_.status()[""]["holders"] == ["a"]
+        replica_.begin_term(ViewId(4, "b"), {"b": 8})
+        assert replica_.status()[""]["holders"] == []

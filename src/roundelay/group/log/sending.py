@@ -85,6 +85,7 @@ class Sending:
         self._parcels: deque[Parcel] = deque()
         self._unfed: deque[Parcel] = deque()
         """Those to be fed, in order."""
+        self._unfed_packets = 0
         self._away: deque[Parcel] = deque()
         """Those that were fed, and are not in the log yet, in order."""
         self._unrecorded: list[tuple[Parcel, int]] = []
@@ -118,8 +119,11 @@ class Sending:
         parcel = self._parcel_for(session, number, size, stamp_us)
         if self._traced and (not self._unrecorded or self._unrecorded[-1][0] is not parcel):
             self._unrecorded.append((parcel, len(parcel.messages)))
+        fresh = not parcel.messages
         parcel.messages.append(payload)
         parcel.size += size + MESSAGE_OVERHEAD_BYTES
+        if fresh:
+            self._unfed_packets += self._packets_of(parcel)
         self.bytes += size
         self.messages += 1
         self._next[session] = max(following, number + 1)
@@ -162,6 +166,7 @@ class Sending:
         parcel = Parcel(session, 0, stamp_us, name)
         self._parcels.append(parcel)
         self._unfed.append(parcel)
+        self._unfed_packets += 1
         self.messages += 1
         return session
 
@@ -188,12 +193,16 @@ class Sending:
 
     @property
     def unfed(self) -> int:
-        """Parcels that wait to be fed."""
-        return len(self._unfed)
+        """Packets that wait to be fed."""
+        return self._unfed_packets
+
+    def _packets_of(self, parcel: Parcel) -> int:
+        return 1 if parcel.size <= self._room else -(-len(parcel.messages[0]) // self._piece)
 
     def feed(self, feed: Feed) -> None:
         """Feed the next parcel."""
         parcel = self._unfed.popleft()
+        self._unfed_packets -= self._packets_of(parcel)
         self._away.append(parcel)
         session, number, stamp = parcel.session, parcel.number, parcel.stamp
         if parcel.name:
@@ -218,6 +227,7 @@ class Sending:
     def take_back(self) -> None:
         """The view ended: nothing is with the packer or the engine any more."""
         self._unfed = deque(parcel for parcel in self._parcels if parcel.end is None)
+        self._unfed_packets = sum(map(self._packets_of, self._unfed))
         self._away.clear()
 
     def compare(self, sessions: SessionTable, place: Place) -> None:
@@ -254,6 +264,8 @@ class Sending:
                     continue
                 parcel.end, parcel.skipped = end, max(0, head.number - parcel.number)
                 _take_out(parcels, parcel)
+                if parcels is self._unfed:
+                    self._unfed_packets -= self._packets_of(parcel)
                 return
 
     def note_duplicate(self, arrival: Arrival, sessions: SessionTable, place: Place) -> None:

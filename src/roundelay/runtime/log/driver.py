@@ -168,6 +168,10 @@ class LogDriver:
         self._node_log = instruments.node_log
         self._tracing = instruments.tracing
         self._name = name
+        self.session = 0
+        """The session of this life of the node."""
+        self.on_changed: Callable[[], None] = lambda: None
+        """Called when the log has opened or closed, or the node's condition has changed."""
         self._error: ClosedError | None = None
         self._able = kept.able
         """Whether the journal knows that this node is able."""
@@ -292,6 +296,7 @@ class LogDriver:
         for future in futures:
             if not future.done():
                 future.set_result(None)
+        self.on_changed()
 
     # What the threads have done
 

@@ -160,6 +160,8 @@ class Feed:
         """Records in the journal from the one that holds `index` on, with the mark before it."""
         marks = self._marks
         at = bisect_right(marks, index, key=_base)
+        while at > 1 and marks[at - 2].base == index:
+            at -= 1  # A term may have had no entry.
         if at and marks[at - 1].base == index:
             before = marks[at - 2].term if at > 1 else NO_TERM
             return self._history(Place(before, index, marks[at - 1].opened), index)

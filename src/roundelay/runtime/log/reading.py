@@ -42,7 +42,11 @@ class LogReader:
         self._term = NO_TERM
         """Of the last mark or entry that was looked at: a mark is given once."""
         self.on_mark: Callable[[Mark], None] = lambda mark: None
-        """Called with each mark, in its place between the entries."""
+        """Called with each mark, in its place between the entries, once an entry behind it is
+        committed: before that a view that never opened may have left the mark, and others may not
+        have it."""
+        self._marks: list[Mark] = []
+        """Marks that were read, and no entry behind them."""
         self._records: Iterator[LogRecord] = iter(())
         self._given = 0
 
@@ -82,25 +86,35 @@ class LogReader:
             if type(record) is Entries:
                 head = record.head
                 skip = self.next - head.index
-                self._term = max(self._term, head.term)
                 if skip >= head.count:
+                    self._marks.clear()  # They, too, were there before.
+                    self._term = max(self._term, head.term)
                     continue
                 if skip < 0:
                     break  # Entries are missing between: they are read again.
+                self._tell_marks()
+                self._term = max(self._term, head.term)
                 batch = EntryBatch(record, skip)
                 self.next = head.index + head.count
                 self._given = len(record.body)
                 return batch
             if type(record) is Mark and record.term > self._term:
-                self._term = record.term
-                self.on_mark(record)
+                self._marks.append(record)
                 if record.lossy and record.base >= self.next:
+                    self._tell_marks()
                     return Lossy(record.base, record.generation)
         return None
+
+    def _tell_marks(self) -> None:
+        for mark in self._marks:
+            self._term = mark.term
+            self.on_mark(mark)
+        self._marks.clear()
 
     async def _refill(self) -> bool:
         """Find more records; or wait until something has changed, and say False."""
         feed = self.feed
+        self._marks.clear()  # They are read again, with the entry behind them.
         if self.next >= feed.committed:
             await feed.changed()
             return False

@@ -29,7 +29,7 @@ from roundelay.core.effects import (
     StoreSnapshot,
     Synced,
 )
-from roundelay.core.ids import ViewId
+from roundelay.core.ids import View, ViewId
 from roundelay.core.kept import kept_log, split
 from roundelay.core.log import EMPTY_LOG, Checkpoint, Entries, KeptLog, LogRecord, Mark
 from roundelay.group.body import unpack
@@ -86,8 +86,8 @@ class Member:
         self.syncs = True
         """The disk works."""
         self.timers: dict[str, int] = {}
-        self.view = None
-        self.committed = 0
+        self.view = View(ViewId(0, name), (name,))
+        self.committed = kept.committed
         self.appended: list[Appended] = []
         self.synced: list[Synced] = []
         self.rows: list[Record] = []

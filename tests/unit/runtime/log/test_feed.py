@@ -265,3 +265,53 @@ def test_a_reader_from_now_on_sees_what_is_committed_later():
         assert await take(reader, 1) == [b"2"]
 
     asyncio.run(story())
+
+
+class Marks:
+    """A reader that writes down what it is told, in order."""
+
+    def __init__(self, log: Log, start: int = 0) -> None:
+        self.seen: list[object] = []
+        self.reader = LogReader(log.feed, None, start)
+        self.reader.on_mark = lambda mark: self.seen.append(mark.term.seq)
+
+    def step(self) -> list[object]:
+        """Read all that is there."""
+
+        async def read() -> None:
+            try:
+                async with asyncio.timeout(0.2):
+                    while True:
+                        arrival = await self.reader.step()
+                        if isinstance(arrival, EntryBatch):
+                            self.seen.append(arrival.payloads)
+            except TimeoutError:
+                pass
+
+        asyncio.run(read())
+        return self.seen
+
+
+def test_a_mark_is_told_before_the_entry_behind_it_and_not_earlier():
+    """A view that never opened may have left a mark, which other nodes do not have."""
+    log = Log()
+    log.store(mark(0), entries(0, 1), mark(1, ViewId(5, "a")), commit=1)
+    marks = Marks(log)
+    assert marks.step() == [4, (b"0",)]
+    log.disk.records.pop()
+    log.feed.cut(Place(TERM, 1))
+    log.store(mark(1, ViewId(6, "a")), entries(1, 1, ViewId(6, "a")), commit=2)
+    assert marks.step() == [4, (b"0",), 6, (b"1",)]
+
+
+@pytest.mark.parametrize("bytes_max", [1 << 20, 1])
+def test_terms_without_an_entry_are_told_from_memory_and_from_disk(bytes_max):
+    log = Log(bytes_max=bytes_max)
+    log.store(mark(0), entries(0, 1), commit=1)
+    marks = Marks(log)
+    marks.step()
+    log.store(mark(1, ViewId(5, "a")))
+    log.store(mark(1, ViewId(6, "a")))
+    log.store(entries(1, 1, ViewId(6, "a")), commit=2)
+    assert marks.step() == [4, (b"0",), 5, 6, (b"1",)]
+    assert Marks(log, 1).step() == [5, 6, (b"1",)]

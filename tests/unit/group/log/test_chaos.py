@@ -1,0 +1,172 @@
+"""Random stories: whatever happens, what was committed stays, once, in one order, and reads see it.
+
+At the end all faults stop, and then everything that a living node appended is committed.
+"""
+
+import random
+from typing import Any
+
+import pytest
+from tests.unit.group.log.cluster import Cluster, Member
+
+from roundelay.core.effects import Appended, Committed, Kind, Synced
+from roundelay.group.log.config import LogConfig
+from roundelay.group.packer import GroupConfig
+
+CONFIG = LogConfig(checkpoint_bytes=2_000, live_window_bytes=3_000, fetch_window_bytes=4_000)
+
+
+class Story:
+    """One random story and what must hold in it."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        size = self.random.choice((3, 3, 4, 5))
+        engine = self.random.choice(("totem", "totem", "totem", "dtp", "cm"))
+        group = GroupConfig(packet_bytes=self.random.choice((200, 1200)))
+        self.cluster = Cluster("abcde"[:size], engine, config=CONFIG, group=group, start=False)
+        self.names = self.cluster.founders
+        self.final: dict[int, str] = {}
+        """What anybody ever knew to be committed."""
+        self.confirmed: dict[str, int] = {}
+        self.reads: dict[tuple[str, int], int] = {}
+        self.appended: list[tuple[str, Member]] = []
+        self.count = 0
+        for name in self.names:
+            self.watch(self.cluster.start(name))
+
+    def watch(self, member: Member) -> None:
+        run = member.do
+
+        def do(effects: list[Any]) -> None:
+            run(effects)
+            for effect in effects:
+                self.judge(member, effect)
+
+        member.do = do  # type: ignore[method-assign]
+
+    def judge(self, member: Member, effect: Any) -> None:
+        assert not member.forks, member.forks
+        if not member.alive:
+            return
+        if isinstance(effect, Committed):
+            texts = self.texts(member)
+            for index, text in enumerate(texts[: effect.length]):
+                assert self.final.setdefault(index, text) == text, f"entry {index} changed"
+        elif isinstance(effect, Appended) and effect.index is not None:
+            for i in range(effect.count):
+                text = self.text_of(member, effect.number + i)
+                assert self.final[effect.index + i] == text
+                self.confirmed[text] = effect.index + i
+        elif isinstance(effect, Synced):
+            least = self.reads.pop((member.name + str(member.session), effect.request))
+            assert effect.length is not None
+            assert effect.length >= least, "a read missed what was committed before it"
+            assert member.committed >= effect.length
+
+    def texts(self, member: Member) -> list[str]:
+        """The log with what waits for the disk."""
+        records = list(member.disk.records)
+        member, disk = member, member.disk
+        from roundelay.core.effects import Cut, Reset, Store
+        from roundelay.core.kept import split
+        from roundelay.core.log import Entries
+        from roundelay.group.body import unpack
+
+        for effect in member.waiting:
+            if isinstance(effect, Store):
+                records += effect.records
+            elif isinstance(effect, Cut):
+                del records[split(records, effect.place) :]
+            elif isinstance(effect, Reset):
+                records[:] = [effect.checkpoint, effect.mark]
+        found: list[str] = []
+        for record in records:
+            if isinstance(record, Entries) and record.head.count:
+                found += [m.decode().strip() for m in unpack(record.body, record.head.count)]  # type: ignore[union-attr]
+        assert disk
+        return found
+
+    def text_of(self, member: Member, number: int) -> str:
+        return f"{member.session}:{number}"
+
+    def step(self) -> None:
+        cluster, rnd = self.cluster, self.random
+        alive = [m for m in cluster.members.values() if m.alive]
+        dead = [n for n, m in cluster.members.items() if not m.alive]
+        action = rnd.random()
+        if action < 0.5 and alive:
+            member = rnd.choice(alive)
+            for _ in range(rnd.choice((1, 1, 3, 20))):
+                number = member.log.sending._next[member.session]
+                pad = " " * rnd.choice((0, 0, 0, 50, 700))
+                member.append(self.text_of(member, number) + pad)
+                self.appended.append((self.text_of(member, number), member))
+        elif action < 0.6 and alive:
+            member = rnd.choice(alive)
+            self.count += 1
+            self.reads[member.name + str(member.session), self.count] = len(self.final)
+            member.read(self.count)
+        elif action < 0.7:
+            names = list(self.names)
+            rnd.shuffle(names)
+            at = rnd.randrange(1, len(names))
+            cluster.split("".join(names[:at]), "".join(names[at:]))
+        elif action < 0.8:
+            cluster.heal()
+        elif action < 0.87 and alive:
+            cluster.kill(rnd.choice(alive).name, power=rnd.random() < 0.5)
+        elif action < 0.89:
+            cluster.kill(*[m.name for m in alive], power=rnd.random() < 0.7)
+        elif action < 0.97 and dead:
+            self.watch(cluster.start(rnd.choice(dead)))
+        elif alive:
+            member = rnd.choice(alive)
+            member.syncs = not member.syncs
+            if member.syncs:
+                cluster.later(0, member.sync)
+        cluster.run(rnd.choice((0.0, 0.0005, 0.002, 0.02, 0.2, 0.5)))
+
+    def run(self, steps: int) -> None:
+        cluster, rnd = self.cluster, self.random
+        loss = rnd.choice((0.0, 0.0, 0.02, 0.1))
+        cluster.loses = lambda sender, to, m: rnd.random() < loss
+        cluster.run(rnd.choice((0.0, 0.2, 1.0)))
+        for _ in range(steps):
+            self.step()
+        self.end()
+
+    def end(self) -> None:
+        cluster = self.cluster
+        cluster.loses = lambda sender, to, m: False
+        cluster.heal()
+        for name, member in list(cluster.members.items()):
+            if not member.alive:
+                self.watch(cluster.start(name))
+            elif not member.syncs:
+                member.syncs = True
+                cluster.later(0, member.sync)
+        cluster.run(12)
+        members = [cluster[name] for name in self.names]
+        assert [m.status.state for m in members] == ["open"] * len(members), [
+            (m.status, m.stack.membership.phase) for m in members
+        ]
+        logs = [m.texts for m in members]
+        for member, log in zip(members, logs, strict=True):
+            assert log == logs[0], (member.name, log[-3:], logs[0][-3:])
+            assert member.committed == len(log) == member.status.length
+            assert member.log.sending.messages == 0, member.status
+        assert len(set(logs[0])) == len(logs[0]), "an entry has two indexes"
+        texts = [text.strip() for text in logs[0]]
+        for index, text in self.final.items():
+            assert texts[index] == text
+        for text, member in self.appended:
+            if member.alive:
+                assert text in texts
+        for m in members:
+            assert Kind.OPEN in [row.kind for row in m.rows]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nothing_committed_is_ever_lost(seed: int):
+    Story(seed).run(40)

@@ -1,0 +1,314 @@
+"""Disks that are full, that fail, and that lose power; and room that is made in time."""
+
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.unit.journal.logs import (
+    BEGIN,
+    SMALL,
+    T1,
+    QuickFiles,
+    checkpoint,
+    die,
+    entries,
+    held,
+    log_files,
+    mark,
+    open_journal,
+    plain,
+    some,
+    with_checkpoints,
+)
+
+from roundelay.core.log import LogRecord, Place
+from roundelay.journal.errors import DiskError, FullError, JournalError
+from roundelay.journal.files import OsFiles
+from roundelay.journal.held_files import HeldFiles
+from roundelay.journal.journal import Journal, JournalConfig
+
+
+class SmallDisk(QuickFiles):
+    """A disk with room for so many bytes of segments, and which fails when it is told to."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.failing: set[str] = set()
+        self.error = errno.EIO
+
+    def _fail(self, call: str) -> None:
+        if call in self.failing:
+            raise OSError(self.error, "what the disk says")
+
+    def _used(self, path: Path) -> int:
+        return sum(file.stat().st_size for file in path.rglob("*.log*") if file.is_file())
+
+    def fallocate(self, fd: int, offset: int, size: int) -> None:
+        self._fail("fallocate")
+        if offset + size > self.size(fd):
+            self.room -= offset + size - self.size(fd)
+            if self.room < 0:
+                self.room += offset + size - self.size(fd)
+                raise OSError(errno.ENOSPC, "no space left on device")
+        super().fallocate(fd, offset, size)
+
+    def ftruncate(self, fd: int, size: int) -> None:
+        self._fail("ftruncate")
+        self.room += max(0, self.size(fd) - size)
+        super().ftruncate(fd, size)
+
+    def pwritev(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
+        if "pwritev" in self.failing:
+            super().pwritev(fd, [b"".join(parts)[:30]], offset)
+        self._fail("pwritev")
+        super().pwritev(fd, parts, offset)
+
+    def fdatasync(self, fd: int) -> None:
+        self._fail("fdatasync")
+
+    def free_bytes(self, path: Path) -> int:
+        return self.room
+
+
+def fill(journal: Journal, records: list[LogRecord]) -> int:
+    """Write until the disk is full; how many records were taken."""
+    for done in range(0, len(records), 25):
+        try:
+            journal.append(records[done : done + 25])
+        except FullError:
+            return done
+        journal.sync()
+    raise AssertionError("the disk is not full")
+
+
+def test_a_full_disk_takes_nothing_of_a_batch_and_goes_on_when_there_is_room(tmp_path):
+    disk = SmallDisk(50_000)
+    journal = open_journal(tmp_path, files=disk)
+    assert (tmp_path / "reserve").stat().st_size == SMALL.reserve_bytes
+    records = with_checkpoints(2000, every=10)
+    done = fill(journal, records)
+    assert journal.full
+    assert not (tmp_path / "reserve").exists()
+    assert held(journal) == plain(records[:done])
+    with pytest.raises(FullError, match="is full"):
+        journal.append(records[done : done + 25])
+    assert held(journal) == plain(records[:done])
+    disk.room += 100_000
+    journal.append(records[done : done + 100])
+    assert not journal.full
+    assert (tmp_path / "reserve").exists()
+    die(journal)
+    journal = open_journal(tmp_path)
+    assert held(journal) == plain(records[: done + 100])
+    assert not journal.repaired
+
+
+def test_a_disk_that_is_full_from_the_beginning(tmp_path):
+    disk = SmallDisk(10)
+    journal = open_journal(tmp_path, files=disk)
+    with pytest.raises(FullError):
+        journal.append([mark()])
+    assert held(journal) == []
+    assert log_files(tmp_path) == []
+    disk.room = 1 << 20
+    journal.append([mark(), *some(3)])
+    assert held(journal) == [mark(), *some(3)]
+
+
+def test_a_write_that_the_disk_has_no_room_for_leaves_no_half_of_it(tmp_path):
+    disk = SmallDisk(1 << 20)
+    journal = open_journal(tmp_path, files=disk)
+    journal.append([mark(), *some(3)])
+    disk.failing, disk.error = {"pwritev"}, errno.ENOSPC
+    with pytest.raises(FullError):
+        journal.append(some(2, 3))
+    disk.failing = set()
+    assert journal.place == Place(T1, 3)
+    journal.append([entries(3, 4)])
+    die(journal)
+    journal = open_journal(tmp_path)
+    assert held(journal) == [mark(), *some(3), entries(3, 4)]
+    assert not journal.repaired
+
+
+def test_no_room_for_a_reset_leaves_the_old_log(tmp_path):
+    disk = SmallDisk(1 << 20)
+    journal = open_journal(tmp_path, files=disk)
+    journal.append([mark(), *some(3)])
+    disk.room = 10
+    with pytest.raises(FullError):
+        journal.reset(checkpoint(10), mark())
+    assert held(journal) == [mark(), *some(3)]
+
+
+@pytest.mark.parametrize("call", ["fdatasync", "pwritev", "fallocate", "ftruncate"])
+def test_a_disk_that_fails_ends_the_journal_for_good(tmp_path, call):
+    disk = SmallDisk(1 << 20)
+    journal = open_journal(tmp_path, files=disk)
+    journal.append([mark(), *some(3)])
+    disk.failing = {call}
+
+    def go_on() -> None:
+        if call == "ftruncate":
+            journal.cut(Place(T1, 1))
+        journal.append(some(60, journal.place.length, size=100))
+        journal.sync()
+
+    with pytest.raises(DiskError, match="so the node stops"):
+        go_on()
+    disk.failing = set()
+    for again in (lambda: journal.append([entries(3)]), journal.sync, journal.note):
+        with pytest.raises(DiskError):
+            again()
+    journal.close()
+    kept = open_journal(tmp_path).kept
+    assert kept.first == 0  # It opens, and was not closed in order.
+
+
+def test_what_is_not_synced_is_lost_with_the_power_and_what_is_synced_is_not(tmp_path):
+    for lost in range(4):
+        path = tmp_path / str(lost)
+        journal = open_journal(path, files=HeldFiles())
+        journal.set_able()
+        journal.append([mark(), *some(100, size=200)])
+        journal.sync()
+        assert held(journal) == [mark(), *some(100, size=200)]
+        for n in range(lost):
+            journal.append(some(30, 100 + 30 * n, size=200))
+        assert held(journal) == [mark(), *some(100 + 30 * lost, size=200)]
+        die(journal)
+        journal = open_journal(path, boot="boot 2")
+        assert journal.kept.able
+        records = held(journal)
+        # A segment that was finished was synced with it.
+        assert [mark(), *some(100, size=200)] == records[:101]
+        assert records == [mark(), *some(len(records) - 1, size=200)]
+        assert len(records) < 101 + 30 * lost or not lost
+        journal.close()
+
+
+def test_held_files_are_files(tmp_path):
+    files = HeldFiles()
+    fd = files.open(tmp_path / "f", create=True)
+    files.pwritev(fd, [b"abc", b"def"], 2)
+    files.pwritev(fd, [b"X"], 4)
+    assert files.pread(fd, 100, 0) == b"\0\0abXdef"
+    assert files.size(fd) == 8
+    assert (tmp_path / "f").read_bytes() == b""
+    files.ftruncate(fd, 5)
+    assert files.pread(fd, 100, 3) == b"bX"
+    files.fdatasync(fd)
+    assert (tmp_path / "f").read_bytes() == b"\0\0abX"
+    files.pwritev(fd, [b"Z"], 6)
+    assert files.pread(fd, 3, 4) == b"X\0Z"
+    files.close(fd)
+    assert OsFiles().pread(files.open(tmp_path / "f"), 10, 0) == b"\0\0abX"
+
+
+# Retention.
+
+
+def filled(path: Path, **limits: object):
+    config = JournalConfig(segment_bytes=8192, preallocate_bytes=4096, reserve_bytes=0, **limits)  # type: ignore[arg-type]
+    clock = [0.0]
+    wall = [0]
+    journal = open_journal(
+        path, config=config, monotonic_s=lambda: clock[0], wall_us=lambda: wall[0]
+    )
+    records = with_checkpoints(500, every=10)
+    for record in records:
+        wall[0] += 1_000_000
+        journal.append([record])
+    return journal, records, clock, wall
+
+
+def test_segments_go_by_size_and_only_below_what_is_committed(tmp_path):
+    journal, records, _, _ = filled(tmp_path, retain_bytes=20_000)
+    assert not journal.retire()
+    journal.committed = 100
+    assert journal.retire()
+    assert 0 < journal.first <= 100
+    journal.committed = 500
+    assert journal.retire()
+    assert not journal.retire()
+    assert journal.size_bytes <= 20_000 + 8192
+    first = journal.first
+    assert held(journal, Place(T1, first)) == plain(records)[1 + first :]
+    beginning = held(journal, BEGIN)
+    assert beginning[:2] == [checkpoint(first), mark()]
+    assert beginning[2:] == plain(records)[1 + first :]
+    journal.set_able()
+    die(journal)
+    kept = open_journal(tmp_path).kept
+    assert (kept.able, kept.first, kept.marks) == (True, first, (mark(),))
+
+
+def test_segments_go_by_age(tmp_path):
+    journal, _, _, wall = filled(tmp_path, retain_s=200.0)
+    journal.committed = 500
+    wall[0] = 500_000_000
+    assert journal.retire()
+    assert 200 < journal.first <= 350
+    wall[0] = 10_000_000_000
+    assert journal.retire()
+    assert len(log_files(tmp_path)) == 1
+
+
+def test_without_limits_nothing_goes_but_what_a_snapshot_replaces(tmp_path):
+    journal, _, _, _ = filled(tmp_path)
+    journal.committed = 500
+    assert not journal.retire()
+    journal.snapshots.take(journal.log, 0, checkpoint(200), [b"state"])
+    assert not journal.retire()  # The older one of two is what counts.
+    journal.snapshots.take(journal.log, 0, checkpoint(300), [b"state"])
+    assert journal.retire()
+    assert 100 < journal.first <= 200
+
+
+def test_with_a_state_limits_do_not_go_above_the_older_snapshot(tmp_path):
+    journal, _, _, _ = filled(tmp_path, retain_bytes=1)
+    journal.committed = 500
+    journal.snapshots.take(journal.log, 0, checkpoint(100), [b"state"])
+    journal.snapshots.take(journal.log, 0, checkpoint(300), [b"state"])
+    assert journal.retire()
+    assert journal.first <= 100
+
+
+def test_what_a_learner_reads_is_held_for_a_minute(tmp_path):
+    journal, _, clock, _ = filled(tmp_path, retain_bytes=1)
+    journal.committed = 500
+    journal.read(Place(T1, 150), 1000)
+    assert journal.retire()
+    assert journal.first <= 150
+    clock[0] = 30.0
+    journal.read(Place(T1, 150), 1000)  # Asking again does not hold it longer.
+    assert not journal.retire()
+    clock[0] = 61.0
+    assert journal.retire()
+    assert journal.first > 150
+
+
+def test_a_removed_beginning_that_nobody_removed_is_noticed(tmp_path):
+    journal, _, _, _ = filled(tmp_path, retain_bytes=30_000)
+    journal.committed = 500
+    journal.retire()
+    journal.set_able()
+    die(journal)
+    log_files(tmp_path)[0].unlink()
+    kept = open_journal(tmp_path).kept
+    assert not kept.able
+    assert "first segments" in kept.why
+
+
+def test_a_disk_that_cannot_be_opened_is_a_journal_error(tmp_path):
+    class Broken(QuickFiles):
+        def pread(self, fd: int, size: int, offset: int) -> bytes:
+            raise OSError(errno.EIO, "input/output error")
+
+    journal = open_journal(tmp_path)
+    journal.append([mark()])
+    journal.close()
+    with pytest.raises(JournalError, match="check the disk"):
+        open_journal(tmp_path, files=Broken())
+    open_journal(tmp_path).close()

@@ -1,0 +1,186 @@
+"""Counter, set, leader and barrier."""
+
+import pytest
+
+from roundelay.structures import (
+    Barrier,
+    Counter,
+    Leader,
+    Leadership,
+    Refused,
+    Rehearsal,
+    Set,
+    Value,
+)
+from roundelay.structures.values import INT_BITS_MAX
+
+THREE = ("a", "b", "c")
+
+
+# A counter, as PySyncObj's ReplCounter and kazoo's Counter are tested.
+
+
+def test_a_counter_counts_each_addition_once():
+    log = Rehearsal(Counter, THREE)
+    replies = [log.face(node).add.wait() for node in "abcabc"]
+    assert replies == [1, 2, 3, 4, 5, 6]
+    assert log.face("c").value.wait() == 6
+    assert log.face("c").add.wait(-10) == -4
+
+
+def test_many_that_add_at_once_get_different_numbers():
+    log = Rehearsal(Counter, THREE)
+    jobs = [log.start(log.face(node).add()) for node in "abc" * 20]
+    assert sorted(job.result for job in jobs) == list(range(1, 61))
+
+
+def test_a_counter_is_set():
+    log = Rehearsal(Counter)
+    assert log.face().set.wait(5) == 0
+    assert not log.face().compare_and_set.wait(4, 6)
+    assert log.face().compare_and_set.wait(5, 6)
+    assert log.face().value.stale() == 6
+
+
+def test_a_counter_has_bounds():
+    log = Rehearsal(Counter)
+    log.face().set.wait((1 << INT_BITS_MAX) - 1)
+    with pytest.raises(Refused, match="bits"):
+        log.face().add.wait(1)
+    assert log.state().status() == {"value": (1 << INT_BITS_MAX) - 1}
+
+
+# A set.
+
+
+def test_members_are_there_once():
+    log = Rehearsal(Set[Value], THREE)
+    face = log.face()
+    assert [face.add.wait(member) for member in ("x", [1], "x", {"b": 1, "a": 2})] == [1, 1, 0, 1]
+    assert face.contains.stale({"a": 2, "b": 1})
+    assert not face.contains.stale([2])
+    assert face.items.stale() == ["x", [1], {"b": 1, "a": 2}]
+    assert [face.discard.wait([1]), face.discard.wait([1])] == [True, False]
+    assert face.size.stale() == 2
+    assert face.clear.wait() == 2
+
+
+def test_members_that_python_calls_equal_are_told_apart():
+    face = Rehearsal(Set[Value]).face()
+    assert [face.add.wait(member) for member in (1, True, 1.0, "1", b"1", None)] == [True] * 6
+    assert [repr(member) for member in face.items.stale()] == [
+        *("1", "True", "1.0", "'1'", "b'1'", "None")
+    ]
+
+
+# A leader, as kazoo's Election is tested.
+
+
+def test_one_leads_and_all_know():
+    log = Rehearsal(Leader, THREE)
+    term = log.run(log.face("b").acquire("10.0.0.2"))
+    other = log.start(log.face("a").acquire())
+    assert log.face("c").leader.stale() == Leadership(1, "b", "10.0.0.2", term.token)
+    log.run(term.release())
+    log.settle()
+    assert other.result.number == 2
+    assert log.face("c").leader.stale() == Leadership(2, "a", "", other.result.token)
+
+
+def test_who_follows_sees_each_election_and_the_end_of_it():
+    log = Rehearsal(Leader, THREE)
+    seen: list[Leadership | None] = []
+
+    async def follow() -> None:
+        async for now in log.face("c").follow():
+            seen.append(now)  # noqa: PERF401  # What was seen when it ends counts.
+
+    log.start(follow())
+    log.run(log.face("a").acquire("x"))
+    log.settle()
+    log.begin_term("b", "c")
+    term = log.run(log.face("b").acquire("y"))
+    log.settle()
+    log.run(term.release())
+    log.settle()
+    assert [now and (now.number, now.node) for now in seen] == [
+        *(None, (1, "a"), None, (2, "b"), None)
+    ]
+
+
+def test_a_candidate_that_gives_up_is_not_elected():
+    log = Rehearsal(Leader, THREE)
+    term = log.run(log.face("a").acquire())
+    candidate = log.start(log.face("b").acquire())
+    candidate.cancel()
+    log.settle()
+    log.run(term.release())
+    assert log.face("a").leader.stale() is None
+
+
+# A barrier, as kazoo's DoubleBarrier is tested.
+
+
+def test_nobody_goes_on_before_all_have_come():
+    log = Rehearsal(Barrier, THREE)
+    jobs = [log.start(log.face(node).wait(3)) for node in "ab"]
+    assert not any(job.done for job in jobs)
+    assert log.face("c").waiting.stale() == ["a", "b"]
+    jobs.append(log.start(log.face("c").wait(3)))
+    log.settle()
+    assert [job.result for job in jobs] == [0, 0, 0]
+    assert log.face("c").waiting.stale() == []
+
+
+def test_a_barrier_begins_anew():
+    log = Rehearsal(Barrier, THREE)
+    for round_ in range(3):
+        jobs = [log.start(log.face(node).wait(2)) for node in "ab"]
+        log.settle()
+        assert [job.result for job in jobs] == [round_, round_]
+
+
+def test_who_waits_too_long_at_a_barrier_has_not_come():
+    log = Rehearsal(Barrier, THREE)
+    with pytest.raises(TimeoutError):
+        log.face("a").wait.wait(2, timeout_s=1)
+    log.settle()
+    job = log.start(log.face("b").wait(2))
+    log.settle()
+    assert not job.done
+    log.start(log.face("a").wait(2))
+    log.settle()
+    assert job.done
+
+
+def test_who_is_lost_at_a_barrier_has_not_come():
+    log = Rehearsal(Barrier, THREE)
+    log.start(log.face("a").wait(2))
+    log.begin_term("b", "c")
+    job = log.start(log.face("b").wait(2))
+    log.settle()
+    assert not job.done
+
+
+def test_who_was_cut_off_at_a_barrier_arrives_again():
+    log = Rehearsal(Barrier, THREE)
+    job = log.start(log.face("a").wait(2))
+    log.begin_term("b", "c")
+    log.begin_term("a", "b", "c")
+    log.start(log.face("b").wait(2))
+    log.settle()
+    assert job.done
+
+
+def test_all_at_a_barrier_agree_how_many_are_to_come():
+    log = Rehearsal(Barrier, THREE)
+    log.start(log.face("a").wait(2))
+    with pytest.raises(Refused, match="waiting for 2, not 3"):
+        log.face("b").wait.wait(3)
+    with pytest.raises(Refused, match="at least one"):
+        log.face("b").wait.wait(0)
+    assert log.state().status() == {"waiting": 1, "parties": 2, "round": 0}
+
+
+def test_a_barrier_for_one_is_no_barrier():
+    assert Rehearsal(Barrier).face().wait.wait(1) == 0
