@@ -196,7 +196,7 @@ def test_commands_append_and_read_the_log_of_a_running_node(tmp_path):
         assert "log        open, this node is able" in text
         assert f"{first + 3:,} committed" in text
         metrics = command("status", "--prometheus")
-        assert f"roundelay_log_committed{{group=\"g\",node=\"a\"}} {first + 3}" in metrics
+        assert f'roundelay_log_committed{{group="g",node="a"}} {first + 3}' in metrics
         assert "roundelay_log_sync_seconds_count" in metrics
         with Client(cluster.control("a")) as client:
             document = client.ask(do="status")["log"]

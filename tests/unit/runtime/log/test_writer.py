@@ -278,5 +278,3 @@ def test_what_was_removed_is_told():
         harness.end()
 
     asyncio.run(story())
-
-
