@@ -127,9 +127,6 @@ class ReplicatedLog:
 
     # What the application asks for
 
-    def append(self, payload: bytes, stamp_us: int, session: int | None, number: int | None) -> int:
-        return self.sending.append(payload, stamp_us, session, number)
-
     def open_session(self, name: str, stamp_us: int) -> int:
         return self.sending.open_session(name, stamp_us)
 
@@ -302,9 +299,10 @@ class ReplicatedLog:
         digest = state.digest_at(place)
         if digest is None:
             return
+        begun = place != Place()
         offer = Offer(
-            state.log,
-            state.generation,
+            state.log if begun else b"",
+            state.generation if begun else 0,
             place,
             digest,
             min(state.first, place.length),
