@@ -94,6 +94,25 @@ def test_the_engine_is_told_exactly_how_many_packets_wait():
     assert queue.unfed == waiting
 
 
+def test_what_was_sent_once_goes_again_as_it_was():
+    """Another member's log may hold it, and then its index is found by its numbers."""
+    queue, out = sending()
+    state = LogState(BOOT, LogConfig(), [])
+    state.on_entries = queue.note_entries
+    queue.append(b"x", 1, None, None)
+    queue.append(b"x", 1, None, None)
+    ((bodies, _),) = fed(queue)
+    queue.take_back()
+    queue.append(b"y", 1, None, None)
+    assert [count for _, count in fed(queue)] == [2, 1]
+    state.append(Mark(ViewId(4, "a"), 0, ("a",), ("a",), (77,), 0, b"L" * 16))
+    arrival = Arrivals(1000).read(Packet(Span("a", 3, 0, 2), Service.AGREED, bodies[0]))
+    assert arrival is not None
+    state.take(arrival)
+    queue.commit(state.place, state.sessions)
+    assert out == [Appended(77, 0, 2, 0)]
+
+
 class Queue(RuleBasedStateMachine):
     """One node that appends, a log that takes what is delivered, and view changes that lose what
     was under way, or cut what was in the log already."""
