@@ -13,7 +13,7 @@ from roundelay.runtime.chaos import Relay
 from roundelay.runtime.settings import SETTINGS
 from roundelay.sim import intruder
 from roundelay.sim.commands import COMMANDS
-from roundelay.sim.coverage import goal_name, links, sealed, sentence, traffic, views
+from roundelay.sim.coverage import goal_name, links, logs, sealed, sentence, traffic, views
 from roundelay.sim.engines import allack, causal
 from roundelay.sim.engines.atop import goals as atop
 from roundelay.sim.engines.atop import mishaps as atop_mishaps
@@ -24,6 +24,7 @@ from roundelay.sim.engines.fc import mishaps as fc_mishaps
 from roundelay.sim.engines.st import goals as st
 from roundelay.sim.engines.st import mishaps as st_mishaps
 from roundelay.sim.engines.totem import goals as totem
+from roundelay.sim.log_mishaps import LOG_MISHAPS
 from roundelay.sim.mishaps import MISHAPS
 from roundelay.trace.schema import Row
 from roundelay.wire.primitives import Reason
@@ -77,6 +78,7 @@ CATALOGUE = {
     "`fc`, in views": fc.IN_VIEWS,
     "`st`": st.ALWAYS,
     "`st`, in views": st.IN_VIEWS,
+    "`--log`": logs.WITH_A_LOG,
     "Every engine, with `--intruder`": sealed.ALWAYS,
     "Every engine, with `--intruder`, in views": sealed.IN_VIEWS,
 }
@@ -101,6 +103,7 @@ def test_every_mishap_of_the_swarm_is_documented():
         "mishap of `fc` only": fc_mishaps.MISHAPS,
         "mishap of `causal` only": causal.MISHAPS,
         "mishap of `st` only": st_mishaps.MISHAPS,
+        "mishap with `--log` only": LOG_MISHAPS,
     }
     for title, mishaps in tables.items():
         rows = "".join(f"| `{kind}` | {draw.__doc__} |\n" for kind, draw in mishaps.items())

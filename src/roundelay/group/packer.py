@@ -215,6 +215,8 @@ class Packer:
         return self._packets - self._piece + bool(self._open) + more
 
     def pull(self) -> Packet | None:
+        if not self._queue and not self._open and self.log_source is not None:
+            self.log_source.refill()
         if not self._queue:
             self._close()
             if not self._queue:

@@ -28,6 +28,7 @@ LOAD: Known = {
     "size": ("size_bytes", size_bytes),
     "safe": ("safe", share),
     "subset": ("subset", share),
+    "append": ("append", share),
 }
 
 _LATENCY: Known = {"latency": ("latency_ns", duration_ns), "jitter": ("jitter_ns", duration_ns)}

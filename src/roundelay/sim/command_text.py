@@ -3,10 +3,20 @@
 from roundelay.core.ids import NodeId
 from roundelay.sim.units import duration_ns, show_ns
 
-LOOKING = ("check", "held", "log", "show", "state", "stats", "timers")
+LOOKING = ("check", "held", "log", "logs", "show", "state", "stats", "timers")
 """Verbs of commands that change nothing in the run."""
 
-SETTING_UP = ("engine", "membership", "group", "network", "costs", "turn", "seal")
+SETTING_UP = (
+    "engine",
+    "membership",
+    "group",
+    "network",
+    "costs",
+    "turn",
+    "seal",
+    "journal",
+    "fsync",
+)
 """Verbs of commands that come before `nodes` and may be left out, as may their options."""
 
 Commands = tuple[str, ...]
@@ -92,8 +102,8 @@ def without_node(commands: Commands, gone: NodeId) -> Commands:
             case "partition":
                 sides = [[n for n in side.split(",") if n != gone] for side in words[1:]]
                 words = [words[0], *(",".join(side) for side in sides if side)]
-            case "submit" | "load" | "lose":
-                if words[0] == "submit" and words[1] == gone:
+            case "submit" | "append" | "load" | "lose":
+                if words[0] in ("submit", "append") and words[1] == gone:
                     continue
                 words = [_without_listed(word, gone) for word in words]
                 if any(word in ("to=", "from=") for word in words):

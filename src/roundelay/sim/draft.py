@@ -21,11 +21,18 @@ class ScenarioDraft:
     events: list[tuple[int, str]] = field(default_factory=list)
     """Commands, each with its time in nanoseconds."""
 
+    keeper: str = ""
+    """In a group with journals: the node that never loses its disk. If all that ever opened a log
+    lose theirs, the founders found another one, as they must."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """By client: the number of its next message."""
+
     def at(self, time_ns: int, command: str) -> None:
         self.events.append((time_ns, command))
 
     def restart(self, time_ns: int, node: str) -> None:
         storage = self.random.choice(("kept", "kept", "kept", "lost", "torn"))
+        storage = "kept" if node == self.keeper else storage
         self.at(time_ns, f"restart {node} storage={storage}")
 
     def return_(self, time_ns: int, nodes: list[str], gap_ns: int) -> None:
@@ -38,6 +45,7 @@ class ScenarioDraft:
         if random.random() < 0.5:
             random.shuffle(storages)
         for i, (node, storage) in enumerate(zip(nodes, storages, strict=True)):
+            storage = "kept" if node == self.keeper else storage
             self.at(time_ns + i * gap_ns, f"restart {node} storage={storage}")
 
     def carrier(self) -> str:

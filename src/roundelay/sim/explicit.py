@@ -56,6 +56,12 @@ def without_chance(run: Attempt) -> Commands:
                 commands += [_submit(submission) for submission in run.drawn.get(index, ())]
             case "restart" if "storage=torn" in words:
                 commands.append(_torn(command, run))
+            case "crash" if "power" in words:
+                commands.append(_cut(command, run))
+            case "blackout":
+                nodes = names(run.commands)
+                each = (at(due_ns(command), f"crash {node} power") for node in nodes)
+                commands += [_cut(crash, run) for crash in each]
             case "intruder" if words[1:] != ["none"]:
                 commands.append(_acts(command, run))
             case "seed" | "faults":
@@ -117,9 +123,9 @@ def _after_nodes(commands: Commands) -> int:
 def _submit(submission: Submission) -> str:
     payload = submission.payload
     text = payload.rstrip(b"\0").decode()
-    words = ["submit", submission.node, text]
-    words += ["safe"] if submission.service is Service.SAFE else []
-    if submission.destinations is not None:
+    words = ["append" if submission.appended else "submit", submission.node, text]
+    words += ["safe"] if submission.service is Service.SAFE and not submission.appended else []
+    if submission.destinations is not None and not submission.appended:
         words.append(f"to={','.join(submission.destinations)}")
     words += [f"size={len(payload)}"] if len(payload) > len(text) else []
     return at(submission.time_ns, " ".join(words))
@@ -134,6 +140,18 @@ def _acts(command: str, run: Attempt) -> str:
         done = [name.removeprefix(ACT) for name in run.made if name.startswith(ACT)]
         command += f" only={','.join(done)}"
     return command
+
+
+def _cut(command: str, run: Attempt) -> str:
+    """The power cut, with what it left of the records that were not synced."""
+    due, node = due_ns(command), without_at(command).split()[1]
+    if "keep=" in command:
+        return command
+    for (time_ns, crashed), cut in run.power.items():
+        if crashed == node and (due in (None, time_ns) or "after=" in command):
+            torn = "" if cut.torn is None else f" {'garbled' if cut.garbled else 'torn'}={cut.torn}"
+            return f"{command} keep={cut.keep}{torn}"
+    return f"{command} keep=0"
 
 
 def _torn(command: str, run: Attempt) -> str:

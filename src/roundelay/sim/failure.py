@@ -10,6 +10,7 @@ from roundelay.check import Standing, Validity, check, profile_of
 from roundelay.core.ids import NodeId
 from roundelay.sim.command_text import Commands, due_ns, length_ns, names, verb, without_at
 from roundelay.sim.faults import copy_name
+from roundelay.sim.host_log import PowerCut
 from roundelay.sim.load import Submission
 from roundelay.sim.runner import ScenarioRunner, StackFactory
 from roundelay.sim.scenario import Block, ScenarioError
@@ -78,6 +79,8 @@ class Attempt:
     """Frames by their name, like `a/3`."""
     torn: dict[tuple[int, NodeId], int] = field(default_factory=dict)
     """By time and node: how many bytes a restart found in its storage."""
+    power: dict[tuple[int, NodeId], PowerCut] = field(default_factory=dict)
+    """By time and node: what a power cut left of records that were not synced."""
     drawn: dict[int, list[Submission]] = field(default_factory=dict)
     """By index of the `load` command: what it submitted."""
 
@@ -109,7 +112,9 @@ class Judge:
         runner = ScenarioRunner(
             seed=self.seed, choices=self.choices, stack=self.stack, watch=observer
         )
-        run = Attempt(commands, runner, sent=observer.sent, torn=observer.torn)
+        run = Attempt(
+            commands, runner, sent=observer.sent, torn=observer.torn, power=observer.power
+        )
         try:
             for index, command in enumerate(commands):
                 if verb(command) == "load":
@@ -158,6 +163,7 @@ class _Observer:
     def __init__(self, watch: Watcher | None) -> None:
         self.sent: dict[str, Sent] = {}
         self.torn: dict[tuple[int, NodeId], int] = {}
+        self.power: dict[tuple[int, NodeId], PowerCut] = {}
         self.at_once = True
         self._watch = watch
 
@@ -170,5 +176,9 @@ class _Observer:
         elif verb == "restarts":
             host = world.hosts[node]
             self.torn[world.loop.now, node] = len(host.storage or b"")
+        elif verb == "crashes":
+            log = world.hosts[node].log
+            if log is not None and log.cut is not None:
+                self.power[world.loop.now, node] = log.cut
         if self._watch is not None:
             self._watch(world, node, verb, what)

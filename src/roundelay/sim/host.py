@@ -14,6 +14,7 @@ before expired timers, as a node drains its socket before it looks at the clock.
 """
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 from roundelay.core.contract import Boot, Core, QueueFullError
@@ -51,6 +52,7 @@ from roundelay.wire.frame import Frame
 from roundelay.wire.primitives import Reason
 
 if TYPE_CHECKING:
+    from roundelay.sim.host_log import Call, PowerCut
     from roundelay.sim.sealed import HostSeal
     from roundelay.sim.world import World
     from roundelay.trace.recorder import Recorder
@@ -74,6 +76,8 @@ class Host:
         """Timers take this many times as long."""
         self.fuse: int | None = None
         """Crash after this many more effects."""
+        self.power: PowerCut | None = None
+        """How the power fails then, if that is why."""
         self.storage: bytes | None = None
         self.refused = 0
         """Messages of the application that found the queue full."""
@@ -81,6 +85,9 @@ class Host:
         self.endpoint: Endpoint[Any]
         self.seal: HostSeal | None = None
         """None where nothing is sealed."""
+        journal = world.journal
+        self.log = None if journal is None else journal.host_log(self, world)
+        """None for a node without a journal."""
         self.recorder: Recorder
         self._world = world
         self._deadlines: dict[str, int] = {}
@@ -89,6 +96,8 @@ class Host:
         self._inbox: deque[Arrival] = deque()
         self._submits: deque[tuple[bytes, Service, tuple[NodeId, ...] | None]] = deque()
         self._due: deque[str] = deque()
+        self._calls: deque[Call] = deque()
+        """Inputs about the log."""
         self._turn_due = False
         """The end of the present turn is on the world's loop."""
         self._flush_due = False
@@ -105,8 +114,10 @@ class Host:
         world = self._world
         self.incarnation += 1
         self.alive = True
-        wall_us = WALL_US + world.loop.now // 1000 + self.incarnation
+        wall_us = self.wall_us() + self.incarnation
         boot = Boot(world.group, self.name, self.incarnation, self.storage, wall_us)
+        if self.log is not None:
+            boot = replace(boot, journal=self.log.boot(), session=self.log.session())
         self.core = world.factory(boot)
         sealing, reflect = world.sealing, world.network.reflects
         self.endpoint = Endpoint(boot, self.core.codec, reflect=reflect, sealed=sealing is not None)
@@ -117,26 +128,37 @@ class Host:
         self._inbox.clear()
         self._submits.clear()
         self._due.clear()
+        self._calls.clear()
         self._turn_due = False
         self._flush_due = False
         self._working = False
         self._busy_until = world.loop.now
         self._perform(self.core.start())
 
-    def crash(self) -> None:
-        """Everything but stable storage is gone."""
-        self.recorder.crash()
+    def crash(self, power: "PowerCut | None" = None) -> None:
+        """Everything but stable storage is gone, and of a journal, if the machine loses power, what
+        was not synced."""
+        tag = ""
+        if self.log is not None:
+            tag = self.log.crash(power)
+        self.recorder.crash(tag)
         self.alive = False
         self.paused = False
-        self.fuse = None
+        self.fuse = self.power = None
         self._world.observe(self.name, "crashes")
 
     def leave(self) -> None:
         """Say goodbye and stop."""
         self.recorder.forget_cause()
         self._perform(self.core.leave())
+        if self.log is not None:
+            self.log.close()
         if self.alive:
             self.crash()
+
+    def wall_us(self) -> int:
+        """What the wall clock shows."""
+        return WALL_US + self._world.loop.now // 1000
 
     def resume(self) -> None:
         """Go on after a pause with whatever waited."""
@@ -183,6 +205,24 @@ class Host:
         self._world.observe(self.name, "expire", timer)
         self._perform(self.core.expire(timer))
 
+    def call(self, call: "Call") -> None:
+        """An input about the log."""
+        if self._queues():
+            self._calls.append(call)
+            self._work()
+        elif self._world.turn_ns:
+            self._calls.append(call)
+            self._await_turn()
+        else:
+            self._call(call)
+
+    def due(self, what: "tuple[int, Call]") -> None:
+        """What the driver of the log has put off is due, if the node still lives."""
+        incarnation, call = what
+        if self.alive and incarnation == self.incarnation:
+            assert self.log is not None
+            self.log.due(call)
+
     @property
     def timers(self) -> dict[str, int]:
         """Armed timers and when they run out."""
@@ -203,6 +243,11 @@ class Host:
         self._flush_due = False
         self.recorder.forget_cause()
         self._perform(self.core.flush())
+
+    def _call(self, call: "Call") -> None:
+        assert self.log is not None
+        self.recorder.forget_cause()
+        self._perform(self.log.input(call))
 
     def _receive(self, arrival: Arrival) -> None:
         frame = self._admit(arrival)
@@ -303,6 +348,10 @@ class Host:
             self._work()  # Slow or paused since: its queue takes over.
             return
         self._read_bursts()
+        calls, self._calls = self._calls, deque()
+        for call in calls:
+            if self.alive:
+                self._call(call)
         due, self._due = self._due, deque()
         for timer in due:
             if self.alive and self._deadlines.get(timer, self._world.loop.now + 1) <= (
@@ -343,7 +392,7 @@ class Host:
             transmission, damaged = self._inbox[0]
             size = len(transmission.data if damaged is None else damaged)
             cost += self._world.costs.receiving(transmission.tag, size)
-        elif not self._due and not self._submits and not self._flush_due:
+        elif not (self._due or self._calls or self._submits or self._flush_due):
             return
         self._working = True
         self._receiving = bool(self._inbox)
@@ -361,6 +410,8 @@ class Host:
             pass  # A frame came meanwhile; it goes first, and has its own cost.
         elif self._inbox:
             self._receive(self._inbox.popleft())
+        elif self._calls:
+            self._call(self._calls.popleft())
         elif self._due:
             timer = self._due.popleft()
             if self._deadlines.get(timer, self._busy_until + 1) <= self._busy_until:
@@ -380,8 +431,8 @@ class Host:
             effects = self._before_crash(effects)
             burnt = not self.fuse
         self._perform_each(effects)
-        if burnt:
-            self.crash()
+        if burnt and self.alive:
+            self.crash(self.power)
 
     def _before_crash(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
         """The effects that the fuse lets happen. A row that says why the next effects happen is not
@@ -418,6 +469,8 @@ class Host:
                 self._deadlines.pop(effect.timer, None)
             else:
                 self._perform_rare(effect)
+                if not self.alive:
+                    return
 
     def _perform_rare(self, effect: Effect[Any]) -> None:
         match effect:
@@ -453,7 +506,8 @@ class Host:
                 | LogChanged()
                 | Fork()
             ):
-                raise AssertionError("a core without a journal keeps no log")
+                assert self.log is not None, "a core without a journal keeps no log"
+                self.log.perform(effect)
             case _:
                 assert_never(effect)
 

@@ -16,6 +16,8 @@ class Submission(NamedTuple):
     payload: bytes
     service: Service
     destinations: tuple[NodeId, ...] | None
+    appended: bool = False
+    """Whether it goes into the replicated log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,9 @@ class Load:
     """Share of messages submitted as safe."""
     subset: float = 0.0
     """Share of messages for a random subset of the group instead of all."""
+
+    append: float = 0.0
+    """Share of messages that are appended to the replicated log."""
 
     def draw(self, seed: int, start_ns: int, nodes: tuple[NodeId, ...]) -> Iterator[Submission]:
         """The submissions in order of time, the same for the same seed and start."""
@@ -53,6 +58,7 @@ class Load:
                 destinations = tuple(sorted(chosen))
             payload = b"%d" % number
             payload += bytes(max(0, self.size_bytes - len(payload)))
-            yield Submission(due[sender], sender, payload, service, destinations)
+            appended = bool(self.append) and random.random() < self.append
+            yield Submission(due[sender], sender, payload, service, destinations, appended)
             gap = gap_ns if self.periodic else random.expovariate(1.0) * gap_ns
             due[sender] += max(1, round(gap))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from roundelay import __version__
 from roundelay.core.contract import Boot, Core
-from roundelay.core.ids import NodeId
-from roundelay.group.engines import engine_config, engine_factory, envelope
+from roundelay.core.ids import NodeId, ViewId
+from roundelay.group.engines import configure, engine_config, engine_factory, envelope
+from roundelay.group.log.config import LogConfig
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.group.static import StaticStack
@@ -18,8 +19,10 @@ from roundelay.sim.arguments import exactly
 from roundelay.sim.commands import COMMANDS
 from roundelay.sim.commands.application import draw_load
 from roundelay.sim.costs import Costs
+from roundelay.sim.disk import Policy
 from roundelay.sim.faults import Choices
 from roundelay.sim.host import Host
+from roundelay.sim.host_log import Journals
 from roundelay.sim.load import Submission
 from roundelay.sim.network import Manual, Network
 from roundelay.sim.scenario import Block, ScenarioError
@@ -38,7 +41,18 @@ PROGRESS_STEPS = 200
 """How many times `progress` is called while a `run` command passes. Fewer calls make a progress
 bar jump; more of them slow the simulation down."""
 
-_ASKED_FOR = ("receipt", "proves", "refuses", "opens")
+_ASKED_FOR = (
+    "receipt",
+    "proves",
+    "refuses",
+    "opens",
+    "log",
+    "commits",
+    "appended",
+    "asks",
+    "waits",
+    "found",
+)
 """Verbs that nothing is printed of, unless `show` names them."""
 
 StackFactory = Callable[[Boot, tuple[NodeId, ...]], Core[Any]]
@@ -63,6 +77,24 @@ class Setup:
     turn_ns: int = 0
     """The length of the turns in which nodes handle their inputs; 0 if they handle each one at
     once."""
+    journaled: frozenset[str] | None = frozenset()
+    """The nodes that have a journal; None: all."""
+    log: LogConfig = field(default_factory=LogConfig)
+    policy: Policy = Policy.ALWAYS
+    sync_ns: int = 1_000_000
+    """About how long a sync takes."""
+
+    def set_journals(self, options: dict[str, str], nodes: frozenset[str] | None) -> None:
+        """Give these nodes, or all, a journal."""
+        self.log = configure("journal", LogConfig, options)
+        self.journaled = nodes
+
+    @property
+    def journals(self) -> Journals | None:
+        """What the world is to know of journals; None if there are none."""
+        if self.journaled is not None and not self.journaled:
+            return None
+        return Journals(self.policy, self.sync_ns, self.journaled, self.log.application)
 
 
 class ScenarioRunner:
@@ -98,6 +130,8 @@ class ScenarioRunner:
         """The verbs that `show` chose; None until it is used."""
         self.log: dict[NodeId, list[str]] = {}
         """By node: the messages and views that its application was given."""
+        self.primaries: set[ViewId] = set()
+        """The primary views that anybody has installed."""
         self._given = choices
         self._append = append
         self._stack = stack
@@ -135,6 +169,7 @@ class ScenarioRunner:
             resilience=getattr(engine_config(setup.engine, setup.options), "resilience", None),
             envelope=envelope(setup.engine, setup.options),
             mode="static" if setup.static else "views",
+            fsync="" if setup.journals is None else str(setup.policy),
             seed=self.seed,
             revision=__version__,
             config={"scenario": scenario, "options": setup.options},
@@ -164,7 +199,7 @@ class ScenarioRunner:
                 return self._stack(boot, members)
             if setup.static:
                 return StaticStack(boot, members, factory, setup.group)
-            return Stack(boot, members, factory, setup.membership, setup.group)
+            return Stack(boot, members, factory, setup.membership, setup.group, log=setup.log)
 
         self.choices = Choices(self.seed, self._given)
         self.log = {node: [] for node in members}
@@ -179,6 +214,7 @@ class ScenarioRunner:
             net_rows=self.frame_rows,
             observer=self._observe,
             sealing=_sealing(setup.seal, self.seed),
+            journal=setup.journals,
         )
 
     def node(self, name: str) -> NodeId:
@@ -251,6 +287,8 @@ class ScenarioRunner:
             self.log[node] += brief(what)
         elif verb == "installs":
             self.log[node].append(str(what))
+            if what.primary and not what.transitional:
+                self.primaries.add(what.id)
         if self.shown_verbs is not None:
             if verb not in self.shown_verbs:
                 return

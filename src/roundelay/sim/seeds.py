@@ -12,6 +12,7 @@ from random import Random
 
 from roundelay.sim.draft import MS, Mishap, ScenarioDraft
 from roundelay.sim.intruder import KINDS
+from roundelay.sim.log_mishaps import LOG_MISHAPS
 from roundelay.sim.mishaps import MISHAPS
 from roundelay.sim.simulation import Conditions, Simulation, simulation_of
 from roundelay.sim.units import show_ns
@@ -29,14 +30,17 @@ def scenario(
     static: bool = False,
     rules: str = "safe",
     intruder: bool = False,
+    log: bool = False,
 ) -> str:
-    """The scenario of a seed; with an `intruder` of a group that seals its traffic."""
+    """The scenario of a seed; with an `intruder` of a group that seals its traffic, with `log` of
+    one that keeps a replicated log."""
     random = Random(f"roundelay/{seed}/swarm/{protocol}")
     simulation = simulation_of(protocol)
     fewest = simulation.static_nodes_min.get(rules, 2) if static else 1
     nodes = [chr(ord("a") + i) for i in range(random.randint(fewest, 6))]
     length_ms = random.randint(300, 2500)
     attack = Random(f"roundelay/{seed}/intruder/{protocol}") if intruder else None
+    journal = Random(f"roundelay/{seed}/log/{protocol}") if log else None
     if attack is not None and attack.random() < LONG_SHARE:
         length_ms += LONG_MS
     network, latency_ns = _network(random)
@@ -54,6 +58,7 @@ def scenario(
         f"group packet_bytes={random.choice((least, 400, 1200, 1200))}",
         network,
         *([] if attack is None else [_seal(attack)]),
+        *([] if journal is None else _journal(journal)),
         *([f"turn {turn_us}us"] if turn_us else []),
         f"nodes {' '.join(nodes)}",
         *_rates(random, conditions, attack),
@@ -62,21 +67,49 @@ def scenario(
     if attack is not None:
         lines += _attack(attack, nodes, length_ms, conditions)
     draft = ScenarioDraft(random, nodes, simulation.carriers, latency_ns * len(nodes))
+    more = simulation.mishaps
+    if journal is not None:
+        draft.keeper = journal.choice(nodes)
+        more = {**more, **LOG_MISHAPS}
     if conditions is not None:
         lines += _events(draft, conditions.mishaps, length_ms, conditions.events)
     elif not static:
-        lines += _events(draft, {**MISHAPS, **simulation.mishaps}, length_ms)
+        lines += _events(draft, {**MISHAPS, **more}, length_ms)
     # The last messages come after the faults: they are owed to everybody who is left.
     last = f"load messages={random.randint(1, 12)} rate={random.randint(5, 100)}/s safe=50%"
     lines += [f"run {length_ms}ms", "heal", last]
     text = "\n".join(lines)
     if conditions is not None and not conditions.safe:
         text = re.sub(r" safe=\d+%| safe$", "", text, flags=re.MULTILINE)
+    if journal is not None:
+        share = journal.choice(APPENDED)
+        text = re.sub(r"^(load .*)$", rf"\1 append={share}%", text, flags=re.MULTILINE)
     text = _with_subsets(text, Random(f"roundelay/{seed}/subset"), simulation.subsets)
     quiet_ms = _quiet_ms(text, len(nodes), length_ms)
     sending_ms = simulation.sending_ns(text, draft.rotation_ns) // MS
     quiet_ms += sending_ms if sending_ms > BOUND_MS // 4 else 0
     return f"{text}\nend after={quiet_ms}ms\n----\n"
+
+
+APPENDED = (30, 70, 100)
+"""Shares of the load that are appended to the log, in percent."""
+
+
+def _journal(random: Random) -> list[str]:
+    """How a group keeps its log: when records count as stored, how long a sync takes, and limits
+    that are default or so small that they are reached."""
+    policy = random.choice(("always", "always", "always", "interval", "off"))
+    sync_us = random.choice((100, 1000, 1000, 5000, 20_000))
+    settings = {
+        "application": random.choice((None, "yes")),
+        "live_window_bytes": random.choice((None, 2000)),
+        "unsynced_bytes": random.choice((None, 20_000)),
+        "fetch_window_bytes": random.choice((None, 2000)),
+        "sessions_max": random.choice((None, 8)),
+        "checkpoint_bytes": random.choice((None, 3000)),
+    }
+    words = [f"{name}={text}" for name, text in settings.items() if text is not None]
+    return [" ".join(["journal", *words]), f"fsync {policy} sync={sync_us}us"]
 
 
 def _with_subsets(text: str, random: Random, shares: Sequence[int]) -> str:
@@ -192,7 +225,7 @@ def _events(
         certain(draft, length_ms)
     kinds = [kind for kind in mishaps if random.random() < 0.35]
     if len(draft.nodes) == 1:
-        kinds = ["crash"]
+        kinds = ["crash"] if not draft.keeper else ["crash", "power"]
     for _ in range(random.randint(2, 11) if kinds else 0):
         at = random.randint(0, length_ms) * MS
         later = at + random.choice((1, 5, 30, 120, 400, 1000)) * MS

@@ -95,7 +95,13 @@ _PLAINER = (
     (r"^(.*\bsubmit .*) size=\d+", r"\1"),
     (r"^(.*\bsubmit .*) to=\S+", r"\1"),
     (r"^(.*\bsubmit .*) safe\b", r"\1"),
+    (r"^(.*\bappend .*) size=\d+", r"\1"),
+    (r"^(.*\bappend .*) number=\d+", r"\1"),
+    (r"^(.*\bappend \S+ \S+) session=\S+", r"\1"),
     (r"^(.*\bcrash \S+) after=\d+", r"\1"),
+    (r"^(.*\bcrash .* power keep=\d+) (?:torn|garbled)=\d+", r"\1"),
+    (r"^(.*\bcrash .* power) keep=[1-9]\d*", r"\1 keep=0"),
+    (r"^(.*\bcrash \S+) power.*", r"\1"),
     (r"^(.*\brestart \S+) storage=\S+(?: bytes=\d+)?", r"\1"),
     (r"^(.*\bfate \S+ .*) skip=\d+", r"\1"),
     (r"^(.*\bfate \S+) (?:delay|copy|flip)=.*", r"\1 lost"),
@@ -133,9 +139,9 @@ def name_messages(commands: Commands, still_fails: StillFails) -> Commands:
     number = 0
     renamed: list[str] = []
     for command in commands:
-        if verb(command) == "submit":
+        if verb(command) in ("submit", "append"):
             number += 1
-            command = re.sub(r"\b(submit \S+) \S+", rf"\1 m{number}", command)
+            command = re.sub(r"\b((?:submit|append) \S+) \S+", rf"\1 m{number}", command)
         renamed.append(command)
     return _if_still_failing(commands, tuple(renamed), still_fails)
 
@@ -144,9 +150,9 @@ def merge_submissions(commands: Commands, still_fails: StillFails) -> Commands:
     """Merge submissions that differ only in time and text into one line with `times=`."""
     groups: dict[str, list[int]] = {}
     for i, command in enumerate(commands):
-        if verb(command) == "submit" and "times=" not in command:
+        if verb(command) in ("submit", "append") and "times=" not in command:
             words = without_at(command).split()
-            groups.setdefault(" ".join([words[1], *words[3:]]), []).append(i)
+            groups.setdefault(" ".join([*words[:2], *words[3:]]), []).append(i)
     for members in sorted(groups.values(), key=len, reverse=True):
         if len(members) < MERGED_SUBMISSIONS_MIN:
             continue

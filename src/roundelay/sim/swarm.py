@@ -59,16 +59,18 @@ class Campaign:
         static: bool = False,
         rules: str = "safe",
         intruder: bool = False,
+        log: bool = False,
     ) -> None:
         self.protocol = protocol
         self.static = static
         self.rules = rules
         self.intruder = intruder
+        self.log = log
         self.seeds = 0
         """Checked so far."""
         self.failed: list[int] = []
         self._counts: Counter[tuple[str, str]] = Counter()
-        goals = catalogue(protocol, static=static, rules=rules, intruder=intruder)
+        goals = catalogue(protocol, static=static, rules=rules, intruder=intruder, log=log)
         self._reached = Counter(dict.fromkeys(goals, 0))
         self._first: dict[str, int] = {}
         """By goal: a seed to look at."""
@@ -83,6 +85,7 @@ class Campaign:
             static=self.static,
             rules=self.rules,
             intruder=self.intruder,
+            log=self.log,
         )
         numbers = range(first, first + seeds)
         if jobs <= 1 or seeds == 1:
@@ -124,6 +127,7 @@ class Campaign:
             "static": self.static,
             "rules": self.rules,
             "intruder": self.intruder,
+            "log": self.log,
             "seeds": self.seeds,
             "violations": violated + self._broken,
             "liveness_failures": sum(count(Validity.VIOLATED).values()) - violated,
@@ -173,9 +177,11 @@ class Campaign:
         return {name: n for (name, verdict), n in self._counts.items() if verdict == validity}
 
 
-def check_seed(seed: int, *, protocol: str, static: bool, rules: str, intruder: bool) -> SeedResult:
+def check_seed(
+    seed: int, *, protocol: str, static: bool, rules: str, intruder: bool, log: bool = False
+) -> SeedResult:
     """Run a seed and keep what counts."""
-    outcome = run(seed, protocol, static=static, rules=rules, intruder=intruder)
+    outcome = run(seed, protocol, static=static, rules=rules, intruder=intruder, log=log)
     verdicts = {}
     if outcome.report is not None:
         verdicts_held = zip(outcome.report.verdicts, outcome.report.profile.entries, strict=True)
@@ -224,10 +230,11 @@ def run(
     static: bool = False,
     rules: str = "safe",
     intruder: bool = False,
+    log: bool = False,
     online: bool = True,
 ) -> Outcome:
     """Run a seed, watch it, and check its trace; `online` says whether by both checkers."""
-    text = scenario(seed, protocol, static=static, rules=rules, intruder=intruder)
+    text = scenario(seed, protocol, static=static, rules=rules, intruder=intruder, log=log)
     watch, evidence = Watch(), Evidence()
 
     def both(world: World, node: NodeId, verb: str, what: Any) -> None:
@@ -252,7 +259,7 @@ def run(
     except Exception as e:  # A core that raises anything is broken; the campaign goes on.
         broken = f"{type(e).__name__}: {e}"
     evidence.close(runner.rows)
-    goals = catalogue(protocol, static=static, rules=rules, intruder=intruder)
+    goals = catalogue(protocol, static=static, rules=rules, intruder=intruder, log=log)
     disagreements: tuple[str, ...] = ()
     if followers and report is not None:
         disagreements = tuple(disagreed(report, followers[0].verdicts()))

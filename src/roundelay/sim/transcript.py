@@ -4,6 +4,8 @@ from typing import Any
 
 from roundelay.core.effects import Deliver, Receipt, Suspect
 from roundelay.core.ids import NodeId, View
+from roundelay.core.log import LogStatus
+from roundelay.sim.host_log import LogRead, LogReceipt
 from roundelay.sim.transmission import Transmission
 from roundelay.wire.primitives import Reason
 
@@ -18,6 +20,13 @@ VERBS = (
     "expire",
     "proves",
     "refuses",
+    "log",
+    "commits",
+    "appended",
+    "asks",
+    "reads",
+    "disk",
+    "forks",
 )
 """What can happen to a node, as the simulator reports it and the command `show` names it."""
 
@@ -40,8 +49,26 @@ def sentence(node: NodeId, verb: str, what: Any) -> str:
             return f"{node} installs {what}{' primary' if what.primary else ''}"
         case Suspect():
             return f"{node} suspects {' '.join(what.members) or 'the view'}: {what.reason}"
+        case LogStatus():
+            voters = f" of {','.join(what.voters)}" if what.voters else ""
+            return f"{node} has a log that is {what.state}{voters}, {what.condition}"
+        case LogReceipt():
+            return f"{node} {_receipt(what)}"
+        case LogRead():
+            stale = f" at once, in a log that is {what.state}" if what.state else ""
+            return f"{node} reads as of {what.length}{stale}"
         case _:
             return f"{node} {verb} {what}"
+
+
+def _receipt(receipt: LogReceipt) -> str:
+    if receipt.forgotten:
+        return "is told that its session was forgotten"
+    if not receipt.count:
+        return f"has opened a session, whose last number is {receipt.number}"
+    numbers = f"{receipt.number}+{receipt.count}"
+    where = "long ago" if receipt.index is None else f"at {receipt.index}"
+    return f"is told that {numbers} of its session is committed {where}"
 
 
 def _title(transmission: Transmission) -> str:

@@ -8,6 +8,7 @@ from roundelay.core.contract import Boot, Core, Origin
 from roundelay.core.ids import NodeId, Service
 from roundelay.sim.capture import Capture
 from roundelay.sim.costs import Costs
+from roundelay.sim.disk import Mood
 from roundelay.sim.faults import PLAIN, Choices, Rates
 from roundelay.sim.host import Host
 from roundelay.sim.loop import Loop
@@ -17,14 +18,16 @@ from roundelay.trace.recorder import Append, Recorder
 from roundelay.trace.schema import WORLD, frame_key
 
 if TYPE_CHECKING:
+    from roundelay.sim.host_log import Journals, PowerCut
     from roundelay.sim.intruder import Intruder
     from roundelay.sim.sealed import Sealing
 
 Factory = Callable[[Boot], Core[Any]]
 """Makes the core of a node: a static group's, or a whole stack."""
 
-Storage = Literal["kept", "lost", "torn"]
-"""What a crash leaves of stable storage."""
+Storage = Literal["kept", "lost", "torn", "rot"]
+"""What a node finds of its stable storage: all, nothing, the beginning of its standing; or all, but
+with one bit wrong in its journal."""
 
 Filter = Callable[[Transmission, NodeId], bool]
 """Whether a copy of a frame on its way to a node is lost."""
@@ -51,12 +54,13 @@ class World:
         net_rows: bool = True,
         observer: Observer | None = None,
         sealing: "Sealing | None" = None,
+        journal: "Journals | None" = None,
     ) -> None:
         """`append` takes the rows of the trace; `net_rows` includes those of single frames.
         `buffer_frames` is the size of each host's socket buffer, which matters once a host is
         paused, slow or has costs, or handles its inputs in turns. `turn_ns` is the length of such a
         turn; 0 means that each input is handled the moment it comes. With `sealing` hosts seal
-        what they send, and everything that is sent is captured."""
+        what they send, and everything that is sent is captured. With `journal` nodes keep a log."""
         self.nodes = tuple(sorted(nodes))
         self.numbers = {node: number for number, node in enumerate(self.nodes)}
         self.group = group
@@ -80,6 +84,7 @@ class World:
         self.origins: dict[bytes, Origin] = {}
         """Parsed origins of frames, shared by all who decode."""
         self.sealing = sealing
+        self.journal = journal
         self.capture = None if sealing is None else Capture()
         """What somebody who listens has recorded; None if nobody does."""
         self.intruder: Intruder | None = None
@@ -112,10 +117,16 @@ class World:
         payload: bytes,
         service: Service = Service.AGREED,
         destinations: tuple[NodeId, ...] | None = None,
+        appended: bool = False,
     ) -> None:
-        """A message of the application; nothing happens on a node that is down."""
+        """A message of the application, for the replicated log if `appended`; nothing happens on a
+        node that is down."""
         host = self.hosts[node]
-        if host.alive:
+        if appended and host.log is None:
+            raise ValueError(f"{node} has no journal; write before the nodes: journal")
+        if host.alive and host.log is not None and appended:
+            host.log.append(payload)
+        elif host.alive:
             host.submit(payload, service, destinations)
 
     # Faults
@@ -124,16 +135,23 @@ class World:
         self.rates = rates
         self._recorder.fault("rates", {"total": rates.total})
 
-    def crash(self, node: NodeId, *, after_effects: int = 0) -> None:
-        """Stop a node at once, or within the step in which it does that many more effects."""
+    def crash(
+        self, node: NodeId, *, after_effects: int = 0, power: "PowerCut | None" = None
+    ) -> None:
+        """Stop a node at once, or within the step in which it does that many more effects; with
+        `power` its whole machine."""
         host = self.hosts[node]
         if not host.alive:
             return
-        self._recorder.fault("crash", {"node": node, "after_effects": after_effects})
+        detail: dict[str, object] = {"node": node, "after_effects": after_effects}
+        if power is not None:
+            detail["power"] = True
+        self._recorder.fault("crash", detail)
         if after_effects:
             host.fuse = after_effects
+            host.power = power
         else:
-            host.crash()
+            host.crash(power)
 
     def leave(self, node: NodeId) -> None:
         """Let a node stop in good order."""
@@ -143,15 +161,24 @@ class World:
             host.leave()
 
     def restart(
-        self, node: NodeId, storage: Storage = "kept", torn_bytes: int | None = None
+        self,
+        node: NodeId,
+        storage: Storage = "kept",
+        torn_bytes: int | None = None,
+        rotten: int | None = None,
     ) -> None:
         """Start a crashed node again as its next incarnation. Of torn storage the first
-        `torn_bytes` are left, or as many as chance has it."""
+        `torn_bytes` are left, or as many as chance has it; `rotten` is the index of the entry that
+        is damaged."""
         host = self.hosts[node]
         if host.alive:
             return
+        if host.log is not None and storage == "rot" and rotten is not None:
+            host.log.disk.rot(rotten)
         if storage == "lost":
             host.storage = None
+            if host.log is not None:
+                host.log.disk.wipe()
         elif storage == "torn" and host.storage:
             if torn_bytes is None:
                 name = f"torn {node}'{host.incarnation}"
@@ -160,6 +187,13 @@ class World:
         self._recorder.fault("restart", {"node": node, "storage": storage})
         self.observe(node, "restarts")
         host.boot()
+
+    def set_disk(self, node: NodeId, mood: Mood) -> None:
+        """Make the disk of a node with a journal slow, full or sound, or let its next sync fail."""
+        log = self.hosts[node].log
+        assert log is not None, f"{node} has no journal"
+        self._recorder.fault("disk", {"node": node, "mood": str(mood)})
+        log.disk.mood = mood
 
     def pause(self, node: NodeId) -> None:
         """Stop a node's processor; its socket goes on filling."""
@@ -219,6 +253,8 @@ class World:
             host.slow_ns = 0
             host.drift = 1.0
             host.fuse = None
+            if host.log is not None:
+                host.log.disk.mood = Mood.OK
         self._recorder.fault("heal")
         for host in self.hosts.values():
             if host.paused:

@@ -22,6 +22,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--nodes", type=int, default=NODES_MIN, metavar="N")
     parser.add_argument(
+        "--log",
+        action="store_true",
+        help="nodes keep a replicated log, and machines may lose power",
+    )
+    parser.add_argument(
         "--deviations",
         type=int,
         metavar="D",
@@ -58,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
         deviations=args.deviations,
         situations=[name for name in SITUATIONS if name in args.situation],
         limit=args.limit,
+        log=args.log,
     )
     began = time.monotonic()
     progress = Progress("exploring")
@@ -66,7 +72,11 @@ def run(args: argparse.Namespace) -> int:
     progress.close()
     seconds = time.monotonic() - began
     files = [
-        _write(args.output, f"{args.protocol}-{violation.situation}-{number}", violation)
+        _write(
+            args.output,
+            f"{args.protocol}{'-log' * args.log}-{violation.situation}-{number}",
+            violation,
+        )
         for number, violation in enumerate(exploration.violations, 1)
     ]
     again = [f"roundelay sim run {path}" for path in files]

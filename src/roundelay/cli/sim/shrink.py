@@ -11,7 +11,7 @@ from roundelay.cli.engines import check_rules, engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.cli.sim.files import read
-from roundelay.cli.sim.swarm import check_intruder
+from roundelay.cli.sim.swarm import check_intruder, check_log
 from roundelay.group.engines import describe
 from roundelay.sim.recording import Recording, RecordingError
 from roundelay.sim.scenario import ScenarioError
@@ -33,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="K", help="of the swarm, or for the scenario")
     parser.add_argument("--static", action="store_true", help="the engine alone, without views")
     parser.add_argument("--intruder", action="store_true", help="as the swarm was told")
+    parser.add_argument("--log", action="store_true", help="as the swarm was told")
     parser.add_argument("--rules", choices=RULES, default="safe", help="as the swarm was told")
     parser.add_argument(
         "-o", "--output", metavar="STORY", type=Path, required=True, help="the small scenario"
@@ -114,8 +115,16 @@ def _given(args: argparse.Namespace) -> _Given:
         how += f" --rules {args.rules}" * (args.rules != "safe") + " --intruder" * args.intruder
         if args.intruder:
             check_intruder(args.rules)
+        how += " --log" * args.log
+        if args.log:
+            check_log(static=static)
         text = scenario(
-            args.seed, args.protocol, static=static, rules=args.rules, intruder=args.intruder
+            args.seed,
+            args.protocol,
+            static=static,
+            rules=args.rules,
+            intruder=args.intruder,
+            log=args.log,
         )
         again = f"roundelay sim swarm {how} --first {args.seed} --seeds 1"
         return _Given(text, None, None, again)

@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--intruder", action="store_true", help="sealed traffic, and somebody who attacks it"
     )
+    parser.add_argument("--log", action="store_true", help="groups that keep a replicated log")
     parser.add_argument("--show", action="store_true", help="print the first seed's scenario only")
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
@@ -38,17 +39,26 @@ def run(args: argparse.Namespace) -> int:
     check_rules(args.protocol, args.rules, static=static)
     if args.intruder:
         check_intruder(args.rules)
+    if args.log:
+        check_log(static=static)
     for name in ("seeds", "jobs"):
         if getattr(args, name) < 1:
             raise UserError(f"--{name} must be 1 or more, not {getattr(args, name)}")
     if args.show:
         text = scenario(
-            args.first, args.protocol, static=static, rules=args.rules, intruder=args.intruder
+            args.first,
+            args.protocol,
+            static=static,
+            rules=args.rules,
+            intruder=args.intruder,
+            log=args.log,
         )
         print(text, end="")
         return 0
     progress = Progress("swarming")
-    campaign = Campaign(args.protocol, static=static, rules=args.rules, intruder=args.intruder)
+    campaign = Campaign(
+        args.protocol, static=static, rules=args.rules, intruder=args.intruder, log=args.log
+    )
     for result in campaign.run(args.first, args.seeds, args.jobs):
         progress.update(campaign.seeds, args.seeds)
         for failure in result.failures:
@@ -57,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
     progress.close()
     how = f"--protocol {args.protocol}{' --static' * static}"
     how += f" --rules {args.rules}" * (args.rules != "safe") + " --intruder" * args.intruder
+    how += " --log" * args.log
     again = [f"roundelay sim swarm {how} --first {seed} --seeds 1" for seed in campaign.failed]
     if args.json:
         print(json.dumps({**campaign.document(), "replay": again}, indent=2))
@@ -67,6 +78,12 @@ def run(args: argparse.Namespace) -> int:
         for seed in campaign.failed[:1]:
             print(f"made small: roundelay sim shrink {how} --seed {seed} -o story.txt")
     return 0 if campaign.ok else 1
+
+
+def check_log(*, static: bool) -> None:
+    """UserError if there can be no log."""
+    if static:
+        raise UserError("--log goes with views: a fixed group keeps no log; leave out --static")
 
 
 def check_intruder(rules: str) -> None:

@@ -171,8 +171,7 @@ class ReplicatedLog:
     def withdraw(self) -> None:
         """A view is about to be installed: what the engine never pulled is taken back."""
         for packet in self._queue.drop_log_packets():
-            if self._view is not None:
-                self.out.append(Record(Kind.WITHDRAW, packet, self._view.id))
+            self.out.append(Record(Kind.WITHDRAW, packet))
 
     def enter(self, install: Install) -> None:
         """The application enters a view."""
@@ -455,7 +454,7 @@ class ReplicatedLog:
     @property
     def waiting(self) -> int:
         """Packets that could be fed."""
-        return self.sending.unfed if self._moved else 0
+        return self.sending.unfed if self._moved and not self._ground.frozen else 0
 
     def _acknowledge(self, *, again: bool = False) -> None:
         """Tell how much is stored, once the view is open and that is noted."""

@@ -7,7 +7,15 @@ a sentence that says what to write instead, if the words make no sense.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from roundelay.sim.commands import application, faults, inspection, intrusion, setup, timing
+from roundelay.sim.commands import (
+    application,
+    faults,
+    inspection,
+    intrusion,
+    journals,
+    setup,
+    timing,
+)
 
 if TYPE_CHECKING:
     from roundelay.sim.runner import ScenarioRunner
@@ -20,6 +28,7 @@ COMMANDS: dict[str, Command] = {
     **timing.COMMANDS,
     **faults.COMMANDS,
     **intrusion.COMMANDS,
+    **journals.COMMANDS,
     **inspection.COMMANDS,
 }
 """By verb. The runner itself handles `at`, which puts off another command."""

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, get_args
 
 from roundelay.sim.arguments import RATES, exactly, link, loser, none_left, settings, split
+from roundelay.sim.commands.journals import power_cut
 from roundelay.sim.faults import Fate, Rates
 from roundelay.sim.units import duration_ns
 from roundelay.sim.world import Storage
@@ -50,8 +51,12 @@ def leave(runner: "ScenarioRunner", arguments: list[str]) -> None:
 def crash(runner: "ScenarioRunner", arguments: list[str]) -> None:
     words, options = split(arguments)
     after = int(options.pop("after", "0"))
+    power = power_cut(options) if "power" in words[1:] else None
     none_left(options)
-    runner.world.crash(runner.host(words).name, after_effects=after)
+    host = runner.host([word for word in words if word != "power"] if power else words)
+    if power is not None and host.log is None:
+        raise ValueError(f"{host.name} has no journal, so losing power is nothing but a crash")
+    runner.world.crash(host.name, after_effects=after, power=power)
 
 
 def restart(runner: "ScenarioRunner", arguments: list[str]) -> None:
@@ -60,9 +65,18 @@ def restart(runner: "ScenarioRunner", arguments: list[str]) -> None:
     torn = options.pop("bytes", None)
     none_left(options)
     kinds: tuple[Storage, ...] = get_args(Storage)
-    if storage not in kinds:
-        raise ValueError(f"storage is one of {', '.join(kinds)}")
-    runner.world.restart(runner.host(words).name, storage, None if torn is None else int(torn))
+    kind, colon, index = storage.partition(":")
+    if kind not in kinds or (kind == "rot") != index.isdecimal() or (colon and not index):
+        raise ValueError("storage is one of kept, lost, torn, rot:INDEX")
+    host = runner.host(words)
+    if kind == "rot" and host.log is None:
+        raise ValueError(f"{host.name} has no journal that could rot")
+    runner.world.restart(
+        host.name,
+        kind,
+        None if torn is None else int(torn),
+        int(index) if index else None,
+    )
 
 
 def pause(runner: "ScenarioRunner", arguments: list[str]) -> None:

@@ -8,7 +8,7 @@ and its first line are the catalogue. A goal that no seed of a campaign reaches 
 
 from collections.abc import Mapping
 
-from roundelay.sim.coverage import sealed, traffic, views
+from roundelay.sim.coverage import logs, sealed, traffic, views
 from roundelay.sim.coverage.evidence import Evidence
 from roundelay.sim.simulation import Detector, simulation_of
 
@@ -16,11 +16,16 @@ __all__ = ["Detector", "Evidence", "catalogue", "goal_name", "reached", "sentenc
 
 
 def catalogue(
-    protocol: str, *, static: bool = False, rules: str = "safe", intruder: bool = False
+    protocol: str,
+    *,
+    static: bool = False,
+    rules: str = "safe",
+    intruder: bool = False,
+    log: bool = False,
 ) -> dict[str, Detector]:
     """The goals of a campaign, by name: those of every engine, and the engine's own. Under other
     rules than the safe ones an engine may have goals of their own, and no others. With an
-    `intruder` there are goals of sealed traffic besides."""
+    `intruder` there are goals of sealed traffic besides, with `log` those of a replicated log."""
     simulation = simulation_of(protocol)
     goals = [*traffic.ALWAYS, *simulation.goals]
     if rules in simulation.goals_of_rules:
@@ -29,6 +34,8 @@ def catalogue(
         goals += [*views.IN_VIEWS, *simulation.goals_in_views]
     if intruder:
         goals += [*sealed.ALWAYS, *(() if static else sealed.IN_VIEWS)]
+    if log:
+        goals += logs.WITH_A_LOG
     return {goal_name(goal): goal for goal in goals}
 
 

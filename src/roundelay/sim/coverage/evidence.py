@@ -81,6 +81,18 @@ class Refused(NamedTuple):
     """What a host had sent in just these bytes, if any had."""
 
 
+class LogEvent(NamedTuple):
+    """Something that happened to a log and that no row tells."""
+
+    time_ns: int
+    life: Life
+    verb: str
+    what: Any
+
+
+_OF_LOGS = frozenset({"log", "appended", "asks", "waits", "reads", "found", "forks"})
+
+
 class Evidence:
     """Everything that detectors read of one run. Pass it what is watched, then the rows."""
 
@@ -103,6 +115,8 @@ class Evidence:
         self.proofs: list[tuple[int, Transmission]] = []
         """Challenges and answers, and when they were sent."""
         self.numbers: Mapping[NodeId, int] = {}
+        self.of_logs: list[LogEvent] = []
+        """Where there are logs."""
         self._entered: dict[Life, View] = {}
         self._members: dict[ViewId, tuple[NodeId, ...]] = {}
 
@@ -120,6 +134,8 @@ class Evidence:
         elif verb == "installs":
             self._entered[life] = what
             self._members.setdefault(what.id, what.members)
+        elif verb in _OF_LOGS:
+            self.of_logs.append(LogEvent(world.loop.now, life, verb, what))
         elif world.capture is not None:
             self._on_sealed(world, life, verb, what)
 

@@ -56,10 +56,11 @@ def expire(time: int, node: NodeId, timer: str) -> Deviation:
     return _act(Kind.EXPIRE, time, f"expire {node} {quoted}")
 
 
-def crash(time: int, node: NodeId, after: int) -> Deviation:
-    """A crash after `after` effects of what happens at `time`."""
+def crash(time: int, node: NodeId, after: int, *, power: bool = False) -> Deviation:
+    """A crash after `after` effects of what happens at `time`; with `power` of the whole machine,
+    with nothing kept that was not synced."""
     fuse = f" after={after}" if after else ""
-    return _act(Kind.CRASH, time, f"crash {node}{fuse}")
+    return _act(Kind.CRASH, time, f"crash {node}{' power keep=0' if power else ''}{fuse}")
 
 
 def restart(time: int, node: NodeId, storage: Storage) -> Deviation:

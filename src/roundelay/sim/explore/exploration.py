@@ -24,6 +24,8 @@ class Scope:
     deviations: int | None
     """The most deviations of a run; None means the default of each situation."""
     limit: int
+    log: bool = False
+    """Whether nodes keep a replicated log."""
 
     def depth(self, situation: str) -> int:
         """How many deviations are made in a situation."""
@@ -45,14 +47,15 @@ class Exploration:
         deviations: int | None = None,
         situations: Sequence[str] = tuple(SITUATIONS),
         limit: int = 10,
+        log: bool = False,
     ) -> None:
         """The exploration ends with its `limit`-th violation."""
-        self.scope = Scope(protocol, nodes, deviations, limit)
+        self.scope = Scope(protocol, nodes, deviations, limit, log)
         self.situations = tuple(situations)
         self.tallies = {situation: Tally() for situation in self.situations}
         self.complete = False
         """Whether everything was searched."""
-        self._sum = hashlib.sha256(repr(self.scope).encode())
+        self._sum = hashlib.sha256(_name(self.scope).encode())
 
     def run(self, jobs: int = 1) -> Iterator[tuple[int, int]]:
         """Explore. Yields the work that is done and the work in all, both estimated."""
@@ -110,6 +113,7 @@ class Exploration:
         return {
             "protocol": scope.protocol,
             "nodes": scope.nodes,
+            "log": scope.log,
             "complete": self.complete,
             **_figures(self._total()),
             "situations": {
@@ -185,7 +189,13 @@ def _search(scope: Scope, situation: str) -> Search:
         deviations=scope.depth(situation),
         nodes=scope.nodes,
         limit=scope.limit,
+        log=scope.log,
     )
+
+
+def _name(scope: Scope) -> str:
+    """What is explored, for the sum: as it was before there were logs, if there is none."""
+    return repr(scope) if scope.log else repr(scope).replace(", log=False", "")
 
 
 _kept = cache(_search)

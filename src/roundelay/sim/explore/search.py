@@ -5,7 +5,6 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import get_args
 
 from roundelay.core.ids import NodeId
 from roundelay.sim.explore import deviations
@@ -14,6 +13,7 @@ from roundelay.sim.explore.routes import Down, Route, Withheld
 from roundelay.sim.explore.situations import SITUATIONS, names, setting
 from roundelay.sim.explore.stepped import Arrival, Label, Moment, Snapshot, SteppedRunner
 from roundelay.sim.explore.tally import Tally, Violation
+from roundelay.sim.host_log import PowerCut
 from roundelay.sim.runner import StackFactory
 from roundelay.sim.scenario import ScenarioError
 from roundelay.sim.simulation import simulation_of
@@ -34,7 +34,7 @@ REPEATING = frozenset({"join", "ring_retransmit"})
 """Timers of membership that send a frame again. An early expiry has the same effect as a copy of
 that frame. The tuning of an engine has its own."""
 
-STORAGE: tuple[Storage, ...] = tuple(s for s in get_args(Storage) if s != "torn")
+STORAGE: tuple[Storage, ...] = ("kept", "lost")
 """What a restart finds. Torn storage is left out: a node recognises it and treats it as lost."""
 
 SAMPLE = 4
@@ -69,11 +69,14 @@ class Search:
         nodes: int = 3,
         limit: int = 1,
         stack: StackFactory | None = None,
+        log: bool = False,
     ) -> None:
         """A part ends with its `limit`-th violation. `stack` makes the core of each node, instead
-        of the engine."""
+        of the engine. With `log` nodes keep a replicated log, to which messages are appended, and
+        a machine may lose power."""
+        self._powers = (None, PowerCut(0)) if log else (None,)
         self._situation = SITUATIONS[situation]
-        self._setting = setting(protocol, self._situation, names(nodes))
+        self._setting = setting(protocol, self._situation, names(nodes), log=log)
         tuning = simulation_of(protocol).tuning
         assert tuning is not None, f"{protocol} cannot be explored"
         self._repeating = REPEATING | tuning.repeating
@@ -264,14 +267,28 @@ class Search:
         self, route: Route, moment: Moment, node: NodeId, labels: Labels, here: Snapshot
     ) -> None:
         """Crash a node before a moment, and after each of its visible effects in that moment."""
+        for power in self._powers:
+            self._crashes_by(power, route, moment, node, labels, here)
+            self._runner.restore(here)
+
+    def _crashes_by(
+        self,
+        power: PowerCut | None,
+        route: Route,
+        moment: Moment,
+        node: NodeId,
+        labels: Labels,
+        here: Snapshot,
+    ) -> None:
         runner = self._runner
         others = tuple(label[2:] for other, label in labels.items() if other != node)
         shown: tuple[object, ...] = ()
         for after in itertools.count():
             runner.touch(node)
             runner.world.loop.now = moment.time
-            runner.world.crash(node, after_effects=after)
-            crashed = route.deviate(deviations.crash(moment.time, node, after))
+            runner.world.crash(node, after_effects=after, power=power)
+            cut = deviations.crash(moment.time, node, after, power=power is not None)
+            crashed = route.deviate(cut)
             crashed = crashed.stop(Down(node, moment.time, others))
             if after and not self._attempt(crashed, runner.step):
                 return

@@ -35,6 +35,10 @@ class Explored:
 MEMBERSHIP = "membership join_s=0.02 consensus_s=0.03 ring_loss_s=0.025 ring_retransmit_s=0.015"
 
 
+JOURNAL = ["journal", "fsync always sync=200us"]
+"""How nodes keep a log: their disks take longer than a frame, and not much longer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Situation:
     """A named beginning."""
@@ -67,8 +71,9 @@ def names(count: int) -> Nodes:
     return tuple(chr(ord("a") + i) for i in range(count))
 
 
-def setting(protocol: str, situation: Situation, nodes: Nodes) -> Setting:
-    """How a situation is brought about."""
+def setting(protocol: str, situation: Situation, nodes: Nodes, *, log: bool = False) -> Setting:
+    """How a situation is brought about; with `log` by nodes that keep a log, to which messages are
+    appended."""
     tuning, engine = simulation_of(protocol).tuning, describe(protocol)
     assert tuning is not None, f"{protocol} cannot be explored"
     links = [f"{a}>{b}={us}us" for (a, b), us in _latencies(nodes).items()]
@@ -76,10 +81,21 @@ def setting(protocol: str, situation: Situation, nodes: Nodes) -> Setting:
         f"engine {protocol} {tuning.options}",
         MEMBERSHIP,
         f"network wan {' '.join(links)}",
+        *(JOURNAL if log else []),
         f"nodes {' '.join(nodes)} down",
     ]
     explored = Explored(tuning.patience, engine.data_tags[0], engine.has_token)
-    return Setting(header, situation.commands(nodes, explored))
+    commands = situation.commands(nodes, explored)
+    if log:
+        commands = [_appended(command) for command in commands]
+    return Setting(header, commands)
+
+
+def _appended(command: str) -> str:
+    """The command with an append in the place of a submission."""
+    if not command.startswith("submit "):
+        return command
+    return command.replace("submit ", "append ").removesuffix(" safe")
 
 
 def _latencies(nodes: Nodes) -> dict[tuple[NodeId, NodeId], int]:

@@ -14,6 +14,7 @@ from roundelay.membership.phase import Phase
 from roundelay.sim.explore.snapshots import Frozen, freeze, thaw
 from roundelay.sim.explore.states import NOTHING, digest, word
 from roundelay.sim.host import Host
+from roundelay.sim.host_log import NOTE
 from roundelay.sim.runner import ScenarioRunner, StackFactory
 from roundelay.sim.scenario import parse
 from roundelay.sim.transmission import Transmission
@@ -113,7 +114,7 @@ class SteppedRunner(ScenarioRunner):
                 elif isinstance(argument[0], Transmission):
                     arrivals.append(Arrival(argument[0], host.name, argument))
                     nodes.append(host.name)
-                elif argument[0] == host.incarnation and host.timers.get(argument[1]) == time:
+                elif argument[0] == host.incarnation and _concerns(host, argument[1], time):
                     nodes.append(host.name)
             if nodes or starting:
                 touched = tuple(node for node in self.world.nodes if node in nodes)
@@ -188,10 +189,14 @@ class SteppedRunner(ScenarioRunner):
         for _, owner, argument in self._calls():
             if owner is None:
                 return False  # A node is about to start.
+            if _of_log(argument):
+                if owner.alive and argument[0] == owner.incarnation and argument[1] != NOTE:
+                    return False  # A disk has yet to answer.
+                continue
             frame = argument[0].frame if isinstance(argument[0], Transmission) else None
             if frame is not None and frame.origin.view not in views:
                 return False  # A frame of another view may end this one.
-        return not hosts or self._all_delivered(live)
+        return not hosts or (self._all_delivered(live) and all(map(_settled, hosts)))
 
     def _all_delivered(self, live: tuple[NodeId, ...]) -> bool:
         """Whether all live nodes have delivered, and claimed to be stable, what was sent in the
@@ -225,7 +230,9 @@ class SteppedRunner(ScenarioRunner):
             row.proc == number and row.kind in _SHOWN and row.layer != LOWER_LAYER
             for row in self.rows
         )
-        return self.world.frames, self.world.hosts[node].storage, shown
+        host = self.world.hosts[node]
+        disk = None if host.log is None else host.log.on_disk
+        return self.world.frames, host.storage, disk, shown
 
     def key(self, moment: Moment) -> int:
         """A number for the state before a moment. Runs in equal states have the same future, and
@@ -234,17 +241,24 @@ class SteppedRunner(ScenarioRunner):
         hosts: list[tuple[object, ...]] = []
         for host in self.world.hosts.values():
             stored = word(host.storage or b"")
+            if host.log is not None:
+                stored = hash((stored, digest(host.log.on_disk)))
             if not host.alive:
                 hosts.append((host.incarnation, stored))
                 continue
             if host.name not in self._digests:
-                self._digests[host.name] = digest(host.core)
+                log = None if host.log is None else host.log.in_memory
+                self._digests[host.name] = digest((host.core, log) if log else host.core)
             timers = [(word(name), _grain(at - time)) for name, at in sorted(host.timers.items())]
             hosts.append((host.incarnation, stored, self._digests[host.name], *timers))
         wire: list[tuple[int, ...]] = []
         for due, receiver, argument in self._calls():
             if receiver is None:
                 wire.append((_grain(due - time), digest(argument)))
+            elif _of_log(argument):
+                if argument[0] == receiver.incarnation:
+                    waits = digest(argument[1])
+                    wire.append((_grain(due - time), word(receiver.name), waits))
             elif isinstance(argument[0], Transmission):
                 wire.append((_grain(due - time), word(receiver.name), content(argument[0])))
         return hash((self.history, *hosts, *wire, digest(self.world.cuts)))
@@ -291,6 +305,7 @@ class SteppedRunner(ScenarioRunner):
             nodes=self.world.nodes,
             protocol=self.setup.engine,
             mode="views",
+            fsync=str(self.setup.policy) if self.setup.journals else "",
             rows=Counter(f"{row.proc}.{row.inc}" for row in self.rows),
         )
 
@@ -336,6 +351,25 @@ class SteppedRunner(ScenarioRunner):
         recovery = core.membership.recovery if isinstance(core, Stack) else None
         number = None if recovery is None else recovery.install_seq
         return NOTHING if number is None else number
+
+
+def _of_log(argument: Any) -> bool:
+    """Whether a call of the loop is about a log, and not a frame or a timer."""
+    return type(argument[1]) is tuple
+
+
+def _concerns(host: Host, what: Any, time: int) -> bool:
+    """Whether something happens to a node: a timer runs out that is armed, or a disk answers."""
+    return type(what) is tuple or host.timers.get(what) == time
+
+
+def _settled(host: Host) -> bool:
+    """Whether a node has no log, or one in which nothing waits for the others."""
+    status = host.core.status.log
+    if status is None or status.state == "closed":
+        return True
+    done = status.committed == status.stored == status.length and not status.waiting
+    return done and (status.state, status.condition) == ("open", "able")
 
 
 def content(transmission: Transmission) -> int:

@@ -1,0 +1,183 @@
+"""Mishaps of groups with a journal: power cuts, disks that are lost, rot, fill up, slow down or
+die, nodes that die as a log opens or while others catch up, clients that repeat what they appended.
+"""
+
+from roundelay.sim.draft import MS, Mishap, ScenarioDraft
+
+
+def _power(draft: ScenarioDraft, at: int, later: int) -> None:
+    """A machine loses power, at once or within a step, and with it what was not synced."""
+    node = draft.random.choice(draft.nodes)
+    after = draft.random.choice(("", "", f" after={draft.random.randint(1, 40)}"))
+    _append(draft, at - 2 * MS, draft.random.randint(1, 4))
+    draft.at(at, f"crash {node} power{after}")
+    if draft.random.random() < 0.85:
+        draft.at(later, f"restart {node}")
+
+
+def _blackout(draft: ScenarioDraft, at: int, later: int) -> None:
+    """All machines lose power at once, and some come back later than others, or never."""
+    random = draft.random
+    _append(draft, at - draft.random.choice((1, 2, 5)) * MS, random.randint(1, 6))
+    draft.at(at, "blackout")
+    gap = random.choice((0, 1, 30, 300)) * MS
+    back = random.sample(draft.nodes, len(draft.nodes))
+    if random.random() < 0.3:
+        back = back[: random.randint(1, len(back))]
+    for i, node in enumerate(back):
+        draft.at(later + MS + i * gap, f"restart {node}")
+
+
+def _disk_lost(draft: ScenarioDraft, at: int, later: int) -> None:
+    """A node crashes, and comes back with an empty disk, soon or when others have gone on."""
+    node = draft.random.choice(draft.nodes)
+    draft.at(at, f"crash {node}")
+    draft.at(later, f"restart {node} storage={'kept' if node == draft.keeper else 'lost'}")
+
+
+def _rot(draft: ScenarioDraft, at: int, later: int) -> None:
+    """A node crashes, and finds one bit of its journal wrong when it comes back."""
+    node, index = draft.random.choice(draft.nodes), draft.random.choice((0, 1, 2, 5, 10, 20, 40))
+    draft.at(at, f"crash {node}")
+    draft.at(later, f"restart {node} storage=rot:{index}")
+
+
+def _disk_full(draft: ScenarioDraft, at: int, later: int) -> None:
+    """The disks of one or two nodes are full for a while."""
+    for node in draft.random.sample(
+        draft.nodes, min(len(draft.nodes), draft.random.choice((1, 2)))
+    ):
+        draft.at(at, f"disk {node} full")
+        draft.at(later + draft.random.choice((0, 400)) * MS, f"disk {node} ok")
+
+
+def _slow_disk(draft: ScenarioDraft, at: int, later: int) -> None:
+    """The disks of some nodes take a hundred times as long, for a while."""
+    count = draft.random.randint(1, len(draft.nodes))
+    for node in draft.random.sample(draft.nodes, count):
+        draft.at(at, f"disk {node} slow")
+        draft.at(later + draft.random.choice((0, 400)) * MS, f"disk {node} ok")
+
+
+def _dying_disk(draft: ScenarioDraft, at: int, later: int) -> None:
+    """A disk fails to sync, which stops its node; it comes back with a sound disk."""
+    node = draft.random.choice(draft.nodes)
+    draft.at(at, f"disk {node} fails")
+    draft.at(at + MS, f"append {draft.random.choice(draft.nodes)} dying")
+    draft.at(later + 20 * MS, f"disk {node} ok")
+    # It is down if anything was stored meanwhile, and else goes on.
+    draft.at(later + 21 * MS, f"restart {node}")
+
+
+def _at_the_opening(draft: ScenarioDraft, at: int, later: int) -> None:
+    """A node restarts, and others die between offer, cut, ready and open; up to three times."""
+    random = draft.random
+    for again in range(random.randint(1, 3)):
+        start = at + again * 600 * MS
+        node, *others = random.sample(draft.nodes, len(draft.nodes))
+        _append(draft, start - 2 * draft.rotation_ns, random.randint(1, 3))
+        if random.random() < 0.4:
+            draft.at(start, f"lose {random.choice(('OFFER', 'READY', 'LOGACK'))} times=40")
+        draft.at(start, f"crash {node}{random.choice(('', ' power'))}")
+        draft.at(start + MS, f"restart {node}")
+        for other in others[: random.randint(1, max(1, len(others) - 1))]:
+            power = random.choice(("", "", " power"))
+            draft.at(start + MS, f"crash {other}{power} after={random.randint(20, 60)}")
+            draft.at(start + random.choice((150, 400)) * MS, f"restart {other}")
+        draft.at(start + 400 * MS, "lose none")
+
+
+def _donor_dies(draft: ScenarioDraft, at: int, later: int) -> None:
+    """A node is away while the others append, comes back, and somebody dies while it catches up."""
+    random = draft.random
+    if len(draft.nodes) < 3:
+        return
+    node, *others = random.sample(draft.nodes, len(draft.nodes))
+    draft.at(at, f"crash {node}")
+    back = at + random.choice((300, 600)) * MS
+    writer = random.choice(others)
+    draft.at(at + 10 * MS, f"append {writer} away times={random.randint(5, 60)} size=300B")
+    draft.at(back - 20 * MS, f"append {writer} late times={random.randint(5, 60)} size=300B")
+    draft.at(back, f"restart {node}")
+    if random.random() < 0.5:
+        draft.at(back, f"lose CHUNK to={node} times={random.randint(1, 30)}")
+    donor = random.choice(others)
+    draft.at(back + random.randint(1, 60) * MS, f"crash {donor}")
+    draft.at(back + 500 * MS, f"restart {donor}")
+    draft.at(back + 600 * MS, "lose none")
+
+
+def _long_learner(draft: ScenarioDraft, at: int, later: int) -> None:
+    """A node is away while others append much and remove the beginning of their logs."""
+    random = draft.random
+    if len(draft.nodes) < 2:
+        return
+    node, *others = random.sample(draft.nodes, len(draft.nodes))
+    draft.at(at, f"crash {node}")
+    writer = random.choice(others)
+    for k in range(random.randint(1, 3)):
+        when = at + (200 + 40 * k) * MS
+        draft.at(when, f"append {writer} much times={random.randint(10, 60)} size=500B")
+    # A view change in between: only whole terms are removed.
+    draft.at(at + 350 * MS, f"crash {others[-1]}")
+    draft.at(at + 351 * MS, f"restart {others[-1]}")
+    for other in others:
+        if random.random() < 0.8:
+            draft.at(at + 800 * MS, f"snapshot {other}")
+    back = at + 900 * MS
+    storage = "lost" if node != draft.keeper and random.random() < 0.4 else "kept"
+    draft.at(back, f"restart {node} storage={storage}")
+    for k in range(4):
+        draft.at(
+            back + 20 * k * MS, f"append {writer} more times={random.randint(5, 30)} size=500B"
+        )
+
+
+def _retry(draft: ScenarioDraft, at: int, later: int) -> None:
+    """A client numbers what it appends and repeats it through another node."""
+    random = draft.random
+    client = random.choice(("red", "blue", "green", "grey", "white", "pink"))
+    first, second = random.choice(draft.nodes), random.choice(draft.nodes)
+    number = draft.numbers.get(client, 0)
+    draft.numbers[client] = number + 1
+    said = f"{client}{number} session={client} number={number}"
+    draft.at(at, f"append {first} {said}")
+    if random.random() < 0.4:
+        draft.at(at + random.choice((0, 1, 3)) * MS, f"crash {first}")
+        draft.restart(later, first)
+    gap = random.choice((0, 2, 50, 400)) * MS
+    draft.at(at + gap, f"append {second} {said}")
+
+
+def _reads(draft: ScenarioDraft, at: int, later: int) -> None:
+    """Several nodes read, at once or while a view changes."""
+    random = draft.random
+    for k in range(random.randint(2, 8)):
+        node = random.choice(draft.nodes)
+        stale = random.choice(("", "", " stale"))
+        draft.at(at + k * random.choice((0, 1, 20, 100)) * MS, f"read {node}{stale}")
+    if random.random() < 0.4:
+        node = random.choice(draft.nodes)
+        draft.at(at, f"partition {node} {','.join(n for n in draft.nodes if n != node)}")
+        draft.at(later + 300 * MS, "merge")
+
+
+def _append(draft: ScenarioDraft, at: int, times: int) -> None:
+    """Something that is under way when a mishap comes."""
+    draft.at(at, f"append {draft.random.choice(draft.nodes)} under times={times}")
+
+
+LOG_MISHAPS: dict[str, Mishap] = {
+    "power": _power,
+    "blackout": _blackout,
+    "disk-lost": _disk_lost,
+    "rot": _rot,
+    "disk-full": _disk_full,
+    "slow-disk": _slow_disk,
+    "dying-disk": _dying_disk,
+    "at-the-opening": _at_the_opening,
+    "donor-dies": _donor_dies,
+    "long-learner": _long_learner,
+    "retry": _retry,
+    "reads": _reads,
+}
