@@ -45,8 +45,8 @@ class NodePort(Generic[M]):
         self._node = node
         self._replica = Replica({NAME: make()})
         self._head = command_head(NAME)
-        self._lock = threading.Lock()
-        """Held while the state changes, and while it is looked at."""
+        self.machine: M = cast("M", self._replica.machines[NAME])
+        self.lock = threading.Lock()
         self._log: Log | None = None
         self._driver: LogDriver | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -79,7 +79,7 @@ class NodePort(Generic[M]):
             number,
             head.stamp_us,
         )
-        with self._lock:
+        with self.lock:
             reply = self._replica.apply(given)
         if head.session == self._session and self._replies:
             waiting = self._replies.pop(number, None)
@@ -90,7 +90,7 @@ class NodePort(Generic[M]):
 
     def on_mark(self, mark: Mark) -> None:
         """The next term of the log."""
-        with self._lock:
+        with self.lock:
             self._replica.begin_term(mark.term, dict(zip(mark.members, mark.sessions, strict=True)))
         self._wake()
 
@@ -102,8 +102,9 @@ class NodePort(Generic[M]):
         """Take over a state. Called in a thread, while nothing is applied."""
         fresh = Replica({NAME: self._make()})
         fresh.restore(chunks)
-        with self._lock:
+        with self.lock:
             self._replica = fresh
+            self.machine = cast("M", fresh.machines[NAME])
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._after_restore)
 
@@ -163,10 +164,6 @@ class NodePort(Generic[M]):
                 log.append_nowait(TICK)
 
     # As the port of faces
-
-    @property
-    def machine(self) -> M:
-        return cast("M", self._replica.machines[NAME])
 
     @property
     def node(self) -> NodeId:
@@ -245,8 +242,8 @@ class NodePort(Generic[M]):
         await self._applied(length - 1)
 
     def look(self, run: Callable[[Any], R]) -> R:
-        with self._lock:
-            return run(self._replica.machines[NAME])
+        with self.lock:
+            return run(self.machine)
 
     async def until(self, ready: Callable[[Any], R | None]) -> R:
         if self._error is not None:
