@@ -46,7 +46,7 @@ class NodePort(Generic[M]):
         self._replica = Replica({NAME: make()})
         self._head = command_head(NAME)
         self.machine: M = cast("M", self._replica.machines[NAME])
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self._log: Log | None = None
         self._driver: LogDriver | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
