@@ -379,6 +379,9 @@ class ReplicatedLog:
             digest = mark_digest(self.opening.adopted.digest, mark)
             if state.digest_at(Place(mark.term, mark.base)) != digest:
                 self._fork(f"this log and the adopted one differ before entry {mark.base}")
+        if learner.stuck:
+            learner.stuck = False
+            self.suspicion = Suspect((), "what was delivered is on nobody's disk")
         if learner.joined != self._joined:
             self._joined = learner.joined
             if self._joined and self._moved:
