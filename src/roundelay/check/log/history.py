@@ -75,8 +75,9 @@ class Table:
 
     def within(self, first: int, end: int) -> Iterator[Piece]:
         """What it has of these indexes."""
-        place = bisect_right(self.pieces, first, key=_end)
-        for piece in self.pieces[place:]:
+        pieces = self.pieces
+        for place in range(bisect_right(pieces, first, key=_end), len(pieces)):
+            piece = pieces[place]
             if piece.first >= end:
                 return
             yield piece.clipped(first, end)
@@ -182,6 +183,8 @@ class NodeLog:
             if self.committed is None or (self.committed.row.idx or 0) < index:
                 self.committed = event
         elif kind == Kind.RESTORE:
+            if row.digest is None:  # The log itself begins anew there, and not only the state.
+                self.table.cut(0 if self.committed is None else self.committed.row.idx or 0)
             if self.length is None or index > self.length:
                 self.length, self.whole = index, True
             else:
@@ -228,6 +231,8 @@ class Committed:
 
     def __init__(self) -> None:
         self.table = Table()
+        self.sessions: dict[str, Table] = {}
+        """The same, session by session; they differ only where two nodes contradict each other."""
         self.knows: dict[int, Event] = {}
         """By the `at` of a row `entry`: the row by which its node knew it to be committed."""
         self.compared = 0
@@ -256,6 +261,7 @@ class Committed:
                 self.clash = Clash(known.first, known.event, other, piece.event, commit)
         self.knows.setdefault(piece.event.at, commit)
         self.table.add(piece)
+        self.sessions.setdefault(piece.session, Table()).add(piece)
 
 
 def committed(model: Model) -> Committed:

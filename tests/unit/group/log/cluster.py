@@ -5,9 +5,12 @@ simulator proper does the same for random stories.
 """
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from tests.unit.group.log.duties import check_duties
 
 from roundelay.core.contract import Boot, Origin
 from roundelay.core.effects import (
@@ -17,6 +20,7 @@ from roundelay.core.effects import (
     Cut,
     Fork,
     Install,
+    Kind,
     Load,
     LoadSnapshot,
     Persist,
@@ -27,6 +31,7 @@ from roundelay.core.effects import (
     SetTimer,
     Store,
     StoreSnapshot,
+    Suspect,
     Synced,
 )
 from roundelay.core.ids import View, ViewId
@@ -38,6 +43,7 @@ from roundelay.group.log.config import LogConfig
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.wire.log_record import decode_record, encode_record
+from roundelay.wire.primitives import WireError
 
 WALL_US = 1_000_000
 
@@ -65,6 +71,9 @@ class Member:
         kept: KeptLog = EMPTY_LOG
         if disk.records:
             kept = kept_log(disk.records, committed=disk.committed, able=able)
+        elif disk.standing is not None:
+            # The directory was never lost: a whole journal in which there is nothing yet.
+            kept = replace(EMPTY_LOG, able=able)
         self.boot = Boot(
             "g",
             name,
@@ -85,6 +94,9 @@ class Member:
         self.waiting: list[Store | Cut | Reset | StoreSnapshot] = []
         self.syncs = True
         """The disk works."""
+        self.full = False
+        self.frozen: ViewId | None = None
+        """The view that is about to end, since the node froze."""
         self.timers: dict[str, int] = {}
         self.view = View(ViewId(0, name), (name,))
         self.committed = kept.committed
@@ -93,6 +105,7 @@ class Member:
         self.rows: list[Record] = []
         self.forks: list[Fork] = []
         self.refused: list[str] = []
+        self.suspected: list[Suspect] = []
 
     @property
     def log(self):
@@ -124,6 +137,7 @@ class Member:
                 return
             match effect:
                 case Send():
+                    check_duties(self, effect)
                     cluster.send(self, effect)
                 case SetTimer():
                     cluster.arm(self, effect.timer, effect.delay_s)
@@ -134,6 +148,7 @@ class Member:
                 case Install():
                     if not effect.view.transitional:
                         self.view = effect.view
+                        self.frozen = None
                 case Store() | Cut() | Reset() | StoreSnapshot():
                     self.waiting.append(effect)
                     if self.syncs:
@@ -151,6 +166,10 @@ class Member:
                     self.synced.append(effect)
                 case Record():
                     self.rows.append(effect)
+                    if effect.kind is Kind.FREEZE:
+                        self.frozen = self.view.id
+                case Suspect():
+                    self.suspected.append(effect)
                 case Fork():
                     self.forks.append(effect)
                 case Refuse():
@@ -160,17 +179,12 @@ class Member:
         """All that was written so far reaches the disk."""
         if not self.alive or not self.waiting or not self.syncs:
             return
-        records = self.disk.records
-        for effect in self.waiting:
-            if isinstance(effect, Store):
-                records += effect.records
-            elif isinstance(effect, Cut):
-                del records[split(records, effect.place) :]
-            elif isinstance(effect, Reset):
-                records[:] = [effect.checkpoint, effect.mark]
-        number = self.waiting[-1].number
-        self.waiting.clear()
-        self.do(self.stack.stored(number))
+        waiting, self.waiting = self.waiting, []
+        if self.full:
+            self.do(self.stack.unstored(waiting[0].number))
+            return
+        write(self.disk.records, waiting)
+        self.do(self.stack.stored(waiting[-1].number))
 
     def load(self, effect: Load) -> None:
         if self.alive:
@@ -187,17 +201,39 @@ class Member:
     @property
     def terms(self) -> list[tuple[str, ViewId]]:
         """Texts and terms of the entries on disk."""
-        found: list[tuple[str, ViewId]] = []
-        for record in self.disk.records:
-            if isinstance(record, Entries) and record.head.count:
-                messages = unpack(record.body, record.head.count)
-                assert isinstance(messages, tuple)
-                found += [(m.decode(), record.head.term) for m in messages]
-        return found
+        return terms_in(self.disk.records)
 
     @property
     def texts(self) -> list[str]:
         return [text for text, _ in self.terms]
+
+    @property
+    def seen(self) -> list[str]:
+        """Texts of the entries, with those that wait for the disk."""
+        records = list(self.disk.records)
+        write(records, self.waiting)
+        return [text for text, _ in terms_in(records)]
+
+
+def write(records: list[LogRecord], effects: Sequence[Store | Cut | Reset | StoreSnapshot]) -> None:
+    """Do to a disk what a core asks for."""
+    for effect in effects:
+        if isinstance(effect, Store):
+            records += effect.records
+        elif isinstance(effect, Cut):
+            del records[split(records, effect.place) :]
+        elif isinstance(effect, Reset):
+            records[:] = [effect.checkpoint, effect.mark]
+
+
+def terms_in(records: Sequence[LogRecord]) -> list[tuple[str, ViewId]]:
+    found: list[tuple[str, ViewId]] = []
+    for record in records:
+        if isinstance(record, Entries) and record.head.count:
+            messages = unpack(record.body, record.head.count)
+            assert isinstance(messages, tuple)
+            found += [(m.decode().strip(), record.head.term) for m in messages]
+    return found
 
 
 class Cluster:
@@ -294,7 +330,10 @@ class Cluster:
         member = self.members.get(name)
         if member is None or not member.alive or side not in self.sides:
             return
-        message = member.stack.codec.decode(tag, data, 0)
+        try:
+            message = member.stack.codec.decode(tag, data, 0)
+        except WireError:
+            return  # A driver counts it: a node without a journal does not know these.
         if not self.loses(origin.node, name, message):
             member.do(member.stack.receive(origin, message))
 
