@@ -51,12 +51,15 @@ class Trio(Generic[M]):
     async def until_open(self) -> None:
         async with asyncio.timeout(LIMIT_S):
             for replicated in self._running.values():
-                port = replicated.face.port
-                await port.until(lambda _, port=port: True if port.primary else None)
+                await _open(replicated.face)
 
     async def close(self) -> None:
         for node in list(self._running):
             await self.stop(node)
+
+
+async def _open(face: Machine) -> None:
+    await face.port.until(lambda _: True if face.primary else None)
 
 
 @contextlib.asynccontextmanager
