@@ -6,6 +6,7 @@ are frames, the first one a carry; zeros, or the end of the file, end them.
 """
 
 import struct
+import threading
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
@@ -179,6 +180,8 @@ class Segment:
         self.samples: list[Sample] = []
         """Of a segment that is being written: all. Of another one: read when they are needed."""
         self._fd: int | None = None
+        self._opening = threading.Lock()
+        """The writer and a thread that reads may want the descriptor at the same time."""
 
     @property
     def place(self) -> Place:
@@ -190,9 +193,10 @@ class Segment:
         return self.header.start
 
     def fd(self) -> int:
-        if self._fd is None:
-            self._fd = self._files.open(self.path)
-        return self._fd
+        with self._opening:
+            if self._fd is None:
+                self._fd = self._files.open(self.path)
+            return self._fd
 
     def close(self) -> None:
         if self._fd is not None:

@@ -1,6 +1,7 @@
 """Disks that are full, that fail, and that lose power; and room that is made in time."""
 
 import errno
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -102,6 +103,39 @@ def test_a_full_disk_takes_nothing_of_a_batch_and_goes_on_when_there_is_room(tmp
     journal = open_journal(tmp_path)
     assert held(journal) == plain(records[: done + 100])
     assert not journal.repaired
+
+
+@pytest.fixture
+def tiny_disk(tmp_path):
+    """A real file system of one megabyte, if this machine lets us have one."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(path)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system can be mounted here")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def test_a_real_disk_that_fills_up(tiny_disk):
+    journal = open_journal(tiny_disk / "j", files=OsFiles())
+    ballast = tiny_disk / "ballast"
+    ballast.write_bytes(bytes(600_000))
+    records = with_checkpoints(5000, every=50)
+    done = fill(journal, records)
+    assert 100 < done < len(records)
+    assert held(journal) == plain(records[:done])
+    (tiny_disk / "standing").write_bytes(bytes(4096))  # That is what the reserve is for.
+    ballast.unlink()
+    journal.append(records[done : done + 100])
+    journal.sync()
+    journal.close()
+    journal = open_journal(tiny_disk / "j", files=OsFiles())
+    assert held(journal) == plain(records[: done + 100])
+    assert not journal.repaired
+    journal.close()
 
 
 def test_a_disk_that_is_full_from_the_beginning(tmp_path):

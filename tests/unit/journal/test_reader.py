@@ -1,9 +1,12 @@
 """Readers in other processes: what is committed, while the node writes."""
 
 import random
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
+from tests.patience import LIMIT_S
 from tests.unit.journal.logs import (
     BEGIN,
     LOG,
@@ -96,6 +99,43 @@ def test_a_reader_and_a_writer_with_cuts_above_what_is_committed(tmp_path):
     got = texts(reader.read(seen))
     assert seen + len(got) == journal.committed
     assert texts(Reader(tmp_path).read(0)) == expected(0, journal.committed)
+
+
+FOLLOW = """
+import sys
+from pathlib import Path
+from roundelay.journal.reader import Reader
+
+reader, at, end = Reader(Path(sys.argv[1])), 0, int(sys.argv[2])
+print("ready", flush=True)
+while at < end:
+    for batch in reader.read(at):
+        assert batch.index == at, (batch.index, at)
+        for payload in batch.payloads:
+            assert int(payload[:6]) == at
+            at += 1
+print(at)
+"""
+
+
+def test_another_process_follows_the_writer(tmp_path):
+    journal = open_journal(tmp_path)
+    journal.append([mark()])
+    command = [sys.executable, "-c", FOLLOW, str(tmp_path), "6000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        index = 0
+        while index < 6000:
+            count = 1 + index % 7
+            journal.append([entries(index, count, size=50 + index % 300)])
+            journal.committed = min(index, 6000)
+            index += count
+        journal.committed = index
+        journal.note()
+        out, _ = child.communicate(timeout=LIMIT_S)
+    assert child.returncode == 0
+    assert int(out) >= 6000
 
 
 def try_cut(journal) -> None:
