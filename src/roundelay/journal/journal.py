@@ -436,14 +436,13 @@ class Journal:
     def _roll(self) -> Segment:
         """Finish the last segment and begin the next one."""
         last = self._segments[-1]
-        self._fdatasync(last)
-        self._synced = self._end
         self._finish(last)
+        self._synced = self._end
         carry = Carry(self._place, tuple(self._marks))
         return self._new_segment(last.header.log, self.generation, self._end, carry)
 
     def _finish(self, segment: Segment) -> None:
-        """Give back the room behind the last record of a segment that is synced."""
+        """Give back the room behind the last record of a segment, and sync it."""
         self._files.ftruncate(segment.fd(), segment.end)
         self._fdatasync(segment)
         self._allocated = segment.end

@@ -1,6 +1,7 @@
 """Disks that are full, that fail, and that lose power; and room that is made in time."""
 
 import errno
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,7 +62,7 @@ class SmallDisk(QuickFiles):
 
     def pwritev(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
         if "pwritev" in self.failing:
-            super().pwritev(fd, [b"".join(parts)[:30]], offset)
+            super().pwritev(fd, [b"".join(parts)[:-5]], offset)
         self._fail("pwritev")
         super().pwritev(fd, parts, offset)
 
@@ -156,13 +157,13 @@ def test_a_write_that_the_disk_has_no_room_for_leaves_no_half_of_it(tmp_path):
     journal.append([mark(), *some(3)])
     disk.failing, disk.error = {"pwritev"}, errno.ENOSPC
     with pytest.raises(FullError):
-        journal.append(some(2, 3))
+        journal.append(some(5, 3))
     disk.failing = set()
     assert journal.place == Place(T1, 3)
-    journal.append([entries(3, 4)])
+    journal.append([entries(3, size=7)])
     die(journal)
     journal = open_journal(tmp_path)
-    assert held(journal) == [mark(), *some(3), entries(3, 4)]
+    assert held(journal) == [mark(), *some(3), entries(3, size=7)]
     assert not journal.repaired
 
 
@@ -222,6 +223,27 @@ def test_what_is_not_synced_is_lost_with_the_power_and_what_is_synced_is_not(tmp
         journal.close()
 
 
+def test_what_a_kill_left_is_synced_before_anybody_is_told_that_it_is(tmp_path):
+    class Watched(QuickFiles):
+        def __init__(self) -> None:
+            self.synced: set[int] = set()
+
+        def fdatasync(self, fd: int) -> None:
+            self.synced.add(os.fstat(fd).st_ino)
+
+    journal = open_journal(tmp_path)
+    journal.append([mark(), *some(3)])
+    die(journal)
+    files = Watched()
+    journal = open_journal(tmp_path, files=files)
+    assert log_files(tmp_path)[0].stat().st_ino in files.synced
+    assert journal.unsynced_bytes == 0
+    journal.append(some(1, 3))
+    assert journal.unsynced_bytes > 0
+    journal.sync()
+    assert journal.unsynced_bytes == 0
+
+
 def test_held_files_are_files(tmp_path):
     files = HeldFiles()
     fd = files.open(tmp_path / "f", create=True)
@@ -276,6 +298,18 @@ def test_segments_go_by_size_and_only_below_what_is_committed(tmp_path):
     die(journal)
     kept = open_journal(tmp_path).kept
     assert (kept.able, kept.first, kept.marks) == (True, first, (mark(),))
+
+
+def test_a_segment_whose_term_may_be_cut_off_again_is_no_beginning(tmp_path):
+    """Where it begins is committed, but a mark at that place need not be: its term may never open,
+    and a log cannot be cut before its beginning."""
+    journal, _, _, _ = filled(tmp_path, retain_bytes=1)
+    second = int(log_files(tmp_path)[1].stem)
+    journal.committed = second
+    assert not journal.retire()
+    journal.committed = second + 1
+    assert journal.retire()
+    assert journal.first == second
 
 
 def test_segments_go_by_age(tmp_path):

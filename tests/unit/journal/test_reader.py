@@ -148,6 +148,19 @@ def try_cut(journal) -> None:
     journal.cut(place)
 
 
+def test_what_was_searched_and_cut_off_is_searched_again(tmp_path):
+    journal = open_journal(tmp_path)
+    journal.committed = 2
+    journal.append([mark(), *some(5, size=40)])
+    reader = Reader(tmp_path)
+    assert reader.refresh() == 2
+    journal.cut(Place(T1, 2))
+    journal.append([mark(T2, 2), entries(2, 3, T2)])
+    journal.committed = 4
+    journal.note()
+    assert texts(reader.read(0)) == expected(0, 4)
+
+
 def test_removed_entries_are_an_error_that_names_the_first_there_is(tmp_path):
     config = JournalConfig(8192, 4096, 0, retain_bytes=1)
     journal = open_journal(tmp_path, config=config)
@@ -239,6 +252,11 @@ def test_index_files_are_only_a_shortcut(tmp_path):
     indexes = sorted((tmp_path / "log").glob("*.idx"))
     assert indexes
     for index in (0, 700, 4001, 8999):
+        assert texts(Reader(tmp_path).read(index, index + 2)) == expected(index, index + 2)
+    first, second = indexes[0].read_bytes(), indexes[1].read_bytes()
+    indexes[0].write_bytes(second)
+    indexes[1].write_bytes(first)
+    for index in (700, 4001):
         assert texts(Reader(tmp_path).read(index, index + 2)) == expected(index, index + 2)
     for at, path in enumerate(indexes):
         data = bytearray(path.read_bytes())
