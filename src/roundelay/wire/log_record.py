@@ -91,6 +91,13 @@ def is_checkpoint(data: bytes) -> bool:
     return data[:1] == _CHECKPOINT_KIND
 
 
+def checkpoint_place(data: bytes) -> Place:
+    """The place of a checkpoint, of which at least the beginning is given; WireError if that is too
+    short."""
+    r = Reader(data, 1)
+    return Place(_read_view(r), r.u64(I64_MAX), r.u32())
+
+
 def entries_end(data: bytes) -> int | None:
     """The index behind a record of entries; None if it has none, since it opens a session. The
     record comes from this node's own journal: nothing is checked."""

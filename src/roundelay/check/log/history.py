@@ -182,6 +182,8 @@ class NodeLog:
             if self.committed is None or (self.committed.row.idx or 0) < index:
                 self.committed = event
         elif kind == Kind.RESTORE:
+            if row.digest is None:  # The log itself begins anew there, and not only the state.
+                self.table.cut(0 if self.committed is None else self.committed.row.idx or 0)
             if self.length is None or index > self.length:
                 self.length, self.whole = index, True
             else:

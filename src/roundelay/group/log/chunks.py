@@ -9,10 +9,20 @@ from collections.abc import Iterable, Sequence
 
 from roundelay.core.ids import ViewId
 from roundelay.core.log import Place
-from roundelay.wire.log_record import decode_record, entries_end, is_checkpoint, is_mark
+from roundelay.wire.log_record import (
+    checkpoint_place,
+    decode_record,
+    entries_end,
+    is_checkpoint,
+    is_mark,
+)
 from roundelay.wire.primitives import Reason, WireError
 
 _SIZE = struct.Struct(">I")
+SIZE_BYTES = _SIZE.size
+"""What a record takes in the stream besides its own bytes."""
+_PLACE_WITHIN_BYTES = 128
+"""The place of a checkpoint is within so many bytes."""
 _OVERTAKEN_MAX = 3
 """So many chunks may overtake one. If more come without it, it was lost."""
 
@@ -55,9 +65,10 @@ class Intake:
 
     def _keep(self, offset: int, data: bytes) -> None:
         self._overtaking += 1
-        if offset not in self._early and self._early_bytes + len(data) <= self._early_bytes_max:
+        more = len(data) - len(self._early.get(offset, b""))
+        if more > 0 and self._early_bytes + more <= self._early_bytes_max:
             self._early[offset] = data
-            self._early_bytes += len(data)
+            self._early_bytes += more
 
     def _with_early(self, data: bytes) -> bytes:
         parts = [data]
@@ -108,6 +119,19 @@ class RecordReader:
         self.held = end - at
         self._need = need
         return records
+
+    @property
+    def checkpoint(self) -> Place | None:
+        """If a part of a checkpoint is here: its place, or `Place()` if not even that has come."""
+        if self.held <= _SIZE.size:
+            return Place() if self.held else None
+        data = b"".join(self._parts)[_SIZE.size : _SIZE.size + _PLACE_WITHIN_BYTES]
+        if not is_checkpoint(data):
+            return None
+        try:
+            return checkpoint_place(data)
+        except WireError:
+            return Place()
 
     def clear(self) -> None:
         """Forget the record that is not complete."""

@@ -13,13 +13,13 @@ from typing import Any
 
 from roundelay.core.effects import CancelTimer, Effect, Load, LoadSnapshot, Refuse, Send, SetTimer
 from roundelay.core.ids import NodeId, ViewId
-from roundelay.core.log import NO_TERM, Checkpoint, Place
+from roundelay.core.log import NO_TERM, Place
 from roundelay.group.log.chunks import place_behind, stream_of, stream_of_beginning
 from roundelay.group.log.config import DONOR_TIMER, LogConfig
 from roundelay.group.log.learner import Learner
 from roundelay.group.log.messages import Chunk, CutTo, Fetch, FetchSnapshot, TooFar
 from roundelay.group.log.state import LogState
-from roundelay.wire.log_record import decode_record, is_checkpoint
+from roundelay.wire.log_record import checkpoint_place, is_checkpoint
 from roundelay.wire.primitives import Reason, WireError
 from roundelay.wire.snapshot_file import (
     END_BYTES,
@@ -32,11 +32,20 @@ _CALM_BURSTS = 256
 """So many bursts without a new log packet, and none flow any more."""
 
 
+_NOWHERE = Place()
+
+
 class _Cursor:
     """What one learner is sent."""
 
     def __init__(
-        self, learner: NodeId, number: int, place: Place, snapshot: int | None, offset: int
+        self,
+        learner: NodeId,
+        number: int,
+        place: Place,
+        offset: int,
+        begun: Place = _NOWHERE,
+        snapshot: int | None = None,
     ) -> None:
         self.learner = learner
         self.number = number
@@ -47,7 +56,9 @@ class _Cursor:
         self.sent = offset
         """The stream was sent up to this byte."""
         self.skip = 0 if snapshot is not None else offset
-        """The learner has so many bytes of what is read next."""
+        """The learner has so many bytes of what is read next ..."""
+        self.begun = begun
+        """... which begin with the checkpoint at this place, if it is one."""
         self.limit = offset
         """The stream may be sent up to this byte."""
         self.pieces: deque[bytes] = deque()
@@ -57,8 +68,8 @@ class _Cursor:
         """Of a snapshot: the file was read up to here."""
         self.request: int | None = None
         """Being read."""
-        self.begun = False
-        """Records were read."""
+        self.reads = 0
+        """So often records were read."""
         self.mark: tuple[Place, int | None] = (Place(), None)
         """As the last records were asked for: the end of the log, and what it is made of."""
         self.ended = False
@@ -151,11 +162,10 @@ class Donor:
                 self._pump()
             return
         self._drop(origin)
+        number, offset = message.number, message.offset
         if isinstance(message, FetchSnapshot):
-            start = self._state.place
-            self._serve(
-                message, _Cursor(origin, message.number, start, message.index, message.offset)
-            )
+            cursor = _Cursor(origin, number, _NOWHERE, offset, snapshot=message.index)
+            self._serve(message, cursor)
         else:
             self._on_fetch(origin, message)
 
@@ -171,7 +181,7 @@ class Donor:
         piece = self._piece(cursor, records)
         if piece is None:
             return
-        cursor.begun = True
+        cursor.reads += 1
         if cursor.skip:
             skipped = min(cursor.skip, len(piece))
             cursor.skip -= skipped
@@ -228,7 +238,7 @@ class Donor:
         elif place.length < state.first:
             self._serve_beginning(origin, fetch)
         else:
-            cursor = _Cursor(origin, fetch.number, place, None, fetch.offset)
+            cursor = _Cursor(origin, fetch.number, place, fetch.offset, fetch.begun)
             self._serve(fetch, cursor)
 
     def _begins_before(self, place: Place) -> bool:
@@ -242,7 +252,7 @@ class Donor:
         if self._config.application:
             self._offer_snapshot(origin, fetch.number)
         else:
-            cursor = _Cursor(origin, fetch.number, fetch.place, None, fetch.offset)
+            cursor = _Cursor(origin, fetch.number, fetch.place, fetch.offset, fetch.begun)
             self._serve(fetch, cursor)
 
     def _serve(self, message: Fetch | FetchSnapshot, cursor: _Cursor) -> None:
@@ -280,17 +290,23 @@ class Donor:
 
     def _piece(self, cursor: _Cursor, records: Sequence[bytes]) -> bytes | None:
         """The records as a piece of the stream; None if it cannot go on with them."""
+        begins = _NOWHERE
         if records and is_checkpoint(records[0]):
-            begin = _place_of(records[0])
-            if begin != cursor.place:
-                # The journal no longer holds what was asked for.
-                if cursor.begun or cursor.skip or len(records) < 2 or self._config.application:
-                    self._drop(cursor.learner)
-                    if self._config.application:
-                        self._offer_snapshot(cursor.learner, cursor.number)
-                    return None
-                cursor.place = place_behind(begin, records[2:])
-                return stream_of_beginning(records)
+            place = checkpoint_place(records[0])
+            if place != cursor.place:
+                begins = place  # The journal no longer holds what was asked for.
+        learner = cursor.learner
+        if begins != _NOWHERE and (cursor.reads or self._config.application):
+            self._drop(learner)
+            if self._config.application:
+                self._offer_snapshot(learner, cursor.number)
+            return None
+        if not cursor.reads and cursor.begun != begins and cursor.skip:
+            self._drop(learner)  # It has a part of something else, and will ask for the whole.
+            return None
+        if begins != _NOWHERE:
+            cursor.place = place_behind(begins, records[2:])
+            return stream_of_beginning(records)
         cursor.place = place_behind(cursor.place, records)
         return stream_of(records)
 
@@ -396,10 +412,3 @@ class Donor:
 
     def _emit(self, effect: Effect[Any]) -> None:
         self._out.append(effect)
-
-
-def _place_of(checkpoint: bytes) -> Place:
-    """Of a checkpoint from this node's own journal."""
-    record = decode_record(checkpoint)
-    assert isinstance(record, Checkpoint), "its kind was looked at"
-    return record.place

@@ -127,9 +127,6 @@ class ReplicatedLog:
 
     # What the application asks for
 
-    def append(self, payload: bytes, stamp_us: int, session: int | None, number: int | None) -> int:
-        return self.sending.append(payload, stamp_us, session, number)
-
     def open_session(self, name: str, stamp_us: int) -> int:
         return self.sending.open_session(name, stamp_us)
 
@@ -381,6 +378,9 @@ class ReplicatedLog:
             digest = mark_digest(self.opening.adopted.digest, mark)
             if state.digest_at(Place(mark.term, mark.base)) != digest:
                 self._fork(f"this log and the adopted one differ before entry {mark.base}")
+        if learner.stuck:
+            learner.stuck = False
+            self.suspicion = Suspect((), "what was delivered is on nobody's disk")
         if learner.joined != self._joined:
             self._joined = learner.joined
             if self._joined and self._moved:

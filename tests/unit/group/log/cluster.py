@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from tests.unit.group.log.duties import check_duties
+
 from roundelay.core.contract import Boot, Origin
 from roundelay.core.effects import (
     Appended,
@@ -18,6 +20,7 @@ from roundelay.core.effects import (
     Cut,
     Fork,
     Install,
+    Kind,
     Load,
     LoadSnapshot,
     Persist,
@@ -90,6 +93,8 @@ class Member:
         self.syncs = True
         """The disk works."""
         self.full = False
+        self.frozen: ViewId | None = None
+        """The view that is about to end, since the node froze."""
         self.timers: dict[str, int] = {}
         self.view = View(ViewId(0, name), (name,))
         self.committed = kept.committed
@@ -129,6 +134,7 @@ class Member:
                 return
             match effect:
                 case Send():
+                    check_duties(self, effect)
                     cluster.send(self, effect)
                 case SetTimer():
                     cluster.arm(self, effect.timer, effect.delay_s)
@@ -139,6 +145,7 @@ class Member:
                 case Install():
                     if not effect.view.transitional:
                         self.view = effect.view
+                        self.frozen = None
                 case Store() | Cut() | Reset() | StoreSnapshot():
                     self.waiting.append(effect)
                     if self.syncs:
@@ -156,6 +163,8 @@ class Member:
                     self.synced.append(effect)
                 case Record():
                     self.rows.append(effect)
+                    if effect.kind is Kind.FREEZE:
+                        self.frozen = self.view.id
                 case Fork():
                     self.forks.append(effect)
                 case Refuse():
