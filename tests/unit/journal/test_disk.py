@@ -26,8 +26,7 @@ from tests.unit.journal.logs import (
 
 from roundelay.core.log import LogRecord, Place
 from roundelay.journal.errors import DiskError, FullError, JournalError
-from roundelay.journal.files import OsFiles
-from roundelay.journal.held_files import HeldFiles
+from roundelay.journal.files import HeldFiles, OsFiles
 from roundelay.journal.journal import Journal, JournalConfig
 
 
