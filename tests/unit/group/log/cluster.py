@@ -31,6 +31,7 @@ from roundelay.core.effects import (
     SetTimer,
     Store,
     StoreSnapshot,
+    Suspect,
     Synced,
 )
 from roundelay.core.ids import View, ViewId
@@ -42,6 +43,7 @@ from roundelay.group.log.config import LogConfig
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.wire.log_record import decode_record, encode_record
+from roundelay.wire.primitives import WireError
 
 WALL_US = 1_000_000
 
@@ -103,6 +105,7 @@ class Member:
         self.rows: list[Record] = []
         self.forks: list[Fork] = []
         self.refused: list[str] = []
+        self.suspected: list[Suspect] = []
 
     @property
     def log(self):
@@ -165,6 +168,8 @@ class Member:
                     self.rows.append(effect)
                     if effect.kind is Kind.FREEZE:
                         self.frozen = self.view.id
+                case Suspect():
+                    self.suspected.append(effect)
                 case Fork():
                     self.forks.append(effect)
                 case Refuse():
@@ -325,7 +330,10 @@ class Cluster:
         member = self.members.get(name)
         if member is None or not member.alive or side not in self.sides:
             return
-        message = member.stack.codec.decode(tag, data, 0)
+        try:
+            message = member.stack.codec.decode(tag, data, 0)
+        except WireError:
+            return  # A driver counts it: a node without a journal does not know these.
         if not self.loses(origin.node, name, message):
             member.do(member.stack.receive(origin, message))
 
