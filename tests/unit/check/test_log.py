@@ -10,7 +10,7 @@ from roundelay.check.model import read_model
 from roundelay.check.text import witness_lines
 from roundelay.trace import mini
 
-from .trial import expect, judge, judge_rows, without_gseq
+from .trial import expect, judge, judge_rows, recounted, without_gseq
 
 OK, VIOLATED, VACUOUS = Validity.OK, Validity.VIOLATED, Validity.VACUOUS
 
@@ -86,6 +86,17 @@ def test_what_is_not_promised_is_not_judged(case: str):
 def test_a_run_that_does_not_end_quietly_owes_nothing():
     for name in ("L8", "L9"):
         expect(judge(name, "p&V1=0{p} p+a"), Validity.INCONCLUSIVE)
+
+
+def test_packets_of_the_log_that_were_withdrawn_are_not_owed():
+    """Their entries are sent again under other numbers of messages, which only the log shows."""
+    manifest, rows = mini.parse("p!b p.b p-a end{p}")
+    submit = rows[2]._replace(kind="submit", layer="app")
+    told = [row._replace(gseq=i, lseq=i) for i, row in enumerate([*rows[:2], submit, *rows[2:3]])]
+    told.append(rows[3]._replace(gseq=4))
+    expect(judge_rows("L7", recounted(manifest, told), told), VIOLATED)
+    logged = replace(recounted(manifest, told), fsync="always")
+    expect(judge_rows("L7", logged, told), VACUOUS)
 
 
 # Without a total order of events.

@@ -75,8 +75,9 @@ class Table:
 
     def within(self, first: int, end: int) -> Iterator[Piece]:
         """What it has of these indexes."""
-        place = bisect_right(self.pieces, first, key=_end)
-        for piece in self.pieces[place:]:
+        pieces = self.pieces
+        for place in range(bisect_right(pieces, first, key=_end), len(pieces)):
+            piece = pieces[place]
             if piece.first >= end:
                 return
             yield piece.clipped(first, end)
