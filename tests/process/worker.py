@@ -5,8 +5,8 @@ SETTINGS is JSON: the node's settings, and `rate` (messages a second), `safe_eve
 many is safe), `receipts` (a file, to which every receipt of a safe message is written), `clock_s`
 (by how much the clock is wrong) and `old_key_s` (how long an old key is accepted, if it has one).
 With `appends` (a file) the messages are appended to the log, and every one that is confirmed is
-written there; with `power` (a boot id) the journal loses what is not synced when the node is killed,
-as if its machine had lost its power.
+written there; with `power` (a boot id) the journal loses what is not synced when the node is
+killed, as if its machine had lost its power.
 SIGUSR1 stops the load, SIGTERM the node.
 """
 
@@ -44,7 +44,7 @@ async def main(told: dict[str, object]) -> None:
     appends, power = told.pop("appends", None), told.pop("power", None)
     machine = Machine(wall_ns=lambda: time.time_ns() + clock_ns)
     if power is not None:
-        from roundelay.journal.held_files import HeldFiles
+        from roundelay.journal.files import HeldFiles
 
         opening.make_files = HeldFiles
         machine = OtherBoot(str(power), wall_ns=machine.wall_ns)
