@@ -330,6 +330,7 @@ class LogState:
         if length > self.committed:
             self.committed = length
             self.settled = max(self.settled, length)
+            self.flush()  # The driver shows what it was given.
             self.emit(Record(Kind.COMMIT, index=length))
             self.emit(Committed(length))
 
