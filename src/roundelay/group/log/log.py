@@ -302,9 +302,10 @@ class ReplicatedLog:
         digest = state.digest_at(place)
         if digest is None:
             return
+        begun = place != Place()
         offer = Offer(
-            state.log,
-            state.generation,
+            state.log if begun else b"",
+            state.generation if begun else 0,
             place,
             digest,
             min(state.first, place.length),

@@ -292,7 +292,12 @@ class LogState:
                 self.marks.pop()
             self.place, self.digest, self.time_us = step.place, step.digest, step.time_us
         self.sessions.undo(changes)
-        self._spared = frozenset(self.marks[-1].sessions) if self.marks else frozenset()
+        last = self.last_mark()
+        self._spared = frozenset() if last is None else frozenset(last.sessions)
+        if last is not None:
+            self.log, self.generation = last.log, last.generation
+        elif self.place == Place():
+            self.log, self.generation = b"", 0  # The log was founded in a view that never opened.
 
     def _apply_head(self, head: Head) -> None:
         number = head.number + head.count - 1 if head.count else -1

@@ -5,7 +5,8 @@ simulator proper does the same for random stories.
 """
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -65,6 +66,9 @@ class Member:
         kept: KeptLog = EMPTY_LOG
         if disk.records:
             kept = kept_log(disk.records, committed=disk.committed, able=able)
+        elif disk.standing is not None:
+            # The directory was never lost: a whole journal in which there is nothing yet.
+            kept = replace(EMPTY_LOG, able=able)
         self.boot = Boot(
             "g",
             name,
@@ -85,6 +89,7 @@ class Member:
         self.waiting: list[Store | Cut | Reset | StoreSnapshot] = []
         self.syncs = True
         """The disk works."""
+        self.full = False
         self.timers: dict[str, int] = {}
         self.view = View(ViewId(0, name), (name,))
         self.committed = kept.committed
@@ -160,17 +165,12 @@ class Member:
         """All that was written so far reaches the disk."""
         if not self.alive or not self.waiting or not self.syncs:
             return
-        records = self.disk.records
-        for effect in self.waiting:
-            if isinstance(effect, Store):
-                records += effect.records
-            elif isinstance(effect, Cut):
-                del records[split(records, effect.place) :]
-            elif isinstance(effect, Reset):
-                records[:] = [effect.checkpoint, effect.mark]
-        number = self.waiting[-1].number
-        self.waiting.clear()
-        self.do(self.stack.stored(number))
+        waiting, self.waiting = self.waiting, []
+        if self.full:
+            self.do(self.stack.unstored(waiting[0].number))
+            return
+        write(self.disk.records, waiting)
+        self.do(self.stack.stored(waiting[-1].number))
 
     def load(self, effect: Load) -> None:
         if self.alive:
@@ -187,17 +187,39 @@ class Member:
     @property
     def terms(self) -> list[tuple[str, ViewId]]:
         """Texts and terms of the entries on disk."""
-        found: list[tuple[str, ViewId]] = []
-        for record in self.disk.records:
-            if isinstance(record, Entries) and record.head.count:
-                messages = unpack(record.body, record.head.count)
-                assert isinstance(messages, tuple)
-                found += [(m.decode(), record.head.term) for m in messages]
-        return found
+        return terms_in(self.disk.records)
 
     @property
     def texts(self) -> list[str]:
         return [text for text, _ in self.terms]
+
+    @property
+    def seen(self) -> list[str]:
+        """Texts of the entries, with those that wait for the disk."""
+        records = list(self.disk.records)
+        write(records, self.waiting)
+        return [text for text, _ in terms_in(records)]
+
+
+def write(records: list[LogRecord], effects: Sequence[Store | Cut | Reset | StoreSnapshot]) -> None:
+    """Do to a disk what a core asks for."""
+    for effect in effects:
+        if isinstance(effect, Store):
+            records += effect.records
+        elif isinstance(effect, Cut):
+            del records[split(records, effect.place) :]
+        elif isinstance(effect, Reset):
+            records[:] = [effect.checkpoint, effect.mark]
+
+
+def terms_in(records: Sequence[LogRecord]) -> list[tuple[str, ViewId]]:
+    found: list[tuple[str, ViewId]] = []
+    for record in records:
+        if isinstance(record, Entries) and record.head.count:
+            messages = unpack(record.body, record.head.count)
+            assert isinstance(messages, tuple)
+            found += [(m.decode().strip(), record.head.term) for m in messages]
+    return found
 
 
 class Cluster:

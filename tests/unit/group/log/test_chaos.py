@@ -10,6 +10,7 @@ import pytest
 from tests.unit.group.log.cluster import Cluster, Member
 
 from roundelay.core.effects import Appended, Committed, Kind, Synced
+from roundelay.core.log import NAMED
 from roundelay.group.log.config import LogConfig
 from roundelay.group.packer import GroupConfig
 
@@ -32,6 +33,10 @@ class Story:
         self.reads: dict[tuple[str, int], int] = {}
         self.appended: list[tuple[str, Member]] = []
         self.count = 0
+        self.client = 0
+        """The number that the client reached."""
+        self.lost = False
+        """A disk was lost: more of them would be more than a group bears."""
         for name in self.names:
             self.watch(self.cluster.start(name))
 
@@ -50,13 +55,12 @@ class Story:
         if not member.alive:
             return
         if isinstance(effect, Committed):
-            texts = self.texts(member)
-            for index, text in enumerate(texts[: effect.length]):
+            for index, text in enumerate(member.seen[: effect.length]):
                 assert self.final.setdefault(index, text) == text, f"entry {index} changed"
         elif isinstance(effect, Appended) and effect.index is not None:
             for i in range(effect.count):
-                text = self.text_of(member, effect.number + i)
-                assert self.final[effect.index + i] == text
+                text = self.text_of(member, effect.number + i, effect.session)
+                assert self.final.setdefault(effect.index + i, text) == text
                 self.confirmed[text] = effect.index + i
         elif isinstance(effect, Synced):
             least = self.reads.pop((member.name + str(member.session), effect.request))
@@ -64,31 +68,9 @@ class Story:
             assert effect.length >= least, "a read missed what was committed before it"
             assert member.committed >= effect.length
 
-    def texts(self, member: Member) -> list[str]:
-        """The log with what waits for the disk."""
-        records = list(member.disk.records)
-        member, disk = member, member.disk
-        from roundelay.core.effects import Cut, Reset, Store
-        from roundelay.core.kept import split
-        from roundelay.core.log import Entries
-        from roundelay.group.body import unpack
-
-        for effect in member.waiting:
-            if isinstance(effect, Store):
-                records += effect.records
-            elif isinstance(effect, Cut):
-                del records[split(records, effect.place) :]
-            elif isinstance(effect, Reset):
-                records[:] = [effect.checkpoint, effect.mark]
-        found: list[str] = []
-        for record in records:
-            if isinstance(record, Entries) and record.head.count:
-                found += [m.decode().strip() for m in unpack(record.body, record.head.count)]  # type: ignore[union-attr]
-        assert disk
-        return found
-
-    def text_of(self, member: Member, number: int) -> str:
-        return f"{member.session}:{number}"
+    def text_of(self, member: Member, number: int, session: int | None = None) -> str:
+        session = member.session if session is None else session
+        return f"client:{number}" if session >= NAMED else f"{session}:{number}"
 
     def step(self) -> None:
         cluster, rnd = self.cluster, self.random
@@ -102,7 +84,9 @@ class Story:
                 pad = " " * rnd.choice((0, 0, 0, 50, 700))
                 member.append(self.text_of(member, number) + pad)
                 self.appended.append((self.text_of(member, number), member))
-        elif action < 0.6 and alive:
+        elif action < 0.56 and alive:
+            self.retry(rnd.choice(alive))
+        elif action < 0.62 and alive:
             member = rnd.choice(alive)
             self.count += 1
             self.reads[member.name + str(member.session), self.count] = len(self.final)
@@ -119,13 +103,26 @@ class Story:
         elif action < 0.89:
             cluster.kill(*[m.name for m in alive], power=rnd.random() < 0.7)
         elif action < 0.97 and dead:
-            self.watch(cluster.start(rnd.choice(dead)))
+            lost = not self.lost and rnd.random() < 0.3
+            self.lost = self.lost or lost
+            self.watch(cluster.start(rnd.choice(dead), lost=lost))
+        elif alive and rnd.random() < 0.5:
+            member = rnd.choice(alive)
+            member.full = not member.full
         elif alive:
             member = rnd.choice(alive)
             member.syncs = not member.syncs
             if member.syncs:
                 cluster.later(0, member.sync)
         cluster.run(rnd.choice((0.0, 0.0005, 0.002, 0.02, 0.2, 0.5)))
+
+    def retry(self, member: Member) -> None:
+        """A client goes on through another node, and cannot know which of its messages came."""
+        session = member.open_session("client")
+        first = max(0, self.client - self.random.randrange(3))
+        for number in range(first, self.client + 1):
+            member.append(f"client:{number}", session, number)
+        self.client += 1
 
     def run(self, steps: int) -> None:
         cluster, rnd = self.cluster, self.random
@@ -143,7 +140,9 @@ class Story:
         for name, member in list(cluster.members.items()):
             if not member.alive:
                 self.watch(cluster.start(name))
-            elif not member.syncs:
+            member = cluster[name]
+            member.full = False
+            if not member.syncs:
                 member.syncs = True
                 cluster.later(0, member.sync)
         cluster.run(12)
@@ -152,12 +151,15 @@ class Story:
             (m.status, m.stack.membership.phase) for m in members
         ]
         logs = [m.texts for m in members]
+        assert [m.status.condition for m in members] == ["able"] * len(members)
         for member, log in zip(members, logs, strict=True):
             assert log == logs[0], (member.name, log[-3:], logs[0][-3:])
             assert member.committed == len(log) == member.status.length
             assert member.log.sending.messages == 0, member.status
         assert len(set(logs[0])) == len(logs[0]), "an entry has two indexes"
-        texts = [text.strip() for text in logs[0]]
+        texts = logs[0]
+        clients = [text for text in texts if text.startswith("client")]
+        assert clients == sorted(clients, key=lambda text: int(text[7:]))
         for index, text in self.final.items():
             assert texts[index] == text
         for text, member in self.appended:
