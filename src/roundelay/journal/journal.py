@@ -775,8 +775,8 @@ class Journal:
         removable = 0
         for number in range(1, len(segments)):
             following = segments[number]
-            if following.place.length > below:
-                break
+            if following.place.length > below or following.place.length >= self._committed:
+                break  # The mark of a term that is not open yet may be cut off again.
             too_large = config.retain_bytes is not None and size > config.retain_bytes
             too_old = oldest_us is not None and following.header.wall_us < oldest_us
             if not (too_large or too_old or (no_limit and snapshots)):

@@ -1,7 +1,7 @@
 """What a start finds in the files of a log, and what it does about those that are torn or damaged.
 
 `examine` only reads: all headers, and the records of the last two segments, or of more if no
-checkpoint is found there that is not above what is committed. `repair` changes the files.
+checkpoint is found there that is below what is committed. `repair` changes the files.
 
 A log on disk has no holes: what is found is always a beginning of what was written. A *torn tail*
 is what a crash left of the last records, none of which anybody was told is stored: it is cut off.
@@ -192,9 +192,7 @@ def _read_records(
         found.committed = max([found.committed] + [s.committed for s in scans.values()])
         known = min(found.committed, found.place.length)
         records = [r for at in range(first, count) for r in scans[at].records]
-        if first == 0 or any(
-            isinstance(r, Checkpoint) and r.place.length <= known for r in records
-        ):
+        if first == 0 or any(isinstance(r, Checkpoint) and r.place.length < known for r in records):
             begin = _first_checkpoint(records) if first else 0
             marks = [*found.segments[first].carry.marks] if found.segments else []
             marks += [r for r in records[:begin] if isinstance(r, Mark)]

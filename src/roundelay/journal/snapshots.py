@@ -99,13 +99,22 @@ class Snapshots:
         for path in [*directory.glob("*.new"), *directory.glob("*.part")]:
             self._files.unlink(path)
 
+    @staticmethod
+    def path_in(directory: Path, index: int) -> Path:
+        return directory / f"{index:020}{SUFFIX}"
+
+    @staticmethod
+    def indexes_in(directory: Path) -> list[int]:
+        """Of the snapshots in a directory, the oldest first."""
+        found = (path.stem for path in directory.glob(f"*{SUFFIX}"))
+        return sorted(int(stem) for stem in found if len(stem) == 20 and stem.isdecimal())
+
     def path_of(self, index: int) -> Path:
-        return self._directory / f"{index:020}{SUFFIX}"
+        return self.path_in(self._directory, index)
 
     def indexes(self) -> list[int]:
         """Of the snapshots that are kept, the older one first."""
-        found = (path.stem for path in self._directory.glob(f"*{SUFFIX}"))
-        return sorted(int(stem) for stem in found if len(stem) == 20 and stem.isdecimal())
+        return self.indexes_in(self._directory)
 
     def newest(self, log: bytes, generation: int) -> int | None:
         """The index of the newest one of this log whose head can be read; None if there is none."""

@@ -34,6 +34,14 @@ class Slice(StrEnum):
     """Messages in blocks of keys in which the proofs found something odd."""
     VIEWS = "views"
     """Views, crashes, faults and the end of the run, without any row about a message."""
+    LOG = "log"
+    """What nodes knew of their replicated logs: all of its rows that are about no entry, with the
+    last entry that every life of a node wrote, and operations on objects."""
+    ENTRIES = "e"
+    """The entries of the log at some indexes, in blocks that are split by a hash, with what is
+    known to be committed."""
+    SESSIONS = "i"
+    """Entries of some sessions and what was appended in them, split by a hash, with the same."""
     LIVES = "life"
     """The same with the first and the last row of every life of a node."""
     LOSSES = "lost"
@@ -107,6 +115,10 @@ METHODS: Mapping[str, Method] = {
     "N4": Method(Slice.DECISIONS),
     "E1": Method(Slice.WHOLE),
     "E2": Method(Slice.LOSSES, frames=True),
+    "J1": Method(Slice.ENTRIES),
+    **_each("J2 J11 L8", Method(Slice.SESSIONS)),
+    **_each("J3 J8 J10", Method(Slice.WHOLE)),
+    **_each("J4 J5 J6 J7 J9 J12 L9", Method(Slice.LOG)),
     "L5": Method(Slice.MESSAGES, two_layers=True),
     "E5": Method(Slice.WHOLE, Proof.PARTS, "judge/layer_below", two_layers=True),
 }

@@ -13,6 +13,7 @@ from roundelay.group.engines import (
     describe,
     engine_names,
     engines_in_views,
+    log_refusal,
     needs_channel,
     without_views,
 )
@@ -175,7 +176,7 @@ class Settings:
             return
         if self.state is not None:
             raise ConfigError("journal keeps what state does; leave out state")
-        if why := _log_refusal(self.engine, self.options):
+        if why := log_refusal(self.engine, self.options):
             raise ConfigError(why)
         if self.segment_bytes < SEGMENT_BYTES_MIN:
             raise ConfigError(f"segment_bytes={self.segment_bytes} is less than a megabyte")
@@ -213,13 +214,6 @@ def _check_engine(name: str, options: Mapping[str, str]) -> None:
         raise ConfigError(f"{why}, and real nodes have views; leave the option rules out")
     if why := needs_channel(name, options):
         raise ConfigError(f"{why}, which only the simulator has; leave this option out")
-
-
-def _log_refusal(name: str, options: Mapping[str, str]) -> str | None:
-    from roundelay.group import engines
-
-    refusal = getattr(engines, "log_refusal", None)
-    return None if refusal is None else refusal(describe(name), options)
 
 
 SETTINGS: Mapping[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(Settings)}

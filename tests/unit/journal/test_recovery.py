@@ -1,6 +1,7 @@
 """What a start makes of files that a crash tore, or that a disk damaged."""
 
 import random
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -59,11 +60,15 @@ def found(path: Path, **options) -> Journal:
 
 
 @pytest.fixture
-def written(tmp_path):
-    """The directory of a journal, its only segment file, and what is in that up to its end."""
-    write(tmp_path / "j")
-    file = log_files(tmp_path / "j")[0]
-    return tmp_path / "j", file, file.read_bytes().rstrip(b"\0")
+def written():
+    """The directory of a journal, its only segment file, and what is in that up to its end. In
+    memory, if the machine has such a disk: it is opened thousands of times."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
+        path = Path(directory)
+        write(path)
+        file = log_files(path)[0]
+        yield path, file, file.read_bytes().rstrip(b"\0")
 
 
 @pytest.mark.parametrize("boot", ["boot 1", "boot 2"])

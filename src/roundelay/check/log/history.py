@@ -228,6 +228,8 @@ class Committed:
 
     def __init__(self) -> None:
         self.table = Table()
+        self.sessions: dict[str, Table] = {}
+        """The same, session by session; they differ only where two nodes contradict each other."""
         self.knows: dict[int, Event] = {}
         """By the `at` of a row `entry`: the row by which its node knew it to be committed."""
         self.compared = 0
@@ -256,6 +258,7 @@ class Committed:
                 self.clash = Clash(known.first, known.event, other, piece.event, commit)
         self.knows.setdefault(piece.event.at, commit)
         self.table.add(piece)
+        self.sessions.setdefault(piece.session, Table()).add(piece)
 
 
 def committed(model: Model) -> Committed:

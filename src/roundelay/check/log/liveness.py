@@ -26,12 +26,10 @@ def appended_is_committed(model: Model) -> Finding:
     """Of a named session only the greatest number: smaller ones may be repetitions."""
     if reason := unsettled(model):
         return Finding(0, unknown=reason)
-    numbers: dict[str, list[tuple[int, int]]] = {}
-    for piece in committed(model).table.pieces:
-        last = piece.number(piece.end - 1)
-        numbers.setdefault(piece.session, []).append((piece.number(piece.first), last))
-    for ranges in numbers.values():
-        ranges.sort()
+    numbers = {
+        session: sorted((p.number(p.first), p.number(p.end - 1)) for p in table.pieces)
+        for session, table in committed(model).sessions.items()
+    }
     ends = dict(_can_open(model))
     count = 0
     for event in model.by_kind.get(Kind.APPEND, ()):

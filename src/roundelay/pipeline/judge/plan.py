@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from roundelay.pipeline.properties import BELOW, Slice, judged_also_on, judged_on
 from roundelay.trace.manifest import Manifest
+from roundelay.trace.schema import LOG_LAYER
 
 SLICE_ROWS = 40_000
 """Rows about messages in a slice, about. A slice of this size costs a task some fifty megabytes;
@@ -17,6 +18,7 @@ memory of a task; with fewer, more verdicts on large runs are `inconclusive`."""
 SPLIT_SLICES = (
     *(Slice.VIEWS, Slice.LOSSES),
     *(Slice.MESSAGES, Slice.PACKETS, Slice.KEYS, Slice.DECISIONS),
+    *(Slice.LOG, Slice.ENTRIES, Slice.SESSIONS),
 )
 """What a run that is not judged in one piece is split into, besides the token."""
 
@@ -107,7 +109,7 @@ class CheckPlan:
 def skipped_layers(layers: AbstractSet[str] | tuple[str, ...], layer: str) -> frozenset[str]:
     """Layers whose rows about messages are not what a run is judged by: those that the model
     of the local checker leaves out."""
-    found = set(layers)
+    found = set(layers) - {LOG_LAYER}
     if layer in found:
         return frozenset(found - {layer})
     return frozenset({"net"} if found <= {"vs", "net"} else {"vs", "net"})

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from roundelay.core.effects import Kind
 from roundelay.pipeline.expressions import block_number, expanded
-from roundelay.pipeline.judge import decisions
+from roundelay.pipeline.judge import decisions, log_slices
 from roundelay.pipeline.judge.plan import SLICE_ROWS, CheckPlan
 from roundelay.pipeline.judge.slice_verdicts import VERDICT_DDL, judge_slice
 from roundelay.pipeline.properties import (
@@ -36,7 +36,10 @@ from roundelay.trace.schema import COLUMNS, MESSAGE_KINDS
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-SPLIT = (Slice.MESSAGES, Slice.PACKETS, Slice.KEYS, Slice.DECISIONS, Slice.TOKENS)
+SPLIT = (
+    *(Slice.MESSAGES, Slice.PACKETS, Slice.KEYS, Slice.DECISIONS, Slice.TOKENS),
+    *(Slice.ENTRIES, Slice.SESSIONS),
+)
 """Kinds of slices of which a run has several."""
 
 IDENTITY = {
@@ -77,6 +80,11 @@ def judge_slices(
     parts += [_pieces(rows, sliced, slice_) for slice_ in IDENTITY if slice_ in made]
     if Slice.DECISIONS in made:
         parts.append(_decisions(rows, sliced))
+    if Slice.LOG in made:
+        parts.append(log_slices.knowledge(rows.join(_of(sliced, Slice.LOG), "run")))
+    for slice_ in (Slice.ENTRIES, Slice.SESSIONS):
+        if slice_ in made:
+            parts.append(log_slices.pieces(rows.join(_of(sliced, slice_), "run"), slice_))
     if Slice.LOSSES in made:
         parts.append(decisions.lost(rows.join(_of(sliced, Slice.LOSSES), "run")))
     if Slice.TOKENS in made:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 
 from roundelay.core.effects import Kind
-from roundelay.trace.schema import WORLD
+from roundelay.trace.schema import LOG_LAYER, WORLD
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,6 +30,7 @@ def read_traits(events: "DataFrame") -> dict[str, Traits]:
     """One pass, which keeps a few words of every run."""
     token = F.col("kind") == Kind.TOKEN.value
     above = F.col("m_src").isNotNull() & (F.col("kind") != Kind.SUBMIT.value)
+    above &= F.col("layer") != LOG_LAYER
     named = F.concat(
         F.array("proc"),
         F.coalesce("members", F.array().cast("array<smallint>")),

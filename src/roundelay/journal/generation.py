@@ -1,0 +1,112 @@
+"""A new generation of a log, begun by an operator after a majority was lost for good.
+
+No group ever does this by itself. At the survivor with the best log, `begin` appends a mark of the
+next generation and makes the survivors the voters of an imaginary view; at every other survivor
+`follow` only does the latter, and the node fetches the best log when they meet. Logs of a greater
+generation are better, so what the others have beyond it is cut off; who knew some of that to be
+committed stops with a `ForkError`.
+"""
+
+import time
+from pathlib import Path
+
+from roundelay.core.ids import NodeId, ViewId
+from roundelay.core.log import Mark
+from roundelay.journal.directory import owner, read_life
+from roundelay.journal.errors import JournalError
+from roundelay.journal.files import Files, OsFiles, replace_file
+from roundelay.journal.journal import Journal
+from roundelay.journal.policy import Policy, parse_policy
+from roundelay.membership.messages import SEQ_MAX, STEP, Primary
+from roundelay.membership.primary import Standing
+from roundelay.membership.storage import WALL_US_MAX, pack, unpack
+
+
+def begin(path: Path, survivors: tuple[NodeId, ...], files: Files | None = None) -> Mark:
+    """Begin the next generation with the log in `path`, the directory of a stopped node in its
+    group; the mark. JournalError if the node runs, is no survivor, or has no log."""
+    files = files or OsFiles()
+    journal, node = _opened(path, survivors, files)
+    try:
+        if not journal.log:
+            raise JournalError(f"the journal {path} is empty; begin with another survivor's")
+        mark = Mark(
+            term=ViewId(_sequence(path, journal), node),
+            base=journal.place.length,
+            voters=survivors,
+            members=survivors,
+            sessions=(0,) * len(survivors),
+            generation=journal.generation + 1,
+            log=journal.log,
+            lossy=True,
+            opened=journal.place.opened,
+        )
+        journal.append([mark])
+        journal.sync()
+        journal.set_able()
+    finally:
+        journal.close()
+    _write_standing(path, Primary(mark.term, survivors), files)
+    return mark
+
+
+def follow(
+    path: Path, survivors: tuple[NodeId, ...], view: ViewId, files: Files | None = None
+) -> None:
+    """Let the node of another survivor join the generation that `begin` began with a mark of the
+    term `view`. Its log stays as it is. JournalError as in `begin`."""
+    files = files or OsFiles()
+    journal, _ = _opened(path, survivors, files)
+    try:
+        if journal.place.term >= view:
+            raise JournalError(
+                f"the journal {path} is past view {view}; begin the generation with this one"
+            )
+        journal.set_able()
+    finally:
+        journal.close()
+    _write_standing(path, Primary(view, survivors), files)
+
+
+def _opened(path: Path, survivors: tuple[NodeId, ...], files: Files) -> tuple[Journal, NodeId]:
+    whose = owner(path)
+    if whose is None:
+        raise JournalError(f"{path / 'identity'} is missing or damaged: whose journal is it?")
+    group, node = whose
+    if node not in survivors:
+        raise JournalError(
+            f"the journal {path} is that of {node!r}, which is none of the survivors "
+            f"{', '.join(survivors)}"
+        )
+    life = read_life(path)
+    try:
+        policy = parse_policy(life.policy if life is not None else "always")
+    except ValueError:
+        policy = Policy("always")
+    return Journal(path, group, node, policy, files=files), node
+
+
+def _sequence(path: Path, journal: Journal) -> int:
+    """A ring number above all that this node has seen, and above those of others, if clocks do not
+    differ by more than the time since the last view."""
+    known = [journal.place.term.seq, *(mark.term.seq for mark in journal.kept.marks)]
+    found = _standing(path)
+    if found is not None:
+        seq, standing = found
+        last = [standing.last] if standing.last is not None else []
+        known += [seq, *(primary.id.seq for primary in (*last, *standing.attempts))]
+    clock = min(time.time_ns() // 1000, WALL_US_MAX)
+    return min(STEP * max(max(known) // STEP + 1, clock), SEQ_MAX)
+
+
+def _standing(path: Path) -> tuple[int, Standing] | None:
+    try:
+        return unpack((path / "core").read_bytes())
+    except OSError:
+        return None
+
+
+def _write_standing(path: Path, last: Primary, files: Files) -> None:
+    found = _standing(path)
+    seq = max(found[0] if found is not None else 0, last.id.seq)
+    replace_file(files, path / "core", pack(seq, Standing(able=True, last=last)))
