@@ -84,9 +84,16 @@ class Terminal:
 class Terminals:
     """An example in three terminals, a, b and c, with a relay between them."""
 
-    def __init__(self, name: str, *, relay: bool = False, state: Path | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        relay: bool = False,
+        state: Path | None = None,
+        journal: Path | None = None,
+    ) -> None:
         self._name = name
-        self._state = state
+        self._directories = {"--state": state, "--journal": journal}
         self._relay: RelayProcess | None = None
         self._tables: dict[str, dict[str, str]] = {}
         self._port = ""
@@ -104,7 +111,10 @@ class Terminals:
 
     def start(self, node: str) -> None:
         example = str(EXAMPLES / self._name)
-        more = [] if self._state is None else ["--state", str(self._state / node)]
+        more = []
+        for flag, directory in self._directories.items():
+            if directory is not None:
+                more += [flag, str(directory / node)]
         if self._relay is None:
             self.of[node] = Terminal(example, node, self._port, *more)
         else:
@@ -288,6 +298,22 @@ def test_a_counter_that_was_killed_takes_the_value_of_the_others():
         nodes.wait_for("value 7", at="b")
         nodes.of["b"].type("5")
         nodes.wait_for("value 12")
+
+
+def test_a_ledger_outlives_all_its_nodes(tmp_path):
+    with Terminals("ledger.py", journal=tmp_path) as nodes:
+        nodes.ask("a", "10", "booked as entry 0")
+        nodes.wait_for("0 a: +10, total 10")
+        nodes.kill("c")
+        nodes.ask("b", "-3", "booked as entry 1")
+        nodes.kill("ab")
+        for node in "abc":
+            nodes.start(node)
+        nodes.wait_for("1 b: -3, total 7")
+        nodes.ask("c", "5", "booked as entry 2")
+        nodes.wait_for("2 c: +5, total 12")
+        for terminal in nodes.of.values():
+            terminal.ends()
 
 
 def test_dictionary():

@@ -22,6 +22,12 @@ from roundelay.membership.machine import Membership
 from roundelay.membership.messages import FIRST_TAG, MESSAGES, NO_TERMS
 
 
+def _no_journal(
+    payload: bytes, stamp_us: int, session: int | None = None, number: int | None = None
+) -> int:
+    raise AssertionError("this node has no journal")
+
+
 class StackCodec:
     """Codecs on one wire: membership's tags begin where engines' end, and those of the log where
     membership's end. A node without a journal does not understand the log's."""
@@ -119,6 +125,7 @@ class Stack:
         self._codec = StackCodec(self.engine.codec, log=self.log is not None)
         self._status = StackStatus(self.delivery, self.membership, self.log)
         self.accept = self.delivery.packer.accept  # Bound here: every message passes it.
+        self.append = _no_journal if self.log is None else self.log.sending.append  # Likewise.
 
     @property
     def codec(self) -> Codec[Any]:
@@ -166,15 +173,6 @@ class Stack:
         return self._to_driver(self.membership.leave())
 
     # Of the replicated log
-
-    def append(
-        self,
-        payload: bytes,
-        stamp_us: int,
-        session: int | None = None,
-        number: int | None = None,
-    ) -> int:
-        return self._the_log.append(payload, stamp_us, session, number)
 
     def open_session(self, name: str, stamp_us: int) -> int:
         return self._the_log.open_session(name, stamp_us)

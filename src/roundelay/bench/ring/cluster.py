@@ -40,12 +40,17 @@ class SplitError(RunError):
 class Cluster:
     """The processes of a run; a context manager that leaves none of them behind."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, disk: Path | None = None) -> None:
+        """Files of the nodes go to a new directory below `disk`, or below that for temporary
+        files."""
         self.module = module
         self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._listeners: dict[str, threading.Thread] = {}
+        self._leaving: set[int] = set()
+        """Processes that were told to leave."""
         self._said: queue.Queue[tuple[str, dict[str, Any] | None]] = queue.Queue()
         """Pairs of a process and what it said; None if it ended."""
-        self._scratch = tempfile.TemporaryDirectory(prefix="roundelay-bench-")
+        self._scratch = tempfile.TemporaryDirectory(prefix="roundelay-bench-", dir=disk)
 
     def __enter__(self) -> Self:
         return self
@@ -78,15 +83,24 @@ class Cluster:
                 env={**os.environ, "PYTHONHASHSEED": "0"},  # See `Ledger`.
             )
         self._processes[job.node] = process
-        threading.Thread(target=self._listen, args=(job.node, process), daemon=True).start()
+        listener = threading.Thread(target=self._listen, args=(job.node, process), daemon=True)
+        self._listeners[job.node] = listener
+        listener.start()
 
     def tell(self, **words: Any) -> None:
         """Say this to every process."""
-        for process in self._processes.values():
-            assert process.stdin is not None
-            with contextlib.suppress(BrokenPipeError):  # `hear` reports its end.
-                process.stdin.write(json.dumps(words) + "\n")
-                process.stdin.flush()
+        for name in self._processes:
+            self.tell_one(name, **words)
+
+    def tell_one(self, name: str, **words: Any) -> None:
+        """Say this to one process."""
+        process = self._processes[name]
+        if "leave" in words:
+            self._leaving.add(process.pid)
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # `hear` reports its end.
+            process.stdin.write(json.dumps(words) + "\n")
+            process.stdin.flush()
 
     def expect(self, word: str, names: Iterable[str], limit_s: float) -> dict[str, Any]:
         """Wait until each of these processes has said `word`, and return what they said with it.
@@ -103,10 +117,17 @@ class Cluster:
     def hear(self, limit_s: float) -> tuple[str, dict[str, Any]]:
         """The next thing that any process says. Raises RunError if a process ended instead, or if
         nothing is said for `limit_s` seconds."""
+        name, words = self.hear_within(limit_s)
+        if not name:
+            raise RunError(f"no node had anything to say for {limit_s:.0f} seconds")
+        return name, words
+
+    def hear_within(self, limit_s: float) -> tuple[str, dict[str, Any]]:
+        """The same, but silence is an empty name and no words."""
         try:
-            name, words = self._said.get(timeout=limit_s)
+            name, words = self._said.get(timeout=max(0.0, limit_s))
         except queue.Empty:
-            raise RunError(f"no node had anything to say for {limit_s:.0f} seconds") from None
+            return "", {}
         if words is None:
             raise RunError(f"node {name} ended early: {self._last_words(name)}")
         if "split" in words:
@@ -116,11 +137,17 @@ class Cluster:
         return name, words
 
     def kill(self, name: str) -> float:
-        """End a process by `kill -9`; returns the time of that."""
+        """End a process by `kill -9`; returns the time of that. What it said before can be heard
+        then."""
         process = self._processes.pop(name)
         at = time.monotonic()
         process.kill()
-        process.communicate()
+        process.wait()
+        self._listeners.pop(name).join()
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):  # Words that it did not take in.
+                pipe.close()
         return at
 
     def leave(self) -> None:
@@ -130,11 +157,17 @@ class Cluster:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(EXIT_S)
 
+    def running(self) -> list[str]:
+        """The processes that were started and not killed."""
+        return list(self._processes)
+
     def _listen(self, name: str, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            self._said.put((name, json.loads(line)))
-        if self._processes.get(name) is process:  # Else it was killed on purpose.
+            if line.endswith("\n"):  # Else it was killed in the middle of a word.
+                self._said.put((name, json.loads(line)))
+        # Else it was killed on purpose, or told to leave.
+        if self._processes.get(name) is process and process.pid not in self._leaving:
             self._said.put((name, None))
 
     def _last_words(self, name: str) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Self, TypeAlias
 
-Task: TypeAlias = Literal["load", "pace", "idle", "stay"]
+Task: TypeAlias = Literal["load", "pace", "idle", "stay", "reads", "fill", "join"]
 """What a node does: send and read at full speed; send at a slow rate and measure latencies;
-nothing; or report views."""
+nothing; or report views. Of nodes with a journal also: linearizable reads; append until the log is
+so long; or catch up with the others."""
 
 Senders: TypeAlias = Literal["all", "one"]
 Service: TypeAlias = Literal["agreed", "safe"]
@@ -16,6 +17,8 @@ Reading: TypeAlias = Literal["batches", "messages"]
 """`group.batches()`, or `async for` over single messages."""
 Cipher: TypeAlias = Literal["none", "aes", "chacha"]
 """What seals the traffic: nothing, AES-256-GCM, or ChaCha20-Poly1305."""
+Journal: TypeAlias = Literal["none", "off", "interval", "always"]
+"""No journal, and messages are sent; or the policy of the journal, and messages are appended."""
 
 KEY_FILE = "group.key"
 """The file with the key of a sealed group, in the directory of a run."""
@@ -39,6 +42,7 @@ class Cell:
     cipher: Cipher = "none"
     timeout_s: float | None = None
     """The token timeout in seconds; None for the default."""
+    journal: Journal = "none"
 
     def __str__(self) -> str:
         words = [self.engine, f"{self.nodes} nodes", f"{self.size} B"]
@@ -54,6 +58,8 @@ class Cell:
             words.append("check")
         if self.cipher != "none":
             words.append(f"sealed with {self.cipher}")
+        if self.journal != "none":
+            words.append(f"journal {self.journal}")
         if self.timeout_s is not None:
             words.append(f"timeout {self.timeout_s:g} s")
         return ", ".join(words)
@@ -79,6 +85,8 @@ class Job:
     beat_s: float = 0.0
     """How often a node at full speed reports its progress, in seconds; 0 for never."""
     profile: bool = False
+    fill_bytes: int = 0
+    """How many bytes of messages are appended before another node joins."""
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))

@@ -32,7 +32,8 @@ yielding takes the time."""
 LOSSES = ("unsent", "buffer_full", "held_too_long", "refused")
 """Reasons for which a node has not got a datagram that another one sent."""
 
-_TIME = struct.Struct(">d")
+TIME = struct.Struct(">d")
+"""When a message was handed over, at its beginning."""
 
 
 class SplitError(Exception):
@@ -66,11 +67,17 @@ class Member:
                 return await self._idle()
             case "stay":
                 return await self._stay()
+            case task:
+                raise ValueError(f"a node without a journal has no task {task!r}")
+
+    async def _joined(self) -> None:
+        """Wait until all nodes are in one view."""
+        await self._group.wait_for(timeout_s=FORMING_S)
 
     async def _started(self) -> float:
         """Wait until all nodes are in one view and the leader names the time to begin; returns that
         time."""
-        await self._group.wait_for(timeout_s=FORMING_S)
+        await self._joined()
         self._before = self._troubles()
         say(ready=True)
         start: float = await asyncio.to_thread(self._orders.wait, "start")
@@ -176,11 +183,11 @@ class Member:
     async def _send_slowly(self, start: float) -> None:
         """Each message begins with the time at which it was handed over."""
         job = self._job
-        filler = bytes(max(0, job.cell.size - _TIME.size))
+        filler = bytes(max(0, job.cell.size - TIME.size))
         safe = job.cell.service == "safe"
         for i in range(round(job.seconds * job.rate)):
             await asyncio.sleep(start + i / job.rate - time.monotonic())
-            self._group.send_nowait(_TIME.pack(time.monotonic()) + filler, safe=safe)
+            self._group.send_nowait(TIME.pack(time.monotonic()) + filler, safe=safe)
         self._sent = self._group.send_nowait(END, safe=safe) + 1
 
     async def _time_messages(self, since: float) -> None:
@@ -195,7 +202,7 @@ class Member:
                 ended += 1
                 if ended == len(self._job.senders):
                     return
-            elif (sent := _TIME.unpack_from(event.payload)[0]) >= since:
+            elif (sent := TIME.unpack_from(event.payload)[0]) >= since:
                 self._latencies.append(now - sent)
 
     # Idle
@@ -276,7 +283,10 @@ async def main(job: Job, kind: type[Member] = Member) -> None:
     }
     if job.cell.timeout_s is not None:
         more["timeout_s"] = job.cell.timeout_s
-    if job.directory:
+    if job.cell.journal != "none":
+        more["journal"] = Path(job.directory) / f"journal-{job.node}"
+        more["fsync"] = job.cell.journal
+    elif job.directory:
         more["state"] = Path(job.directory) / f"state-{job.node}"
     if job.cell.trace:
         more["trace"] = Path(job.directory) / f"trace-{job.node}"

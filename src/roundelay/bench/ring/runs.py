@@ -11,7 +11,7 @@ from typing import Any
 
 from roundelay.bench.ring.cluster import Cluster
 from roundelay.bench.ring.jobs import KEY_FILE, Cell, Job, Task
-from roundelay.bench.ring.systems import OURS, System
+from roundelay.bench.ring.systems import LOGGED, OURS, System
 from roundelay.transport.address import free_addresses
 
 NAMES = "abcdefghijklmnopqrstuvwxyz"
@@ -76,9 +76,16 @@ def names(count: int) -> tuple[str, ...]:
     return tuple(NAMES[:count])
 
 
-def load(system: System, cell: Cell, seconds: float, profile: Path | None = None) -> Load:
-    """One run at full speed; with `profile`, the first node's profile is written to that file."""
-    return _load(_run(system, "load", cell, seconds, profile=profile))
+def load(
+    system: System,
+    cell: Cell,
+    seconds: float,
+    profile: Path | None = None,
+    disk: Path | None = None,
+) -> Load:
+    """One run at full speed; with `profile`, the first node's profile is written to that file.
+    Journals go below `disk`."""
+    return _load(_run(system, "load", cell, seconds, profile=profile, disk=disk))
 
 
 def _load(results: Mapping[str, Mapping[str, Any]]) -> Load:
@@ -93,10 +100,21 @@ def _load(results: Mapping[str, Mapping[str, Any]]) -> Load:
     )
 
 
-def latencies(system: System, cell: Cell, rate: float, seconds: float) -> list[float]:
-    """Seconds from submit to delivery, of every message at every node."""
-    results = _run(system, "pace", cell, seconds, rate=rate)
+def latencies(
+    system: System, cell: Cell, rate: float, seconds: float, disk: Path | None = None
+) -> list[float]:
+    """Seconds from submit to delivery, of every message at every node; of a message that is
+    appended, until it is known to be committed there."""
+    results = _run(system, "pace", cell, seconds, rate=rate, disk=disk)
     return [latency for result in results.values() for latency in result["latencies_s"]]
+
+
+def reads(cell: Cell, seconds: float, disk: Path | None = None) -> tuple[list[float], float]:
+    """Linearizable reads: the time of each if one node reads alone, and how many a second the
+    slowest node does if all read at once."""
+    results = _run(LOGGED, "reads", cell, seconds, disk=disk)
+    times = [time for result in results.values() for time in result["latencies_s"]]
+    return times, min(result["reads_per_s"] for result in results.values())
 
 
 def idle(cell: Cell, seconds: float) -> list[float]:
@@ -121,11 +139,12 @@ def _run(
     profile: Path | None = None,
     beat_s: float = 0.0,
     beat: Callable[[str, dict[str, Any]], None] | None = None,
+    disk: Path | None = None,
 ) -> dict[str, Any]:
     """Run once and return the verified results of all nodes."""
     members = names(cell.nodes)
     senders = members if cell.senders == "all" else members[:1]
-    with Cluster(system.module) as cluster:
+    with Cluster(system.module, disk) as cluster:
         job = Job(
             task,
             "",

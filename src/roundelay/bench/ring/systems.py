@@ -48,6 +48,9 @@ def _corosync() -> str | None:
 
 OURS = System("roundelay", "roundelay.bench.ring.member", socket.SOCK_DGRAM, lambda: None)
 
+LOGGED = System("roundelay", "roundelay.bench.ring.log_member", socket.SOCK_DGRAM, lambda: None)
+"""Nodes with journals."""
+
 FLOOR = System("bare UDP", "roundelay.bench.ring.peers.bare", socket.SOCK_DGRAM, lambda: None)
 """Orders nothing, so that only its latencies mean something: the shortest time of one hop on this
 machine."""

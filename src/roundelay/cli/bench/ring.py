@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundelay.cli.bench import ring_sealed
+from roundelay.cli.bench import ring_journal, ring_sealed
 from roundelay.cli.bench.ring_tables import PACE_PER_S, Printer, shown
 from roundelay.cli.engines import totally_ordering
 from roundelay.cli.errors import UserError
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from roundelay.bench.ring.jobs import Cell
     from roundelay.bench.ring.systems import System
 
-ROUNDS, ROUNDS_SEALED = 2, 9
-PARTS = ("throughput", "latency", "idle", "recovery")
+ROUNDS, ROUNDS_SEALED, ROUNDS_JOURNAL = 2, 9, 5
+PARTS = ("throughput", "latency", "idle", "recovery", "reads", "catchup")
+PLAIN_PARTS = PARTS[:4]
+"""What is measured of groups without a journal."""
 TIMEOUT_S = 0.1
 """A short token timeout in seconds, with which recovery is measured too."""
 
@@ -68,12 +70,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="that a run sends")
     parser.add_argument(
-        "--rounds", type=int, help="runs of each, alternating (default: 2; 9 with --sealed)"
+        "--rounds",
+        type=int,
+        help="runs of each, alternating (default: 2; 9 with --sealed, 5 with --journal)",
     )
     parser.add_argument(
         "--sealed",
         action="store_true",
         help="sealed groups next to plain ones, with each cipher; throughput and latency",
+    )
+    parser.add_argument(
+        "--journal",
+        nargs="+",
+        choices=ring_journal.POLICIES,
+        metavar="POLICY",
+        help="groups with journals next to a group without, with each of these policies: off,"
+        " interval, always; throughput, commit latency, reads and catch-up",
+    )
+    parser.add_argument(
+        "--disk",
+        type=Path,
+        metavar="DIR",
+        help="with --journal: where the journals are, removed at the end (default: the directory"
+        " for temporary files)",
+    )
+    parser.add_argument(
+        "--fill",
+        type=int,
+        default=256,
+        metavar="MB",
+        help="with --journal: megabytes of log that a fresh node has to fetch (default: 256)",
     )
     parser.add_argument(
         "--profile", action="store_true", help="only where the time of one node goes, first cell"
@@ -83,14 +109,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.rounds is None:
-        args.rounds = ROUNDS_SEALED if args.sealed else ROUNDS
+        args.rounds = ROUNDS
+        if args.sealed or args.journal:
+            args.rounds = ROUNDS_SEALED if args.sealed else ROUNDS_JOURNAL
     if not 0.1 <= args.seconds <= 3600 or args.rounds < 1:
         raise UserError("--seconds must be 0.1 to 3600 and --rounds at least 1")
+    if args.journal:
+        ring_journal.check(args)
+    elif args.disk is not None:
+        raise UserError("--disk says where journals are; add --journal always, or leave it out")
+    elif set(args.only or ()) - set(PLAIN_PARTS):
+        raise UserError("--only reads and --only catchup need --journal")
     cells = _cells(args)
     if any(cell.cipher != "none" for cell in cells) or args.sealed:
         need_cryptography()
     if args.sealed:
         return guarded(lambda: ring_sealed.measure(cells, args, machine()))
+    if args.journal:
+        return guarded(lambda: ring_journal.measure(cells, _peers(args), args, machine()))
     return guarded(lambda: _profile(cells[0], args) if args.profile else _measure(cells, args))
 
 
@@ -117,7 +153,7 @@ def _measure(cells: "Sequence[Cell]", args: argparse.Namespace) -> int:
     from roundelay.bench.ring.jobs import Cell
     from roundelay.bench.ring.systems import FLOOR, OURS
 
-    parts = args.only or PARTS
+    parts = args.only or PLAIN_PARTS
     peers = _peers(args)
     out = Printer(args.json)
     out.line(f"{machine()}; {args.rounds} rounds, medians; the order is verified in every run")
@@ -206,7 +242,7 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
     given = {
         field.name: getattr(args, field.name)
         for field in dataclasses.fields(Cell)
-        if getattr(args, field.name) is not None
+        if getattr(args, field.name) is not None and field.name != "journal"
     }
     if args.sealed:
         _check_sealed(args)
@@ -226,6 +262,8 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
     for datagram in given.get("datagram", ()):
         if not 576 <= datagram <= 65_000:
             raise UserError(f"--datagram {datagram}: datagrams have 576 to 65000 bytes")
+    if args.journal and not given:
+        return [Cell()]
     if not given:
         return full() if args.full else QUICK
     for switch in ("trace", "check"):
@@ -261,6 +299,8 @@ def _peers(args: argparse.Namespace) -> "list[System]":
         if name not in PEERS and name != "none":
             raise UserError(f"no peer is called {name!r}; there are: {', '.join(PEERS)}, none")
     chosen = [peer for name, peer in PEERS.items() if args.peer is None or name in args.peer]
+    if args.journal:  # Others have none.
+        chosen = [peer for peer in chosen if peer.name == ring_journal.PEER]
     found = []
     for peer in chosen:
         missing = peer.missing()

@@ -1,13 +1,20 @@
-"""`roundelay bench soak`: a group under full load for minutes."""
+"""`roundelay bench soak`: a group under full load for minutes, or under many kills."""
 
 import argparse
 import dataclasses
 import json
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
 
 from roundelay.cli.bench.ring import guarded
 from roundelay.cli.engines import totally_ordering
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from roundelay.bench.kills.run import Outcome
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +27,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--nodes", type=int, default=5)
     parser.add_argument("--minutes", type=float, default=5.0)
+    kills = parser.add_argument_group(
+        "kills",
+        "nodes with journals are killed and started again; at the end their journals are judged",
+    )
+    kills.add_argument("--journal", action="store_true", help="nodes keep a replicated log")
+    kills.add_argument("--kills", action="store_true", help="by kill -9, some nodes or all of them")
+    kills.add_argument("--rounds", type=int, default=200, help="of kills (default: 200)")
+    kills.add_argument("--fsync", choices=("always", "interval"), default="always")
+    kills.add_argument("--seed", type=int, default=1, help="of what is killed, and when")
+    kills.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="keep the journals in this new directory"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
 
@@ -28,6 +47,10 @@ def run(args: argparse.Namespace) -> int:
 
     if not 2 <= args.nodes <= len(NAMES) or args.minutes <= 0:
         raise UserError(f"give 2 to {len(NAMES)} --nodes and more than 0 --minutes")
+    if args.journal != args.kills:
+        raise UserError("--journal and --kills go together: kills are judged by the journals")
+    if args.kills:
+        return _kill(args)
     return guarded(lambda: _soak(args))
 
 
@@ -51,3 +74,60 @@ def _soak(args: argparse.Namespace) -> int:
             f" {found.growth:.2f}x of what it was after a third of the time"
         )
     return 0 if found.sound else 1
+
+
+def _kill(args: argparse.Namespace) -> int:
+    from roundelay.bench.kills.run import Plan, soak
+
+    if not 3 <= args.nodes <= 9 or args.rounds < 1:
+        raise UserError("with --kills, give 3 to 9 --nodes and at least 1 --rounds")
+    plan = Plan(
+        nodes=args.nodes,
+        rounds=args.rounds,
+        fsync=args.fsync,
+        seed=args.seed,
+        engine=args.engine,
+    )
+    progress = Progress("killing nodes")
+    with tempfile.TemporaryDirectory(prefix="roundelay-kills-") as scratch:
+        journals = args.output or Path(scratch)
+        if args.output is not None:
+            try:
+                args.output.mkdir(parents=True)
+            except OSError as e:
+                raise UserError(f"-o {args.output}: {e.strerror or e}") from None
+        outcome = soak(plan, journals, progress.update)
+    progress.close()
+    if args.json:
+        document = {**dataclasses.asdict(outcome), "sound": outcome.sound}
+        print(json.dumps(document, indent=2))
+    else:
+        _print_kills(outcome)
+    return 0 if outcome.sound else 1
+
+
+def _print_kills(found: "Outcome") -> None:
+    plan, verdict = found.plan, found.verdict
+    print(
+        f"{plan.engine}, fsync {plan.fsync}: {found.rounds} rounds with {plan.nodes} nodes, seed"
+        f" {plan.seed}: {found.kills} kills, in {found.blackouts} rounds of all nodes at once"
+    )
+    if found.outages_s:
+        print(
+            f"  first kill to the first receipt of every client, with all nodes back:"
+            f" {median(found.outages_s):.1f} s, at most {max(found.outages_s):.1f} s"
+        )
+    if found.stuck:
+        print(f"  stuck: {found.stuck}")
+    if verdict is not None:
+        print(
+            f"  confirmed      {verdict.confirmed:,} appends, {found.retries:,} times a client sent"
+            f" one again through another node\n"
+            f"  journals       {verdict.entries:,} entries\n"
+            f"  lost           {verdict.lost}\n"
+            f"  disagreements  {verdict.disagreements}\n"
+            f"  twice          {verdict.repeated}\n"
+            f"  out of order   {verdict.disordered}"
+        )
+        for words in verdict.words:
+            print(f"    {words}")

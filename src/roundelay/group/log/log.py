@@ -127,9 +127,6 @@ class ReplicatedLog:
 
     # What the application asks for
 
-    def append(self, payload: bytes, stamp_us: int, session: int | None, number: int | None) -> int:
-        return self.sending.append(payload, stamp_us, session, number)
-
     def open_session(self, name: str, stamp_us: int) -> int:
         return self.sending.open_session(name, stamp_us)
 

@@ -86,18 +86,54 @@ class Sending:
         self._unfed: deque[Parcel] = deque()
         """Those to be fed, in order."""
         self._unfed_packets = 0
+        self._tail: Parcel | None = None
+        """The last parcel, while own messages are added to it without further ado: see `_close`."""
+        self._content: list[bytes] = []
+        """Its messages ..."""
+        self._content_first = 0
+        """... the number of the first ..."""
+        self._content_known = 0
+        """... and how many of them are counted already."""
+        self._room_left = -1
+        """Bytes of the largest message that fits it; -1 if there is no such parcel."""
+        self._slots = 0
+        """How many messages it may hold."""
         self._away: deque[Parcel] = deque()
         """Those that were fed, and are not in the log yet, in order."""
         self._unrecorded: list[tuple[Parcel, int]] = []
         """Parcels with messages that no row tells of yet, and from which one on."""
-        self.bytes = 0
-        self.messages = 0
+        self._bytes = 0
+        self._messages = 0
+        """Of all parcels, but for what was added to the last one."""
         self._out = out
 
     # Appending
 
-    def append(self, payload: bytes, stamp_us: int, session: int | None, number: int | None) -> int:
+    def append(
+        self,
+        payload: bytes,
+        stamp_us: int,
+        session: int | None = None,
+        number: int | None = None,
+    ) -> int:
         """Queue a message and return its number."""
+        if (
+            session is None
+            and number is None
+            and type(payload) is bytes
+            and (room := self._room_left - len(payload)) >= 0
+            and len(content := self._content) < self._slots
+        ):
+            # A short cut for the usual case, which may come by the million.
+            content.append(payload)
+            self._room_left = room - MESSAGE_OVERHEAD_BYTES
+            return self._content_first + len(content) - 1
+        return self._append(payload, stamp_us, session, number)
+
+    def _append(
+        self, payload: bytes, stamp_us: int, session: int | None, number: int | None
+    ) -> int:
+        self._close()
         if type(payload) is not bytes:
             kind = type(payload).__name__
             raise TypeError(f"an entry is of type bytes, not {kind}; encode or copy it first")
@@ -124,17 +160,59 @@ class Sending:
         parcel.size += size + MESSAGE_OVERHEAD_BYTES
         if fresh:
             self._unfed_packets += self._packets_of(parcel)
-        self.bytes += size
-        self.messages += 1
+        self._bytes += size
+        self._messages += 1
         self._next[session] = max(following, number + 1)
+        if session == self.own and not self._traced and parcel.size <= self._room:
+            self._continue(parcel)
         return number
+
+    def _continue(self, parcel: Parcel) -> None:
+        """The next own messages go into this parcel, as far as it and the queue have room."""
+        config, count = self._config, parcel.count
+        self._tail, self._content = parcel, parcel.messages
+        self._content_first, self._content_known = parcel.number, count
+        room = min(self._room - parcel.size, config.queue_bytes - self._bytes)
+        self._room_left = room - MESSAGE_OVERHEAD_BYTES
+        self._slots = min(self._packet_messages, count + config.queue_messages - self._messages)
+
+    def _close(self) -> None:
+        """Count the messages that were added to the last parcel since `_continue`."""
+        parcel = self._tail
+        if parcel is None:
+            return
+        added = parcel.messages[self._content_known :]
+        size = sum(map(len, added))
+        parcel.size += size + len(added) * MESSAGE_OVERHEAD_BYTES
+        self._bytes += size
+        self._messages += len(added)
+        self._next[self.own] = parcel.number + parcel.count
+        self._tail = None
+        self._content = []
+        self._room_left = -1
+
+    @property
+    def messages(self) -> int:
+        """Messages that are not known to be committed, and openings of sessions."""
+        if self._tail is None:
+            return self._messages
+        return self._messages + len(self._content) - self._content_known
+
+    @property
+    def bytes(self) -> int:
+        """Of these messages."""
+        if self._tail is None:
+            return self._bytes
+        return self._bytes + sum(map(len, self._content[self._content_known :]))
 
     def _make_room(self, size: int) -> None:
         config = self._config
-        if self.messages >= config.queue_messages or (
-            self.bytes and self.bytes + size > config.queue_bytes
+        if self._messages >= config.queue_messages or (
+            self._bytes and self._bytes + size > config.queue_bytes
         ):
-            raise QueueFullError(f"{self.messages} messages, {self.bytes} bytes wait for a commit")
+            raise QueueFullError(
+                f"{self._messages} messages, {self._bytes} bytes wait for a commit"
+            )
 
     def _parcel_for(self, session: int, number: int, size: int, stamp_us: int) -> Parcel:
         """The parcel that a message goes into: the last one, if it follows there and fits."""
@@ -158,6 +236,7 @@ class Sending:
         if not is_name(name):
             raise ValueError(f"{name!r} cannot be the name of a session")
         self._make_room(0)
+        self._close()
         session = named_session(name)
         self._next.setdefault(session, 0)
         if len(self._next) > self._config.sessions_max:
@@ -167,7 +246,7 @@ class Sending:
         self._parcels.append(parcel)
         self._unfed.append(parcel)
         self._unfed_packets += 1
-        self.messages += 1
+        self._messages += 1
         return session
 
     def record(self) -> None:
@@ -202,6 +281,8 @@ class Sending:
     def feed(self, feed: Feed) -> None:
         """Feed the next parcel."""
         parcel = self._unfed.popleft()
+        if parcel is self._tail:
+            self._close()
         self._unfed_packets -= self._packets_of(parcel)
         self._away.append(parcel)
         session, number, stamp = parcel.session, parcel.number, parcel.stamp
@@ -226,6 +307,7 @@ class Sending:
 
     def take_back(self) -> None:
         """The view ended: nothing is with the packer or the engine any more."""
+        self._close()
         self._unfed = deque(parcel for parcel in self._parcels if parcel.end is None)
         self._unfed_packets = sum(map(self._packets_of, self._unfed))
         self._away.clear()
@@ -331,10 +413,10 @@ class Sending:
 
     def _drop(self, parcel: Parcel) -> None:
         if parcel.name:
-            self.messages -= 1
+            self._messages -= 1
         else:
-            self.messages -= parcel.count
-            self.bytes -= sum(map(len, parcel.messages))
+            self._messages -= parcel.count
+            self._bytes -= parcel.size - parcel.count * MESSAGE_OVERHEAD_BYTES
 
 
 def _take_out(parcels: deque[Parcel], parcel: Parcel) -> None:

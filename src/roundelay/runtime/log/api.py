@@ -46,8 +46,7 @@ class Log:
     def append_nowait(self, payload: Payload) -> LogReceipt:
         """As `append`, without waiting: NotPrimaryError if no view is open here, QueueFullError if
         there is no room. In both cases nothing was sent."""
-        self._driver.check_open()
-        return self._appending.accept(payload)
+        return self._appending.accept_now(payload)
 
     async def session(self, name: str, timeout_s: float | None = None) -> "Session":
         """Open the session of this name, or open it again, here or at another node: what is

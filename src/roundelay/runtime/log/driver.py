@@ -286,6 +286,7 @@ class LogDriver:
 
     def _on_changed(self) -> None:
         status = self.status
+        self.appending.is_open = status.state == "open"
         self._node_log.log_changed(status)
         if not self._able and status.condition == "able":
             self._able = True
@@ -423,10 +424,6 @@ class LogDriver:
         self._fail(error)
 
     # What the application asks
-
-    def check_open(self) -> None:
-        """NotPrimaryError if no view is open here."""
-        self.appending.check_open()
 
     def not_open(self) -> NotPrimaryError:
         return self.appending.not_open()

@@ -9,8 +9,10 @@ import asyncio
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Generator
+from typing import TYPE_CHECKING, NamedTuple
 
 from roundelay.core.effects import Appended
+from roundelay.core.log import NAMED
 from roundelay.runtime.errors import (
     ClosedError,
     RoundelayError,
@@ -26,13 +28,13 @@ keeps what is known of that many others."""
 class Run:
     """Messages of one session with consecutive numbers."""
 
-    __slots__ = ("_futures", "count", "error", "first", "left", "pieces")
+    __slots__ = ("_futures", "count", "done", "error", "first", "pieces")
 
     def __init__(self, first: int) -> None:
         self.first = first
         self.count = 0
-        self.left = 0
-        """Messages whose fate is not known yet."""
+        self.done = 0
+        """Messages whose fate is known."""
         self.pieces: list[tuple[int, int, int | None]] = []
         """What is committed, in the order of numbers: the first number, how many, and the index of
         the first; None if the log does not remember it."""
@@ -41,9 +43,9 @@ class Run:
         self._futures: dict[int, list[asyncio.Future[None]]] = {}
         """Of those who wait, by the number of their message."""
 
-    def add(self) -> None:
-        self.count += 1
-        self.left += 1
+    @property
+    def settled(self) -> bool:
+        return self.done >= self.count
 
     def find(self, number: int) -> tuple[bool, int | None]:
         """Whether the message of this number is committed, and at which index."""
@@ -61,13 +63,13 @@ class Run:
             self.pieces.append(
                 (start, end - start, None if index is None else index + start - first)
             )
-            self.left -= end - start
+            self.done += end - start
             if self._futures:
                 self._wake([number for number in self._futures if start <= number < end])
 
     def fail(self, error: RoundelayError) -> None:
         self.error = error
-        self.left = 0
+        self.done = self.count
         self._wake(list(self._futures))
 
     def wait(self, number: int, deadline: float | None) -> Generator[object, None, None]:
@@ -104,16 +106,31 @@ def _set(future: "asyncio.Future[None]") -> None:
         future.set_result(None)
 
 
-class _Receipt:
-    """What both kinds of receipts have."""
+class _Fields(NamedTuple):
+    run: Run
+    number: int
+    deadline: float | None
 
-    __slots__ = ("_deadline", "_run", "number")
 
-    def __init__(self, run: Run, number: int, deadline: float | None = None) -> None:
-        self._run = run
-        self.number = number
-        """The message's number in its session."""
-        self._deadline = deadline
+class _Receipt(tuple[Run, int, float | None]):
+    """What both kinds of receipts have. They are tuples, because they come by the million."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def _run(self) -> Run: ...
+
+        @property
+        def number(self) -> int:
+            """The message's number in its session."""
+
+        @property
+        def _deadline(self) -> float | None: ...
+
+    else:
+        _run, number, _deadline = _Fields.run, _Fields.number, _Fields.deadline
 
     @property
     def committed(self) -> bool:
@@ -121,7 +138,7 @@ class _Receipt:
         return self._run.find(self.number)[0]
 
     @property
-    def index(self) -> int | None:
+    def index(self) -> int | None:  # type: ignore[override]  # A tuple's method, of no use here.
         """Its index in the log; None while it is not committed."""
         return self._run.find(self.number)[1]
 
@@ -173,7 +190,8 @@ class LogReceipts:
     """The runs of one node's messages that are not settled yet."""
 
     def __init__(self) -> None:
-        self._own: deque[Run] = deque()
+        self.runs: deque[Run] = deque()
+        """Of own messages, in their order."""
         self._named: dict[int, dict[int, Run]] = {}
         """By session and number."""
         self._error: ClosedError | None = None
@@ -181,20 +199,20 @@ class LogReceipts:
     @property
     def waits(self) -> bool:
         """Whether something that was appended is not known to be committed."""
-        return bool(self._own or self._named)
+        return bool(self.runs or self._named)
 
     def last(self) -> Run | None:
         """The run of the newest own messages, if it is not settled."""
-        return self._own[-1] if self._own else None
+        return self.runs[-1] if self.runs else None
 
     def own(self, number: int) -> Run:
         """The run that an own message with the next number belongs to."""
-        run = self._own[-1] if self._own else None
-        if run is None or run.count >= RUN_MESSAGES:
+        runs = self.runs
+        if not runs or (run := runs[-1]).count >= RUN_MESSAGES:
             run = Run(number)
-            self._own.append(run)
+            runs.append(run)
         assert number == run.first + run.count, "own messages are numbered one by one"
-        run.add()
+        run.count += 1
         return run
 
     def named(self, session: int, number: int) -> Run:
@@ -203,23 +221,24 @@ class LogReceipts:
         run = runs.get(number)
         if run is None:
             run = runs[number] = Run(number)
-            run.add()
+            run.count = 1
         return run
 
     def on_appended(self, effect: Appended) -> None:
         """These messages are committed, or their session is forgotten."""
-        runs = self._named.get(effect.session)
-        if runs is not None:
-            self._on_named(effect, runs)
+        if effect.session & NAMED:
+            runs = self._named.get(effect.session)
+            if runs is not None:  # Else nobody waits for them any more.
+                self._on_named(effect, runs)
             return
-        while self._own:
-            run = self._own[0]
+        while self.runs:
+            run = self.runs[0]
             if run.first >= effect.number + effect.count:
                 return
             run.settle(effect.number, effect.count, effect.index)
-            if run.left:
+            if not run.settled:
                 return
-            self._own.popleft()
+            self.runs.popleft()
 
     def _on_named(self, effect: Appended, runs: dict[int, Run]) -> None:
         end = effect.number + effect.count
@@ -240,10 +259,10 @@ class LogReceipts:
     def fail(self, error: ClosedError) -> None:
         """Nothing more will be known: every task that waits is told `error`."""
         self._error = error
-        for run in self._own:
+        for run in self.runs:
             run.fail(error)
         for runs in self._named.values():
             for run in runs.values():
                 run.fail(error)
-        self._own.clear()
+        self.runs.clear()
         self._named.clear()

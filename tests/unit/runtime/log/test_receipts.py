@@ -12,7 +12,7 @@ OWN, NAMED = 5, 1 << 63 | 7
 
 
 def given(receipts: LogReceipts, count: int) -> list[LogReceipt]:
-    return [LogReceipt(receipts.own(number), number) for number in range(count)]
+    return [LogReceipt((receipts.own(number), number, None)) for number in range(count)]
 
 
 async def _wait(receipt):
@@ -62,7 +62,7 @@ def test_a_message_that_is_late_is_uncertain_until_it_is_known():
     async def story() -> None:
         receipts = LogReceipts()
         deadline = asyncio.get_running_loop().time() + 0.01
-        receipt = LogReceipt(receipts.own(0), 0, deadline)
+        receipt = LogReceipt((receipts.own(0), 0, deadline))
         with pytest.raises(UncertainError, match="may still be"):
             await receipt
         receipts.on_appended(Appended(OWN, 0, 1, 3))
@@ -89,8 +89,8 @@ def test_the_end_of_the_group_ends_all_waiting():
 def test_a_repeated_message_of_a_session_has_the_first_ones_index():
     async def story() -> None:
         receipts = LogReceipts()
-        once = SessionReceipt(receipts.named(NAMED, 41), 41)
-        twice = SessionReceipt(receipts.named(NAMED, 41), 41)
+        once = SessionReceipt((receipts.named(NAMED, 41), 41, None))
+        twice = SessionReceipt((receipts.named(NAMED, 41), 41, None))
         receipts.on_appended(Appended(NAMED, 41, 1, 12))
         assert (await once, await twice) == (12, 12)
         assert not receipts.waits
@@ -101,7 +101,7 @@ def test_a_repeated_message_of_a_session_has_the_first_ones_index():
 def test_a_number_so_old_that_nobody_knows_its_index():
     async def story() -> None:
         receipts = LogReceipts()
-        receipt = SessionReceipt(receipts.named(NAMED, 3), 3)
+        receipt = SessionReceipt((receipts.named(NAMED, 3), 3, None))
         receipts.on_appended(Appended(NAMED, 3, 1, None))
         assert await receipt is None
         assert receipt.committed
@@ -112,7 +112,7 @@ def test_a_number_so_old_that_nobody_knows_its_index():
 def test_a_forgotten_session_refuses_its_messages():
     async def story() -> None:
         receipts = LogReceipts()
-        receipt = SessionReceipt(receipts.named(NAMED, 3), 3)
+        receipt = SessionReceipt((receipts.named(NAMED, 3), 3, None))
         receipts.on_appended(Appended(NAMED, 3, 1, None, forgotten=True))
         with pytest.raises(SessionForgottenError):
             await receipt

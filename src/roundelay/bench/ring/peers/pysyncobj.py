@@ -6,6 +6,7 @@ at full speed, and at once if latencies are measured, as its documentation advis
 """
 
 import sys
+from pathlib import Path
 
 from pysyncobj import SyncObj, SyncObjConf, replicated
 
@@ -34,6 +35,7 @@ class Log(SyncObj):  # type: ignore[misc]
             appendEntriesUseBatch=job.task == "load",
             logCompactionMinEntries=NEVER,
             logCompactionMinTime=NEVER,
+            journalFile=_journal(job),
         )
         others = [address for node, address in job.addresses.items() if node != job.node]
         super().__init__(job.addresses[job.node], others, self._conf)
@@ -65,6 +67,14 @@ class Log(SyncObj):  # type: ignore[misc]
         self._delivered.append((sender, payload))
         if sender == self._node:
             self._room += 1
+
+
+def _journal(job: Job) -> str | None:
+    """The file of its journal, if nodes are to have one: it is mapped into memory and written by
+    the kernel, and never synced."""
+    if job.cell.journal == "none":
+        return None
+    return str(Path(job.directory) / f"journal-{job.node}")
 
 
 if __name__ == "__main__":
