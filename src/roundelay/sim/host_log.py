@@ -217,6 +217,7 @@ class HostLog:
         self._busy = self._sync_due = self._note_due = False
         if kept.snapshot is not None:
             self._restore(self.disk.snapshots[kept.snapshot])
+        self.application.length = max(self.application.length, kept.first)
         return kept
 
     def close(self) -> None:
@@ -322,7 +323,11 @@ class HostLog:
         index, state = application.length, application.snapshot()
         status = self._core.status.log
         assert status is not None
-        checkpoint = self._core.snapshot_state(index)
+        try:
+            checkpoint = self._core.snapshot_state(index)
+        except ValueError as e:
+            self._world.observe(self._host.name, "disk", f"takes no snapshot: {e}")
+            return
         data = encode_head(SnapshotHead(status.id, status.generation, checkpoint))
         data += len(state).to_bytes(4, "big") + _crc(state) + state
         digest = blake2b(data, digest_size=DIGEST_BYTES).digest()
