@@ -218,6 +218,8 @@ class HostLog:
         if kept.snapshot is not None:
             self._restore(self.disk.snapshots[kept.snapshot])
         self.application.length = max(self.application.length, kept.first)
+        self.committed = kept.committed
+        self._show()
         return kept
 
     def close(self) -> None:
@@ -475,11 +477,15 @@ class HostLog:
                 self._write(step)
         self._busy = True
         last = batch[-1]
-        if disk.policy is Policy.ALWAYS or not isinstance(last, Store):
+        if self._waits_for_sync(last):
             self._after(self._sync_time(), ("end_sync", last))
         else:
             took = WRITE_NS if disk.policy is Policy.INTERVAL else 0
             self._after(took, ("end_write", last))
+
+    def _waits_for_sync(self, step: Step) -> bool:
+        """Whether a step is stored only once it is on the platter."""
+        return self.disk.policy is Policy.ALWAYS or not isinstance(step, Store)
 
     def _write(self, step: Step) -> None:
         match step:
@@ -496,8 +502,9 @@ class HostLog:
         """A batch is on the platter."""
         disk = self.disk
         if disk.mood is Mood.FAILS:
-            self._sync_failed()
-            return
+            disk.lose(len(disk.written))
+            if self._stops_at_a_failed_sync():
+                return
         disk.sync(len(disk.written))
         self._busy = False
         if isinstance(last, StoreSnapshot) and not self._keep_part(last):
@@ -509,11 +516,11 @@ class HostLog:
         self._await_note()
         self._work()
 
-    def _sync_failed(self) -> None:
+    def _stops_at_a_failed_sync(self) -> bool:
         """A second try would report success for what is lost: the node stops."""
-        self.disk.lose(len(self.disk.written))
         self._world.observe(self._host.name, "disk", "cannot sync, and the node stops")
         self._host.crash()
+        return True
 
     def _end_write(self, last: Step) -> None:
         """A batch is written, and is to be synced some time or never."""
@@ -531,8 +538,9 @@ class HostLog:
         """So many records have reached the platter, which nobody waits for."""
         self._sync_due = False
         if self.disk.mood is Mood.FAILS:
-            self._sync_failed()
-            return
+            self.disk.lose(count)
+            if self._stops_at_a_failed_sync():
+                return
         self.disk.sync(count)
         self._await_note()
         if self.disk.unsynced():
