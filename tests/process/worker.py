@@ -4,6 +4,9 @@ arguments it forks such nodes.
 SETTINGS is JSON: the node's settings, and `rate` (messages a second), `safe_every` (the first of so
 many is safe), `receipts` (a file, to which every receipt of a safe message is written), `clock_s`
 (by how much the clock is wrong) and `old_key_s` (how long an old key is accepted, if it has one).
+With `appends` (a file) the messages are appended to the log, and every one that is confirmed is
+written there; with `power` (a boot id) the journal loses what is not synced when the node is
+killed, as if its machine had lost its power.
 SIGUSR1 stops the load, SIGTERM the node.
 """
 
@@ -14,10 +17,11 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import roundelay
 from roundelay.runtime.group import Group
+from roundelay.runtime.log import opening
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.settings import settings
 
@@ -37,12 +41,20 @@ async def main(told: dict[str, object]) -> None:
 
         seal.OLD_KEY_S = float(str(old_key_s))
         seal.SWITCH_S = seal.OLD_KEY_S / 2
+    appends, power = told.pop("appends", None), told.pop("power", None)
     machine = Machine(wall_ns=lambda: time.time_ns() + clock_ns)
+    if power is not None:
+        from roundelay.journal.files import HeldFiles
+
+        opening.make_files = HeldFiles
+        machine = OtherBoot(str(power), wall_ns=machine.wall_ns)
     async with Group(settings(told), machine) as group:
-        tasks = [
-            asyncio.create_task(read(group)),
-            asyncio.create_task(load(group, rate, safe_every, receipts, quiet)),
-        ]
+        tasks = [asyncio.create_task(read(group))]
+        if appends is None:
+            tasks.append(asyncio.create_task(load(group, rate, safe_every, receipts, quiet)))
+        else:
+            tasks.append(asyncio.create_task(follow(group)))
+            tasks.append(asyncio.create_task(append(group, rate, Path(str(appends)), quiet)))
         stopped = asyncio.create_task(stop.wait())
         done, _ = await asyncio.wait((stopped, *tasks), return_when=asyncio.FIRST_COMPLETED)
         for task in done - {stopped}:
@@ -71,6 +83,46 @@ async def load(
                 if safe:
                     notes.create_task(note(receipt, incarnation, file))
                 await asyncio.sleep(1 / rate)
+
+
+class OtherBoot(Machine):
+    """A machine that was started at another time."""
+
+    def __init__(self, boot: str, **told: Any) -> None:
+        super().__init__(**told)
+        object.__setattr__(self, "_boot", boot)
+
+    @property
+    def id(self) -> str:
+        return str(self._boot)
+
+
+async def append(group: roundelay.Group, rate: float, appends: Path, quiet: asyncio.Event) -> None:
+    status = group.status()
+    name = f"{status['node']} {status['incarnation']}"
+    with appends.open("a") as file:
+        async with asyncio.TaskGroup() as notes:
+            for number in range(sys.maxsize):
+                if quiet.is_set():
+                    await asyncio.Event().wait()
+                payload = f"{name} {number}"
+                receipt = await group.log.append(payload.encode())
+                notes.create_task(confirm(receipt, payload, file))
+                await asyncio.sleep(1 / rate)
+
+
+async def confirm(receipt: roundelay.LogReceipt, payload: str, file: TextIO) -> None:
+    file.write(json.dumps([payload, await receipt]) + "\n")
+    file.flush()
+
+
+async def follow(group: roundelay.Group) -> None:
+    """Read the log from its beginning, for ever: a hole ends this node."""
+    due = None
+    async for batch in group.log.batches("first"):
+        assert isinstance(batch, roundelay.EntryBatch)
+        assert due is None or batch.index == due, f"{batch} instead of {due}"
+        due = batch.index + len(batch)
 
 
 async def note(receipt: roundelay.Receipt, incarnation: int, file: TextIO) -> None:

@@ -43,6 +43,7 @@ from roundelay.runtime.sealing import Sealing, SealSetup
 from roundelay.runtime.sending import Sending
 from roundelay.runtime.state import Storage
 from roundelay.runtime.timers import Timers
+from roundelay.structures.errors import MachineError
 from roundelay.wire.endpoint import Endpoint
 
 READ_TURNS = 8
@@ -279,6 +280,9 @@ class Node:
         if isinstance(error, StateError | JournalError):
             failed = FailedError if self.log is None else DiskError
             self.close(failed(str(error)))
+            return
+        if isinstance(error, MachineError):
+            self.close(FailedError(str(error)))
             return
         log.error("%s/%s stops: a bug in its core", self.group, self.name, exc_info=error)
         self.close(

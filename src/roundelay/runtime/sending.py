@@ -123,8 +123,8 @@ class Sending:
     async def wait_until_delivered(self) -> None:
         """Wait until everything accepted so far is delivered here."""
         accepted = self._core.status.accepted
-        if accepted > self._delivered_until:
-            await self.receipts.give(accepted - 1)
+        while accepted > self._delivered_until:
+            await self.wait_for_room()
 
     def wake_waiting(self) -> None:
         """There may be room in the queue."""

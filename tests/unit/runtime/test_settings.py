@@ -8,6 +8,7 @@ import pytest
 import roundelay
 from roundelay.runtime.errors import ConfigError
 from roundelay.runtime.settings import SETTINGS, Settings, settings
+from roundelay.runtime.terms import settings_differ, terms_of
 
 PEERS = {"a": "127.0.0.1:1", "b": "127.0.0.1:2"}
 TWICE: dict[object, str] = {"a": "127.0.0.1:1", 1: "127.0.0.1:2", "1": "127.0.0.1:3"}
@@ -87,3 +88,52 @@ def test_join_names_every_setting_with_its_default():
         if setting.default is not dataclasses.MISSING:
             assert parameters[name].default == setting.default, name
     assert inspect.signature(roundelay.blocking.join).parameters == parameters
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"fsync": "interval"}, "fsync says when the journal is synced, and there is none"),
+        ({"retain_bytes": 1 << 30}, "retain_bytes says how much of the journal is kept"),
+        ({"journal": "j", "state": "s"}, "journal keeps what state does; leave out state"),
+        ({"journal": "j", "fsync": "sometimes"}, "fsync='sometimes' is not known"),
+        ({"journal": "j", "fsync": "interval:0ms"}, "the interval must be between"),
+        ({"journal": "j", "segment_bytes": 100}, "less than a megabyte"),
+        ({"journal": "j", "retain_bytes": 1 << 20}, "less than one segment"),
+        ({"journal": "j", "snapshot_bytes": 1}, "less than 65536 bytes"),
+        ({"journal": "j", "catchup_bytes_per_s": 1}, "less than 65536 bytes"),
+        (
+            {"journal": "j", "engine": "fifo"},
+            "the engine 'fifo' cannot carry a log: its members need not deliver in one order "
+            r"\(property O6\); use .*totem.*, or leave out journal",
+        ),
+        ({"journal": "j", "retain_bytes": "much"}, "not of type int"),
+    ],
+)
+def test_settings_of_a_journal_that_make_no_sense(told, why):
+    with pytest.raises(ConfigError, match=why):
+        settings({"group": "g", "node": "a", "peers": {"a": "127.0.0.1:1"}, **told})
+
+
+def test_a_machine_without_a_log_is_refused():
+    class Nothing:
+        def apply(self, entry: object) -> None: ...
+
+        def snapshot(self) -> bytes:
+            return b""
+
+        def restore(self, chunks: object) -> None: ...
+
+    with pytest.raises(ConfigError, match="set journal too"):
+        roundelay.join("g", node="a", peers={"a": "127.0.0.1:1"}, machine=Nothing())
+
+
+def test_peers_compare_whether_they_keep_a_log():
+    told = {"group": "g", "node": "a", "peers": {"a": "127.0.0.1:1"}}
+    with_log = terms_of(settings({**told, "journal": "j"}), 1400, {})
+    without = terms_of(settings(told), 1400, {})
+    sentence = settings_differ("b", with_log, without)
+    assert sentence == (
+        "b runs with journal not given, this node journal yes: the two do not meet; give both the "
+        "same journal"
+    )

@@ -51,6 +51,7 @@ from roundelay.runtime.log.syncs import Syncs
 from roundelay.runtime.log.writer import Target, Writer
 from roundelay.runtime.log_inputs import encode_loaded, encode_numbers, encode_snapshot_part
 from roundelay.runtime.meter import Histogram
+from roundelay.structures.errors import UpgradeError
 
 READERS = 2
 """Threads that read the journal. Too few: a peer that catches up waits for a slow reader of this
@@ -420,7 +421,10 @@ class LogDriver:
 
     def _fail_in_machine(self, error: Exception) -> None:
         applied = 0 if self.applying is None else self.applying.applied
-        self._node_log.machine_failed(applied, error)
+        if isinstance(error, UpgradeError):
+            self._node_log.trouble(str(error))
+        else:
+            self._node_log.machine_failed(applied, error)
         self._fail(error)
 
     # What the application asks

@@ -9,6 +9,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
+from roundelay.core.ids import ViewId
 from roundelay.core.log import MARKS_KEPT, NO_TERM, Checkpoint, Entries, LogRecord, Mark, Place
 from roundelay.runtime.errors import ClosedError, TruncatedError
 
@@ -50,6 +51,8 @@ class Feed:
         """The index where each record of the tail begins; of a mark, its base."""
         self._tail_from = length
         """Entries from here on are in the tail, as far as they are stored at all."""
+        self._length = length
+        """Where the log ends."""
         self._bytes = 0
         self._bytes_max = bytes_max
         self._futures: list[asyncio.Future[None]] = []
@@ -62,13 +65,22 @@ class Feed:
     # What the core does to its log
 
     def store(self, records: Sequence[LogRecord]) -> None:
+        """The core stores these. It may do so again, if the journal had no room for them: then it
+        does the same with all that came behind."""
         for record in records:
             if type(record) is Entries:
                 if not record.head.count:
                     continue
+                if record.head.index < self._length:
+                    self._take_back(record.head.index, record.head.term)
+                self._length = record.head.index + record.head.count
                 self._starts.append(record.head.index)
                 self._bytes += len(record.body) + RECORD_BYTES
             elif type(record) is Mark:
+                if self._marks and self._marks[-1].term >= record.term:
+                    self._take_back(record.base, record.term)
+                    self._marks = [known for known in self._marks if known.term < record.term]
+                self._length = record.base
                 self._starts.append(record.base)
                 self._bytes += RECORD_BYTES
                 self._marks.append(record)
@@ -78,6 +90,22 @@ class Feed:
             self._tail.append(record)
         if self._bytes > self._bytes_max:
             self._forget_oldest()
+
+    def _take_back(self, index: int, term: ViewId) -> None:
+        """What comes next begins at this index: what is there of it, and behind, goes."""
+        while self._tail:
+            last = self._tail[-1]
+            if isinstance(last, Mark):
+                stays = last.base <= index and last.term <= term
+            else:
+                stays = last.head.index + last.head.count <= index
+            if stays:
+                break
+            self._bytes -= _bytes(last)
+            self._tail.pop()
+            self._starts.pop()
+        if not self._tail:
+            self._tail_from = min(self._tail_from, index)
 
     def _forget_oldest(self) -> None:
         """Make room, for a quarter of what fits at once: to remove one by one would be slow."""
@@ -101,6 +129,7 @@ class Feed:
 
     def cut(self, place: Place) -> None:
         """What is behind this place is no more in the log. None of it was committed."""
+        self._length = min(self._length, place.length)
         while self._tail:
             last = self._tail[-1]
             if isinstance(last, Mark):
@@ -120,7 +149,7 @@ class Feed:
 
     def reset(self, checkpoint: Checkpoint, mark: Mark) -> None:
         """The log begins anew, with these."""
-        self.first = self._tail_from = checkpoint.place.length
+        self.first = self._tail_from = self._length = checkpoint.place.length
         self._tail, self._starts, self._bytes = [], [], 0
         self._marks = [mark]
         self.commit(max(self.committed, self.first))

@@ -39,7 +39,7 @@ async def open_journal(
     )
     loop = asyncio.get_running_loop()
     try:
-        journal = await loop.run_in_executor(None, _open, settings, storage)
+        journal = await loop.run_in_executor(None, _open, settings, storage, machine)
     except BaseException:
         storage.close()
         raise
@@ -58,7 +58,7 @@ async def open_journal(
     return setup, _Standing(storage)
 
 
-def _open(settings: Settings, storage: StateDirectory) -> "DiskJournal":
+def _open(settings: Settings, storage: StateDirectory, machine: Machine) -> "DiskJournal":
     assert settings.journal is not None
     path = group_directory(settings.journal, settings.group)
     try:
@@ -73,6 +73,7 @@ def _open(settings: Settings, storage: StateDirectory) -> "DiskJournal":
             files=make_files(),
             locked=True,
             ours=storage.ours,
+            boot=machine.id,
         )
     except faults.BaseJournalError as e:
         raise JournalError(str(e)) from None

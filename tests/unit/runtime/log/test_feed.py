@@ -236,6 +236,28 @@ def test_reading_ends_when_the_group_is_left_and_raises_when_the_node_failed():
     asyncio.run(story())
 
 
+def test_what_is_stored_again_is_there_once():
+    """The journal had no room, and the core asks it again for all since."""
+
+    async def story() -> None:
+        log = Log()
+        log.store(mark(0), entries(0, 2), entries(2, 3), commit=2)
+        log.feed.cut(Place(TERM, 3))
+        log.feed.store([mark(2, LATER), entries(2, 1, LATER)])
+        reader = log.read()
+        assert await take(reader, 1) == [b"0"]
+        log.feed.store([entries(2, 3)])
+        log.feed.cut(Place(TERM, 2))
+        log.feed.store([mark(2, LATER), entries(2, 1, LATER)])
+        log.feed.store([entries(3, 1, LATER)])
+        log.feed.commit(4)
+        assert await take(reader, 3) == [b"1", b"2", b"3"]
+        assert [mark.term for mark in log.feed._marks] == [TERM, LATER]
+        assert log.disk.asked == []
+
+    asyncio.run(story())
+
+
 def test_batches_are_the_packets():
     async def story() -> None:
         log = Log()

@@ -1,0 +1,280 @@
+"""The writer thread: group commit, a full disk, a failing one."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+
+import pytest
+from tests.patience import LIMIT_S
+
+from roundelay.core.effects import Cut, Store, StoreSnapshot
+from roundelay.core.ids import ViewId
+from roundelay.core.log import Checkpoint, Entries, Head, LogRecord, Mark, Place
+from roundelay.group.body import checksum, pack
+from roundelay.journal.policy import parse_policy
+from roundelay.runtime.log.writer import DiskFullError, Report, Writer
+
+TERM = ViewId(4, "a")
+
+
+def entry(index: int) -> Entries:
+    body = pack([b"%d" % index])
+    return Entries(Head(index, TERM, "a", 1, 9, index, 1, 0, checksum(body)), body)
+
+
+class Disk:
+    """A journal in memory, whose calls wait until they are allowed."""
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+        self.stored: list[int] = []
+        self.synced: list[int] = []
+        self.room = 1_000_000
+        self.sync_error: Exception | None = None
+        self.gate = threading.Semaphore(0)
+        """Passed once by each sync, while it is not open."""
+        self.open = True
+        self.in_sync = threading.Event()
+        self.noted = 0
+        self.trimmed: int | None = None
+
+    def write(self, records: Sequence[LogRecord], committed: int) -> None:
+        if len(records) > self.room:
+            raise DiskFullError("full")
+        self.room -= len(records)
+        indexes = [record.head.index for record in records if isinstance(record, Entries)]
+        self.calls.append(("write", indexes))
+        self.stored += indexes
+
+    def cut(self, place: Place) -> None:
+        self.calls.append(("cut", place.length))
+        self.stored = [index for index in self.stored if index < place.length]
+
+    def reset(self, checkpoint: Checkpoint, mark: Mark) -> None:
+        self.calls.append("reset")
+
+    def write_snapshot(self, index: int, offset: int, data: bytes, *, last: bool) -> bool:
+        return not last
+
+    def sync(self) -> None:
+        self.calls.append("sync")
+        self.in_sync.set()
+        if not self.open:
+            assert self.gate.acquire(timeout=LIMIT_S)
+        if self.sync_error is not None:
+            raise self.sync_error
+        self.synced = list(self.stored)
+
+    def note(self, committed: int) -> None:
+        self.noted = committed
+
+    def trim(self) -> int | None:
+        trimmed, self.trimmed = self.trimmed, None
+        return trimmed
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+class Harness:
+    """A writer, and what it reports."""
+
+    def __init__(self, fsync: str = "always") -> None:
+        self.disk = Disk()
+        self.reports: list[Report] = []
+        self._told = asyncio.Event()
+        self.writer = Writer(
+            asyncio.get_running_loop(), self.disk, parse_policy(fsync), self._on_report, "test"
+        )
+
+    def _on_report(self) -> None:
+        self.reports.append(self.writer.take())
+        self._told.set()
+
+    def store(self, *indexes: int) -> int:
+        number = self.writer.issued + 1
+        self.writer.put(Store(number, tuple(map(entry, indexes))))
+        return number
+
+    @property
+    def stored(self) -> int:
+        return max((report.stored for report in self.reports), default=0)
+
+    async def until_stored(self, number: int) -> None:
+        async with asyncio.timeout(LIMIT_S):
+            while self.stored < number:
+                self._told.clear()
+                await self._told.wait()
+
+    async def until(self, found) -> Report:
+        async with asyncio.timeout(LIMIT_S):
+            while True:
+                for report in self.reports:
+                    if found(report):
+                        return report
+                self._told.clear()
+                await self._told.wait()
+
+    def end(self) -> None:
+        self.disk.open = True
+        for _ in range(10):
+            self.disk.gate.release()
+        self.writer.stop()
+        assert self.writer.join(LIMIT_S)
+
+
+def test_what_gathers_while_the_disk_syncs_is_written_and_synced_at_once():
+    async def story() -> None:
+        harness = Harness()
+        disk = harness.disk
+        disk.open = False
+        harness.store(0)
+        await asyncio.to_thread(disk.in_sync.wait, LIMIT_S)
+        for index in range(1, 50):
+            last = harness.store(index)
+        assert harness.stored == 0
+        assert harness.writer.waiting_bytes > 0
+        disk.open = True
+        disk.gate.release()
+        await harness.until_stored(last)
+        assert disk.calls == [
+            ("write", [0]),
+            "sync",
+            ("write", list(range(1, 50))),
+            "sync",
+        ]
+        assert harness.writer.waiting_bytes == 0
+        harness.end()
+
+    asyncio.run(story())
+
+
+def test_always_reports_nothing_before_it_is_synced():
+    async def story() -> None:
+        harness = Harness()
+        harness.disk.open = False
+        number = harness.store(0)
+        await asyncio.to_thread(harness.disk.in_sync.wait, LIMIT_S)
+        await asyncio.sleep(0)
+        assert harness.stored == 0
+        harness.disk.gate.release()
+        await harness.until_stored(number)
+        assert harness.disk.synced == [0]
+        harness.end()
+
+    asyncio.run(story())
+
+
+def test_interval_reports_what_is_written_and_syncs_soon():
+    async def story() -> None:
+        harness = Harness("interval:10ms")
+        harness.disk.open = False
+        number = harness.store(0)
+        await harness.until_stored(number)
+        assert await asyncio.to_thread(harness.disk.in_sync.wait, LIMIT_S)
+        harness.end()
+        assert harness.disk.synced == [0]
+
+    asyncio.run(story())
+
+
+def test_off_never_syncs():
+    async def story() -> None:
+        harness = Harness("off")
+        await harness.until_stored(harness.store(0))
+        harness.end()
+        assert "sync" not in harness.disk.calls
+
+    asyncio.run(story())
+
+
+def test_jobs_are_done_in_their_order():
+    async def story() -> None:
+        harness = Harness()
+        harness.store(0, 1, 2)
+        harness.writer.put(Cut(2, Place(TERM, 1)))
+        last = harness.store(1)
+        await harness.until_stored(last)
+        assert harness.disk.synced == [0, 1]
+        kinds = [call[0] for call in harness.disk.calls if isinstance(call, tuple)]
+        assert kinds == ["write", "cut", "write"]
+        harness.end()
+
+    asyncio.run(story())
+
+
+def test_on_a_full_disk_everything_is_dropped_until_the_loop_has_heard_of_it():
+    async def story() -> None:
+        harness = Harness()
+        disk = harness.disk
+        disk.room = 1
+        await harness.until_stored(harness.store(0))
+        refused = harness.store(1, 2)
+        for index in range(3, 9):
+            last = harness.store(index)
+        report = await harness.until(lambda report: report.unstored)
+        assert report.unstored == refused
+        assert harness.stored < refused
+        disk.room = 100
+        # Whatever was put before the report was taken is gone; what comes now is stored.
+        assert harness.writer.issued == last
+        again = harness.store(1)
+        await harness.until_stored(again)
+        assert disk.synced == [0, 1]
+        assert harness.writer.waiting_bytes == 0
+        harness.end()
+
+    asyncio.run(story())
+
+
+def test_a_damaged_snapshot_counts_as_not_stored():
+    async def story() -> None:
+        harness = Harness()
+        harness.writer.put(StoreSnapshot(1, 7, 0, b"abc", False))
+        await harness.until_stored(1)
+        harness.writer.put(StoreSnapshot(2, 7, 3, b"def", True))
+        report = await harness.until(lambda report: report.unstored)
+        assert report.unstored == 2
+        harness.end()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("fsync", ["always", "interval:1ms"])
+def test_a_failed_sync_ends_the_writer_and_is_not_repeated(fsync):
+    async def story() -> None:
+        harness = Harness(fsync)
+        harness.disk.sync_error = OSError(5, "Input/output error")
+        harness.store(0)
+        report = await harness.until(lambda report: report.error)
+        assert isinstance(report.error, OSError)
+        if fsync == "always":
+            assert harness.stored == 0
+        assert harness.writer.join(LIMIT_S)
+        assert harness.disk.calls.count("sync") == 1
+        assert harness.disk.calls[-1] == "close"
+
+    asyncio.run(story())
+
+
+def test_at_the_end_all_that_waits_is_written_and_the_commit_is_noted():
+    async def story() -> None:
+        harness = Harness()
+        harness.store(0, 1)
+        harness.writer.committed = 2
+        harness.end()
+        assert harness.disk.synced == [0, 1]
+        assert harness.disk.calls[-1] == "close"
+
+    asyncio.run(story())
+
+
+def test_what_was_removed_is_told():
+    async def story() -> None:
+        harness = Harness()
+        harness.disk.trimmed = 40
+        harness.store(0)
+        assert (await harness.until(lambda report: report.first is not None)).first == 40
+        harness.end()
+
+    asyncio.run(story())
