@@ -221,7 +221,9 @@ def log_others_acknowledge() -> list[Patch]:
     def acknowledge(self: Commit, node: NodeId, length: int, opened: int) -> bool:
         voters = self._view.voters
         if node not in voters:
-            behind = [v for v in voters if self._acks.get(v, Place()) < Place(self._view.id, length)]
+            behind = [
+                v for v in voters if self._acks.get(v, Place()) < Place(self._view.id, length)
+            ]
             if behind:
                 return original(self, behind[0], length, opened)
         return original(self, node, length, opened)
@@ -248,8 +250,11 @@ def log_transitional_deliveries() -> list[Patch]:
         if not install.view.transitional:
             original(self, install)
 
+    def agree(self: ReplicatedLog, why: str) -> None:
+        pass  # Else the node stops: digests tell that its log is another one.
+
     original = ReplicatedLog.enter
-    return [(ReplicatedLog, "enter", enter)]
+    return [(ReplicatedLog, "enter", enter), (ReplicatedLog, "_fork", agree)]
 
 
 # Sessions
@@ -260,13 +265,21 @@ def log_sent_again_as_new() -> list[Patch]:
     def compare(self: Sending, table: Any, place: Place) -> None:
         self.take_back()
 
+    def note(self: Sending, head: Any, end: Place) -> None:
+        if any(parcel.session == head.session for parcel in self._away):
+            noted(self, head, end)
+
     def fresh(self: LogState, arrival: Any) -> Any:
         if arrival.session & NAMED:
             return original(self, arrival)
         return arrival
 
-    original = LogState._fresh
-    return [(Sending, "compare", compare), (LogState, "_fresh", fresh)]
+    original, noted = LogState._fresh, Sending.note_entries
+    return [
+        (Sending, "compare", compare),
+        (Sending, "note_entries", note),
+        (LogState, "_fresh", fresh),
+    ]
 
 
 @bug("A message that a client repeats gets a second index.")

@@ -229,7 +229,8 @@ class Disk:
             return replace(EMPTY_LOG, why=why)
         if self._may_lack(ending):
             able, why = False, f"fsync={self.policy} may have lost something as the node stopped"
-        committed = max((kept.committed for kept in self.written), default=0)
+        known = [kept.committed for kept in self.written]
+        committed = max([*known, *self.snapshots])  # Only of what is committed there are any.
         self.synced = self.noted = len(self.written)
         return kept_log(
             self.records(),
