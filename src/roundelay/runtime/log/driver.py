@@ -37,6 +37,7 @@ from roundelay.runtime.errors import (
     ClosedError,
     ConfigError,
     DiskError,
+    FailedError,
     ForkError,
     NotPrimaryError,
     RoundelayError,
@@ -421,7 +422,12 @@ class LogDriver:
     def _fail_in_machine(self, error: Exception) -> None:
         applied = 0 if self.applying is None else self.applying.applied
         self._node_log.machine_failed(applied, error)
-        self._fail(error)
+        self._fail(
+            FailedError(
+                f"the machine failed at entry {applied} ({error!r}), as it does at every node: "
+                "correct it, and start the nodes again"
+            )
+        )
 
     # What the application asks
 
