@@ -27,6 +27,11 @@ def simulate(engine: str, static: bool, seed: int, home: str) -> tuple[str, Verd
     return _play(run, scenario(seed, engine, static=static), home)
 
 
+def simulate_log(seed: int, home: str) -> tuple[str, Verdicts]:
+    """The same, of a group that keeps a replicated log."""
+    return _play(f"log-{seed}", scenario(seed, "totem", log=True), home)
+
+
 CLEAN = """engine {engine}
 network lan latency=100us
 nodes a b c d

@@ -7,7 +7,7 @@ from functools import partial
 from multiprocessing import get_context
 
 import pytest
-from tests.pipeline.swarm_traces import Verdicts, clean, simulate, verdicts
+from tests.pipeline.swarm_traces import Verdicts, clean, simulate, simulate_log, verdicts
 from tests.unit.check.trial import corpus
 
 from roundelay.check import PROPERTIES, check
@@ -118,6 +118,20 @@ def test_two_hundred_swarm_traces(spark, swarm):
     reports = check_on_spark(spark, table, slice_rows=20_000)
     assert not differences(reports, expected)
     assert len(reports) >= TRACES
+
+
+LOGS = 6
+
+
+def test_swarm_traces_of_logs_in_slices(spark, tmp_path):
+    """Entries, sessions and what nodes knew are judged apart from each other."""
+    expected = dict(simulate_log(seed, str(tmp_path / "in")) for seed in range(LOGS))
+    table = ingest(spark, [tmp_path / "in"], tmp_path / "table").table
+    reports = check_on_spark(spark, table, slice_rows=100, whole_rows=1_500_000)
+    of_log = judged_on(Slice.LOG) | judged_on(Slice.ENTRIES) | judged_on(Slice.SESSIONS)
+    assert not differences(reports, expected)
+    shown = {n for found in expected.values() for n, v in found.items() if v[0] == "ok"}
+    assert of_log - {"J12"} <= shown
 
 
 WITHOUT_KEYS = {"causal": {"O2", "O2r"}, "st": {"O1r", "O2", "O5", "O5p", "O5w"}}

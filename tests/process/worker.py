@@ -45,7 +45,7 @@ async def main(told: dict[str, object]) -> None:
     appends, power = told.pop("appends", None), told.pop("power", None)
     machine = Machine(wall_ns=lambda: time.time_ns() + clock_ns)
     if power is not None:
-        from roundelay.journal.held_files import HeldFiles
+        from roundelay.journal.files import HeldFiles
 
         opening.make_files = HeldFiles
         machine = OtherBoot(boot=str(power), wall_ns=machine.wall_ns)

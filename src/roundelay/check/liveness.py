@@ -234,7 +234,7 @@ def submission(model: Model) -> Finding:
         if event.proc not in home or event.row.inc != model.by_proc[event.proc][-1].row.inc:
             continue
         message = about(event)
-        if message in model.withdraws and model.by_kind.get(Kind.APPEND):
+        if message in model.withdraws and model.manifest is not None and model.manifest.fsync:
             continue  # Perhaps a packet of the log, whose entries go again under another number.
         count += 1
         mine = event.row.dst is None or event.proc in event.row.dst

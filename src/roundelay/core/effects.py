@@ -170,7 +170,7 @@ class Record:
     """For people; no property reads it."""
     index: int | None = None
     """entry: the index of its first entry; stored, commit, cut, caught: a length of the log; open:
-    the base of the term; snapshot, restore: up to where the state goes."""
+    the base of the term; restore: where a log that is begun anew with a checkpoint goes on."""
     head: Head | None = None
     """append, entry: the session, numbers and count; of an append, index and term mean nothing."""
     members: tuple[NodeId, ...] | None = None

@@ -39,7 +39,8 @@ its incarnation, and the number of the entry within its session, which `obj` nam
     caught      core           idx: the node has caught up: it has so many
     open        core           k0, k1: the view that is open; idx: its base; members: its voters
     snapshot    driver         idx: how many entries the state comes from; digest: of the state
-    restore     driver         the same, of a state that the application was given
+    restore     driver, core   the same, of a state that the application was given; without a
+                               digest: the log begins anew there, with a peer's checkpoint
     invoke      driver         obj, op, arg: an operation begins; level: 0 if any state will do
     reply       driver         obj, op, res: it is over; idx: as of so many entries; cause: the
                                lseq of its invoke

@@ -247,3 +247,42 @@ def test_any_rows_give_a_picture_whose_words_keep_apart(
     parsed(draw.render(scene))
     boxes = [label.box for label in scene.labels]
     assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
+
+
+OF_LOG = (
+    "p+V1{p,q}!{p,q}* q+V1{p,q}!{p,q}* p>0 p&V1=0{p,q} p+a p=a@0 q=a@0..3 p>1 p|1 q<1 q:1 "
+    "p@1%x q@!1%x q[m.get q]m@1 pX!"
+)
+
+
+def test_rows_of_the_log_have_marks_words_facts_and_a_legend() -> None:
+    manifest, rows = mini.parse(OF_LOG)
+    scene = draw.layout(rows, manifest)
+    glyphs = {entry.glyph: entry.text for entry in scene.legend}
+    assert set(glyphs) >= {
+        *("append", "entry", "stored", "commit", "truncate", "opening", "caught"),
+        *("snapshot", "restore", "invoke", "reply"),
+    }
+    assert "other" not in glyphs
+    assert glyphs["entry"] == "entry of the log, with its index"
+    words = {label.text for label in scene.labels}
+    assert {"a", "a @0", "p:0..3 @0..3", "commit 1", "cut to 1", "caught 1", "m.get"} <= words
+    assert {"R1 open from 0, voters {p,q}", "reply @1", "crash, power"} <= words
+    root = parsed(draw.svg(rows, manifest))
+    tips = "\n\n".join(title.text or "" for title in root.iter(f"{SVG}title"))
+    for fact in (
+        "p finds open R1 from index 0 on, voters {p,q}",
+        "p gives an index to a, 0, of term R1",
+        "p knows to be committed 1 entry",
+        "q cuts its log to 1 entry",
+        "q has the reply of the operation on m, as of length 1",
+        "p crashes (power)",
+    ):
+        assert fact in tips
+
+
+def test_a_picture_without_a_log_has_no_rules_for_it() -> None:
+    manifest, rows = mini.parse("p!a p.a")
+    assert ".m.truncate" not in draw.svg(rows, manifest)
+    manifest, rows = mini.parse(OF_LOG)
+    assert ".roundelay .m.truncate" in draw.svg(rows, manifest)

@@ -42,6 +42,7 @@ filled = st.builds(
     some,
     st.integers(0, 2**63 - 1),
     st.booleans(),
+    st.booleans(),
 )
 tokens = st.builds(
     Token,

@@ -1,6 +1,7 @@
 """At most one primary component, whatever is lost and whoever installs."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from roundelay.core.ids import ViewId
 from roundelay.membership import primary as rules
 from roundelay.membership.messages import ATTEMPTS_MAX, CommitEntry, Primary
-from roundelay.membership.primary import Ruling, Standing, rule
+from roundelay.membership.primary import Ruling, Standing, able_members, rule
 
 ABC, ABCDE = tuple("abc"), tuple("abcde")
 
@@ -387,3 +388,27 @@ def half_of_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_weaker_rule_is_convicted(monkeypatch, bug):
     bug(monkeypatch)
     assert first_conviction() is not None
+
+
+def test_a_view_found_open_leaves_the_attempts_after_it():
+    early, view, late = (Primary(ViewId(seq, "a"), tuple("ab")) for seq in (4, 8, 12))
+    standing = Standing(False, early, (view, late))
+    standing.open(view.id, view.voters)
+    assert (standing.able, standing.last, standing.attempts) == (True, view, (late,))
+
+
+def test_among_nodes_with_journals_one_without_has_no_vote():
+    last = Primary(ViewId(8, "a"), ABC)
+    with_journal = [replace(e, journal=True) for e in able("ab", last)]
+    assert voters(*with_journal[:1], *able("b", last)) == ""
+    assert voters(*with_journal, *able("c", last)) == "abc"
+    assert able_members([*with_journal, *able("c", last)]) == ("a", "b")
+    assert able_members(able("abc", last)) == ABC
+
+
+def test_a_view_of_nodes_with_journals_may_have_opened():
+    last, attempt = Primary(ViewId(8, "a"), ABCDE), Primary(ViewId(12, "a"), ABC)
+    known = [*able("a", last, attempt), *able("de", last)]
+    assert rule(known).why == "needs one of b, c: they may have gone on in view 12.a"
+    known = [replace(e, journal=True) for e in known]
+    assert rule(known).why == "needs one of b, c: they may have opened view 12.a"

@@ -1,5 +1,6 @@
 """J5, J8, J10, J12: what a claim about the log rests on."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from roundelay.check.log.history import (
@@ -46,7 +47,7 @@ def commit_evidence(model: Model) -> Finding:
             continue
         # Nobody was left to say that the view opened: then those who were ready are the evidence.
         unseen = [view] if view not in views and view != NO_VIEW else []
-        among = [other for other in views if other <= view or view == NO_VIEW]
+        among = [other for other in reversed(views) if other <= view or view == NO_VIEW]
         if any(_majority(model, acknowledged, v, voters_of(views[v][0]), event) for v in among):
             continue
         if any(_majority(model, stored, v, _voters_installed(model, v), event) for v in unseen):
@@ -227,10 +228,12 @@ class _Growing:
         """The greatest that certainly came before an event."""
         best: Event | None = None
         for key, when in self._times(event):
-            earlier = [commit for at, commit in self._commits.get(key, ()) if at < when][-1:]
-            for commit in earlier:
-                if best is None or (best.row.idx or 0) < (commit.row.idx or 0):
-                    best = commit
+            commits = self._commits.get(key, [])
+            place = bisect_left(commits, when, key=_when)
+            if place and (
+                best is None or (best.row.idx or 0) < (commits[place - 1][1].row.idx or 0)
+            ):
+                best = commits[place - 1][1]
         return best
 
     def _times(self, event: Event) -> Iterator[tuple[object, int]]:
@@ -241,3 +244,7 @@ class _Growing:
         yield (row.proc, row.inc), row.lseq
         if clock := self._clocks.get(f"{row.proc}.{row.inc}"):
             yield clock, row.t_ns
+
+
+def _when(commit: tuple[int, Event]) -> int:
+    return commit[0]

@@ -75,8 +75,9 @@ class Table:
 
     def within(self, first: int, end: int) -> Iterator[Piece]:
         """What it has of these indexes."""
-        place = bisect_right(self.pieces, first, key=_end)
-        for piece in self.pieces[place:]:
+        pieces = self.pieces
+        for place in range(bisect_right(pieces, first, key=_end), len(pieces)):
+            piece = pieces[place]
             if piece.first >= end:
                 return
             yield piece.clipped(first, end)
@@ -182,6 +183,8 @@ class NodeLog:
             if self.committed is None or (self.committed.row.idx or 0) < index:
                 self.committed = event
         elif kind == Kind.RESTORE:
+            if row.digest is None:  # The log itself begins anew there, and not only the state.
+                self.table.cut(0 if self.committed is None else self.committed.row.idx or 0)
             if self.length is None or index > self.length:
                 self.length, self.whole = index, True
             else:

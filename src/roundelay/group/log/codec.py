@@ -83,6 +83,7 @@ class LogCodec:
                 _write_place(w, message.place)
                 w.u64(message.offset)
                 w.u64(message.limit)
+                _write_place(w, message.begun)
                 return 101, w.done()
             case CutTo():
                 w.u32(message.number)
@@ -143,7 +144,7 @@ def _read_ack(r: Reader) -> Ack:
 
 def _read_fetch(r: Reader) -> Fetch:
     number, place = r.u32(), _read_place(r)
-    return Fetch(number, place, *_read_part(r))
+    return Fetch(number, place, *_read_part(r), _read_place(r))
 
 
 def _read_fetch_snapshot(r: Reader) -> FetchSnapshot:

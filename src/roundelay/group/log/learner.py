@@ -22,7 +22,7 @@ from roundelay.core.effects import CancelTimer, Effect, Fork, Refuse, Send, SetT
 from roundelay.core.ids import NodeId
 from roundelay.core.log import Checkpoint, Entries, Mark, Place
 from roundelay.group.log.arrival import Arrival
-from roundelay.group.log.chunks import Intake, RecordReader
+from roundelay.group.log.chunks import SIZE_BYTES, Intake, RecordReader
 from roundelay.group.log.config import FETCH_TIMER, LogConfig
 from roundelay.group.log.messages import Chunk, CutTo, Fetch, FetchSnapshot, TooFar
 from roundelay.group.log.snapshots import Transfer, fits
@@ -57,6 +57,11 @@ class Learner:
         """The log is what so many log packets of this view made of it; None if not known."""
         self.delivered = 0
         """Log packets of this view that were delivered."""
+        self.stuck = False
+        """Packets that were delivered are on nobody's disk: all were behind, and dropped them. Only
+        another view helps, after which their senders send them again."""
+        self._empty: set[NodeId] = set()
+        """Donors that had nothing more, and lack packets themselves."""
         self._mark: Mark | None = None
         self._target = Place()
         self._donors: list[NodeId] = []
@@ -64,6 +69,8 @@ class Learner:
         self._reader = RecordReader(config.record_bytes_max)
         self._checkpoint: Checkpoint | None = None
         """The stream began with it: the donor no longer holds what was before it."""
+        self._checkpoint_bytes = 0
+        """What it took in the stream."""
         self._partial_at: Place | None = None
         """Where the record begins of which `_reader` holds a part; None if that is not known."""
         self._own_mark = False
@@ -107,6 +114,8 @@ class Learner:
         self.filled = self.joined = False
         self.reflected = None
         self.delivered = 0
+        self.stuck = False
+        self._empty.clear()
         self._mark = self._offered_by = None
         self._donors = []
         self._tries = 0
@@ -174,7 +183,10 @@ class Learner:
             return
         if self._join():
             return
+        self.stuck = self.filled and self._empty.issuperset(self._donors)
         self._tries += 1
+        if self._tries == _TRIES - 1 and self._begun() != Place():
+            self._forget_part()  # The log of a donor begins elsewhere by now.
         if self._tries % _TRIES == 0:
             self._turn_to_next()
         self._slow_down()
@@ -194,8 +206,8 @@ class Learner:
                 self._on_too_far(message)
         except (_FalseError, WireError) as e:
             self._emit(Refuse(str(e)))
-            # Part of it may be in this node's hands, so another donor is asked at once.
-            self._reader.clear()
+            # A part of it may be in this node's hands.
+            self._forget_part()
             self._transfer = None
             self._turn_to_next()
             self._stop()
@@ -224,9 +236,9 @@ class Learner:
             return
         self._number += 1
         self._start = self._state.place
-        if self._partial_at != self._start:
-            self._reader.clear()
-        offset = self._reader.held
+        if self._partial_at != self._start or self._begun() is None:
+            self._forget_part()
+        offset = self._reader.held + self._checkpoint_bytes
         transfer = self._transfer
         if transfer is not None:
             if transfer.complete:
@@ -242,7 +254,7 @@ class Learner:
         number, transfer = self._number, self._transfer
         fetch: Fetch | FetchSnapshot
         if transfer is None or self._offered_by != self._donors[0]:
-            fetch = Fetch(number, self._start, received, limit)
+            fetch = Fetch(number, self._start, received, limit, self._begun() or Place())
         else:
             fetch = FetchSnapshot(number, transfer.offer.index, received, limit)
         assert self._mark is not None, "only in a view"
@@ -260,8 +272,24 @@ class Learner:
         """Expect nothing more of the present stream."""
         if self._mark is not None:
             self._emit(CancelTimer(FETCH_TIMER))
-        self._intake = self._end = self._checkpoint = None
+        self._intake = self._end = None
         self._progress = False
+
+    def _forget_part(self) -> None:
+        """Forget the record that came in part, and the checkpoint before it."""
+        self._reader.clear()
+        self._checkpoint = None
+        self._checkpoint_bytes = 0
+
+    def _begun(self) -> Place | None:
+        """The checkpoint that what is here of the stream begins with; None if that is not known
+        yet, so that no other stream can go on with it."""
+        if self._checkpoint is not None:
+            return self._checkpoint.place
+        place = self._reader.checkpoint
+        if place is None:
+            return Place()
+        return None if place == Place() else place
 
     def _wait(self) -> None:
         self._emit(SetTimer(FETCH_TIMER, self._config.fetch_s))
@@ -292,6 +320,7 @@ class Learner:
             self._ask()
             return
         if fresh:
+            self._empty.clear()
             self._progress = True
             self._tries = 0
             if self._offered_by is not None:
@@ -326,7 +355,9 @@ class Learner:
             elif not self._join():
                 self._ask()  # The window was outrun: there is more by now.
             return
-        # The donor itself is not as far as this node must come: ask again later, maybe another.
+        # The donor itself is not as far as this node must come: ask another one, later.
+        self._empty.add(self._donors[0])
+        self._turn_to_next()
         self._progress = False
         self._intake = None
 
@@ -339,6 +370,7 @@ class Learner:
                 self._take_mark(record)
             else:
                 self._take_checkpoint(record)
+                self._checkpoint_bytes = len(data) + SIZE_BYTES
             if self.joined:
                 return
         self._partial_at = None if self._own_mark else self._state.place
@@ -349,9 +381,10 @@ class Learner:
             raise _FalseError("a log that begins without a mark")
         if head.term != state.place.term or head.index != state.place.length:
             raise _FalseError("entries that do not follow")
-        end = state.place.past(head)
-        if not self.filled and (end > self._target or end.length > self._target.length):
-            raise _FalseError("more than the adopted log")
+        if not self.filled:
+            end = state.place.past(head)
+            if end > self._target or end.length > self._target.length:
+                raise _FalseError("more than the adopted log")
         self.reflected = None
         state.append(entries)
         self._fill_if_whole()
@@ -359,6 +392,7 @@ class Learner:
     def _take_mark(self, mark: Mark) -> None:
         state, place = self._state, self._state.place
         begun, self._checkpoint = self._checkpoint, None
+        self._checkpoint_bytes = 0
         if begun is not None:
             self._begin_at(begun, mark)
         elif mark == state.last_mark() and place == Place(mark.term, mark.base):
@@ -421,7 +455,7 @@ class Learner:
             self._stop()
             self._emit(Fork(why))
             return
-        self._reader.clear()
+        self._forget_part()
         state.cut(to)
         self._tries = 0
         self._fill_if_whole()
@@ -438,7 +472,7 @@ class Learner:
             raise _FalseError("a snapshot of another log")
         if self._transfer is None or not self._transfer.continues(offer):
             self._transfer = Transfer(offer, self._config.snapshot_part_bytes)
-        self._reader.clear()
+        self._forget_part()
         self._offered_by = self._donors[0]
         self._ask()
 
@@ -484,7 +518,7 @@ class Learner:
             state.take(window.pop())
         self.joined = True
         self._stop()
-        self._reader.clear()
+        self._forget_part()
         self._transfer = self._offered_by = None
         return True
 

@@ -15,7 +15,7 @@ and after a freeze none of READY, ACK and REPLY leaves.
 from collections.abc import Sequence
 from typing import Any
 
-from roundelay.core.contract import Boot, Origin, QueueFullError
+from roundelay.core.contract import Boot, Origin
 from roundelay.core.effects import (
     CancelTimer,
     Effect,
@@ -135,9 +135,10 @@ class ReplicatedLog:
         self.sending.record()
 
     def sync(self, request: int) -> None:
-        if len(self.reads) >= self.config.reads_max:
-            raise QueueFullError(f"{len(self.reads)} reads wait")
-        self.reads.add(request)
+        if len(self.reads) < self.config.reads_max:
+            self.reads.add(request)
+        else:
+            self.out.append(Synced(request, None))
 
     def held(self, first: int, snapshot: int | None) -> None:
         """The journal holds no entries below `first` any more; this is the newest snapshot."""
@@ -378,6 +379,9 @@ class ReplicatedLog:
             digest = mark_digest(self.opening.adopted.digest, mark)
             if state.digest_at(Place(mark.term, mark.base)) != digest:
                 self._fork(f"this log and the adopted one differ before entry {mark.base}")
+        if learner.stuck:
+            learner.stuck = False
+            self.suspicion = Suspect((), "what was delivered is on nobody's disk")
         if learner.joined != self._joined:
             self._joined = learner.joined
             if self._joined and self._moved:
@@ -499,9 +503,12 @@ class ReplicatedLog:
 
     # Reads
 
-    def _probe(self) -> None:
-        if self._commit is not None and not self._ground.frozen and self.reads.begin():
-            self._ask()
+    def _probe(self) -> bool:
+        """Ask for the lengths of logs if reads wait for that; whether that was done."""
+        if self._commit is None or self._ground.frozen or not self.reads.begin():
+            return False
+        self._ask()
+        return True
 
     def _ask(self) -> None:
         number = self.reads.number
@@ -573,17 +580,20 @@ class ReplicatedLog:
 
     def settle(self) -> list[Effect[Any]]:
         """Do whatever has become possible; the effects of the input."""
-        self._offer()
-        self._adopt()
+        if not self._moved:
+            self._offer()
+            self._adopt()
         self._watch_learner()
         self.state.flush()
-        self._tell_ready()
-        self._open()
-        self._tell_caught_up()
-        self._acknowledge()
+        if not self._moved:
+            self._tell_ready()
+            self._open()
+        if self._moved:
+            self._tell_caught_up()
+            self._acknowledge()
         self._show()
-        self._probe()
-        self._show()
+        if self._probe():
+            self._show()
         self._feed()
         return self.pop()
 

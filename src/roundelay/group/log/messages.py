@@ -96,6 +96,9 @@ class Fetch:
     """The stream is sent from this byte on: the learner has those before it."""
     limit: int
     """And up to this byte, for now."""
+    begun: Place = Place()
+    """The bytes that the learner has begin with the checkpoint at this place, at which the log of a
+    donor began that did not hold the place asked for any more."""
 
     def __str__(self) -> str:
         return f"#{self.number} {self.offset}..{self.limit} behind {self.place.length}"

@@ -44,7 +44,17 @@ Feed = Callable[[list[bytes], int], None]
 class Parcel:
     """Consecutive messages of one session, or the opening of one."""
 
-    __slots__ = ("end", "messages", "name", "number", "session", "size", "skipped", "stamp")
+    __slots__ = (
+        "end",
+        "messages",
+        "name",
+        "number",
+        "session",
+        "size",
+        "skipped",
+        "stamp",
+        "was_fed",
+    )
 
     def __init__(self, session: int, number: int, stamp_us: int, name: str = "") -> None:
         self.session = session
@@ -56,6 +66,8 @@ class Parcel:
         self.size = 0
         self.end: Place | None = None
         """Where the log continued behind it; None while it is not in the log."""
+        self.was_fed = False
+        """It was sent once, and may be in some log as it was then: nothing may be added."""
         self.skipped: int | None = 0
         """So many of its messages had been in the log before; None: all of them, and where is not
         remembered."""
@@ -220,7 +232,7 @@ class Sending:
             last = self._unfed[-1]
             if (
                 last.session == session
-                and not last.name
+                and not (last.name or last.was_fed)
                 and last.number + len(last.messages) == number
                 and last.size + size + MESSAGE_OVERHEAD_BYTES <= self._room
                 and len(last.messages) < self._packet_messages
@@ -235,8 +247,8 @@ class Sending:
         """Queue the opening of a named session; its id."""
         if not is_name(name):
             raise ValueError(f"{name!r} cannot be the name of a session")
-        self._make_room(0)
         self._close()
+        self._make_room(0)
         session = named_session(name)
         self._next.setdefault(session, 0)
         if len(self._next) > self._config.sessions_max:
@@ -284,6 +296,7 @@ class Sending:
         if parcel is self._tail:
             self._close()
         self._unfed_packets -= self._packets_of(parcel)
+        parcel.was_fed = True
         self._away.append(parcel)
         session, number, stamp = parcel.session, parcel.number, parcel.stamp
         if parcel.name:

@@ -281,6 +281,7 @@ class LogState:
             self.snapshot = snapshot
         self._since_checkpoint = 0
         self._ask(Reset(self._next(), checkpoint, mark, snapshot), _RECORD_BYTES)
+        self.emit(Record(Kind.RESTORE, index=checkpoint.place.length))
         self.show_committed(checkpoint.place.length)
 
     def _roll_back(self, place: Place) -> None:

@@ -77,11 +77,41 @@ def _marks(rows: "DataFrame") -> "DataFrame":
     life = Window.partitionBy("run", "proc", "inc").orderBy("lseq")
     away = _kind_in(Kind.CUT, Kind.RESTORE)
     stretch = F.count_if(away).over(life)
-    told = rows.where(
-        (F.col("layer") == LOG_LAYER) & _kind_in(Kind.CUT, Kind.RESTORE, Kind.OPEN, Kind.COMMIT)
-    ).withColumn("stretch", stretch)
+    told = (
+        rows.where(
+            (F.col("layer") == LOG_LAYER) & _kind_in(Kind.CUT, Kind.RESTORE, Kind.OPEN, Kind.COMMIT)
+        )
+        .unionByName(_replaced(rows))
+        .withColumn("stretch", stretch)
+    )
     within = Window.partitionBy("run", "proc", "inc", "stretch", "kind").orderBy(
         F.col("idx").desc(), F.col("lseq")
     )
     best = told.withColumn("place", F.row_number().over(within))
     return best.where(~_kind_in(Kind.COMMIT) | (F.col("place") == 1))
+
+
+def _replaced(rows: "DataFrame") -> "DataFrame":
+    """Where an entry has an index that the node had given already, as after a restart that lost the
+    end of its log: a row `cut` just before it, since not every slice has that entry."""
+    node = Window.partitionBy("run", "proc").orderBy("inc", "lseq")
+    before = F.lag(F.col("idx") + F.col("count")).over(node)
+    entries = rows.where(_kind_in(Kind.ENTRY)).withColumn("before", before)
+    nothing = {
+        name: F.lit(None).cast(type_)
+        for name, type_ in rows.dtypes
+        if name in ("m_src", "m_inc", "m_seq", "k0", "k1", "digest", "obj")
+    }
+    return (
+        entries.where(F.col("idx") < F.col("before"))
+        .drop("before")
+        .withColumns(
+            {
+                **nothing,
+                "kind": F.lit(Kind.CUT.value),
+                "count": F.lit(1),
+                "lseq": F.col("lseq") - 1,
+                "gseq": F.col("gseq") - 1,
+            }
+        )
+    )

@@ -52,6 +52,7 @@ from roundelay.runtime.log.syncs import Syncs
 from roundelay.runtime.log.writer import Target, Writer
 from roundelay.runtime.log_inputs import encode_loaded, encode_numbers, encode_snapshot_part
 from roundelay.runtime.meter import Histogram
+from roundelay.structures.errors import MachineError
 
 READERS = 2
 """Threads that read the journal. Too few: a peer that catches up waits for a slow reader of this
@@ -421,6 +422,10 @@ class LogDriver:
 
     def _fail_in_machine(self, error: Exception) -> None:
         applied = 0 if self.applying is None else self.applying.applied
+        if isinstance(error, MachineError):
+            self._node_log.trouble(str(error))
+            self._fail(FailedError(str(error)))
+            return
         self._node_log.machine_failed(applied, error)
         self._fail(
             FailedError(

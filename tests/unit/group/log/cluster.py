@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from tests.unit.group.log.duties import check_duties
+
 from roundelay.core.contract import Boot, Origin
 from roundelay.core.effects import (
     Appended,
@@ -18,6 +20,7 @@ from roundelay.core.effects import (
     Cut,
     Fork,
     Install,
+    Kind,
     Load,
     LoadSnapshot,
     Persist,
@@ -28,6 +31,7 @@ from roundelay.core.effects import (
     SetTimer,
     Store,
     StoreSnapshot,
+    Suspect,
     Synced,
 )
 from roundelay.core.ids import View, ViewId
@@ -39,6 +43,7 @@ from roundelay.group.log.config import LogConfig
 from roundelay.group.packer import GroupConfig
 from roundelay.group.stack import Stack
 from roundelay.wire.log_record import decode_record, encode_record
+from roundelay.wire.primitives import WireError
 
 WALL_US = 1_000_000
 
@@ -90,6 +95,8 @@ class Member:
         self.syncs = True
         """The disk works."""
         self.full = False
+        self.frozen: ViewId | None = None
+        """The view that is about to end, since the node froze."""
         self.timers: dict[str, int] = {}
         self.view = View(ViewId(0, name), (name,))
         self.committed = kept.committed
@@ -98,6 +105,7 @@ class Member:
         self.rows: list[Record] = []
         self.forks: list[Fork] = []
         self.refused: list[str] = []
+        self.suspected: list[Suspect] = []
 
     @property
     def log(self):
@@ -129,6 +137,7 @@ class Member:
                 return
             match effect:
                 case Send():
+                    check_duties(self, effect)
                     cluster.send(self, effect)
                 case SetTimer():
                     cluster.arm(self, effect.timer, effect.delay_s)
@@ -139,6 +148,7 @@ class Member:
                 case Install():
                     if not effect.view.transitional:
                         self.view = effect.view
+                        self.frozen = None
                 case Store() | Cut() | Reset() | StoreSnapshot():
                     self.waiting.append(effect)
                     if self.syncs:
@@ -156,6 +166,10 @@ class Member:
                     self.synced.append(effect)
                 case Record():
                     self.rows.append(effect)
+                    if effect.kind is Kind.FREEZE:
+                        self.frozen = self.view.id
+                case Suspect():
+                    self.suspected.append(effect)
                 case Fork():
                     self.forks.append(effect)
                 case Refuse():
@@ -316,7 +330,10 @@ class Cluster:
         member = self.members.get(name)
         if member is None or not member.alive or side not in self.sides:
             return
-        message = member.stack.codec.decode(tag, data, 0)
+        try:
+            message = member.stack.codec.decode(tag, data, 0)
+        except WireError:
+            return  # A driver counts it: a node without a journal does not know these.
         if not self.loses(origin.node, name, message):
             member.do(member.stack.receive(origin, message))
 

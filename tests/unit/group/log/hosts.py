@@ -154,7 +154,8 @@ class Host:
         self._start()
 
     def _start(self) -> None:
-        kept = kept_log(self.disk.records, committed=self.committed)
+        snapshot = max(self.disk.snapshots, default=None)
+        kept = kept_log(self.disk.records, committed=self.committed, snapshot=snapshot)
         self.state = LogState(
             Boot("g", self.name, journal=kept, traced=False), self.config, self.out
         )
@@ -274,8 +275,9 @@ class Wires:
             self.hosts[to].receive(origin, CODEC.decode(frame[0], frame, 1))
 
     def settle(self, steps: int = 10_000, lose: Callable[[], bool] = lambda: False) -> None:
-        """Frames arrive and disks work until nothing is left to do; a timer expires when nothing
-        else happens. It ends when all learners that have not crashed have joined."""
+        """Frames arrive and disks work until nothing is left to do; timers expire when nothing
+        else happens. It ends when all learners that have not crashed have joined, or one is
+        stuck."""
         for _ in range(steps):
             if self.frames:
                 self.arrive(copies=0 if lose() else 1)
@@ -283,11 +285,15 @@ class Wires:
             alive = [host for host in self.hosts.values() if host.name not in self.dead]
             if sum(host.disk.work(host) for host in alive):
                 continue
-            timers = [(s, h.name, t) for h in alive for t, s in h.timers.items()]
-            if all(host.learner.joined or host.view is None for host in alive) or not timers:
+            timers = [(s, h, t) for h in alive for t, s in h.timers.items()]
+            learners = [host.learner for host in alive if host.view is not None]
+            stuck = any(learner.stuck for learner in learners)
+            if stuck or all(learner.joined for learner in learners) or not timers:
                 return
-            _, name, timer = min(timers)
-            self.hosts[name].expire(timer)
+            soonest = min(s for s, _, _ in timers)
+            for s, host, timer in timers:
+                if s < 2 * soonest:
+                    host.expire(timer)
         raise AssertionError("it goes on and on")
 
 

@@ -57,6 +57,8 @@ class Story:
         if isinstance(effect, Committed):
             for index, text in enumerate(member.seen[: effect.length]):
                 assert self.final.setdefault(index, text) == text, f"entry {index} changed"
+        elif isinstance(effect, Appended) and effect.index is None:
+            assert effect.session >= NAMED, "where an own message is in the log was forgotten"
         elif isinstance(effect, Appended) and effect.index is not None:
             for i in range(effect.count):
                 text = self.text_of(member, effect.number + i, effect.session)

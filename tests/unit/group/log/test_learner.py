@@ -6,12 +6,14 @@ from dataclasses import replace
 import pytest
 from tests.unit.group.log.hosts import (
     CONFIG,
+    Host,
     Wires,
     arrival,
     begin_term,
     enter,
     entries_of,
     grown,
+    mark,
     opening,
     same,
     store,
@@ -345,3 +347,98 @@ def test_a_member_that_becomes_ready_can_be_asked_too() -> None:
     b.run()
     wires.settle()
     assert same(a, b)
+
+
+def test_packets_that_nobody_could_store_need_another_view() -> None:
+    config = replace(CONFIG, unsynced_bytes=4_000, live_window_bytes=4_000)
+    wires = Wires()
+    a, b = wires.add("a", "b", config=config)
+    target = a.state.place
+    a.enter(mark(1, target), target, ("b",))
+    b.enter(mark(1, target), target, ("a",))
+    for number in range(200):
+        a.live(arrival(number, size=50))
+        b.live(arrival(number, size=50))
+    wires.settle()
+    assert a.learner.stuck or b.learner.stuck
+    for host in (a, b):
+        store(host)
+        host.leave()
+    assert same(a, b)
+    assert 0 < a.state.length < 200
+    enter([a, b], 2)
+    for host in (a, b):
+        assert host.learner.joined
+        assert not host.learner.stuck
+
+
+def test_a_donor_that_lacks_packets_itself_is_no_reason_for_another_view() -> None:
+    """One node is behind, and asks another one first that is behind as well."""
+    slow = replace(CONFIG, unsynced_bytes=4_000, live_window_bytes=4_000)
+    wires = Wires()
+    (a,) = wires.add("a")
+    b, c = wires.add("b", "c", config=slow)
+    target = a.state.place
+    for host, donors in ((a, ("b",)), (b, ("c", "a")), (c, ("b", "a"))):
+        host.enter(mark(1, target), target, donors)
+    for number in range(200):
+        for host in (a, b, c):
+            host.live(arrival(number, size=50))
+    wires.settle()
+    for host in (b, c):
+        assert host.learner.joined
+        store(host)
+    store(a)
+    assert same(a, b)
+    assert same(a, c)
+
+
+def _begins_late(host: Host, sessions: int) -> None:
+    """A log whose beginning was removed, behind so many sessions."""
+    begin_term(host, 1)
+    write(host, *[opening(f"session {n}") for n in range(sessions)])
+    write(host, *[arrival(n) for n in range(20)])
+    host.state.show_committed(20)
+    host.run()
+    host.disk.remove_before(10, host.state)
+
+
+def test_a_large_checkpoint_comes_through_a_lossy_network() -> None:
+    """It is larger than the window, and began again at every loss it would never come."""
+    rng = random.Random(7)
+    wires = Wires()
+    a, b, c = wires.add("a", "b", "c")
+    for host in (a, c):
+        _begins_late(host, 2_000)
+    enter([a, b, c], 9, donors=("a", "c"))
+    wires.settle(4_000, lose=lambda: rng.random() < 0.1)
+    assert same(a, b)
+    offsets = [m.offset for m in b.sent if isinstance(m, Fetch)]
+    assert offsets == sorted(offsets)
+
+
+def test_a_part_of_a_checkpoint_that_no_donor_has_any_more_is_forgotten() -> None:
+    wires = Wires()
+    a, b = wires.add("a", "b")
+    _begins_late(a, 500)
+    enter([a, b], 9)
+    while not any(isinstance(m, Fetch) and m.offset > 4_000 for m in b.sent):
+        if wires.frames:
+            wires.arrive()
+        else:
+            store(a)
+            a.expire("log donor")
+    wires.frames.clear()
+    a.disk.remove_before(15, a.state)
+    b.sent.clear()
+    b.expire("log fetch")  # Chunks came since the last time.
+    for _ in range(40):
+        b.expire("log fetch")
+        while wires.frames:
+            wires.arrive()
+            store(a)
+    assert b.sent
+    wires.settle()
+    assert same(a, b)
+    assert b.state.first == 15
+    assert not b.refused
