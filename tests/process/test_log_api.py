@@ -122,7 +122,7 @@ def test_entries_are_no_events_and_messages_no_entries(tmp_path):
 def test_without_a_majority_what_is_appended_waits_or_says_that_nothing_was_sent(tmp_path):
     async def story() -> None:
         async with running(tmp_path) as nodes:
-            a, b = await nodes.start()
+            a, _ = await nodes.start()
             await (await a.log.append(b"first"))
             await nodes.stop("b")
             await holds(lambda: a.log.state == "closed")
