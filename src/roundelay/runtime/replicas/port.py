@@ -286,7 +286,7 @@ class NodePort(Generic[M]):
     def background(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
         if self._error is not None or self._loop is None or self._loop.is_closed():
             return
-        task = self._loop.create_task(_quiet(work()))
+        task = self._loop.create_task(_quiet(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -362,9 +362,9 @@ class _Watcher:
         self.more.set()
 
 
-async def _quiet(work: Coroutine[Any, Any, object]) -> None:
+async def _quiet(work: Callable[[], Coroutine[Any, Any, object]]) -> None:
     with contextlib.suppress(Exception):
-        await work
+        await work()
 
 
 def _fail(future: "asyncio.Future[Any]", error: BaseException) -> None:
