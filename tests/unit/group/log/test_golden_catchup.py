@@ -75,7 +75,8 @@ def alike(cluster: Cluster, names: str) -> None:
 
 
 def joined(cluster: Cluster, name: str) -> bool:
-    return cluster[name].status.condition == "able" and cluster[name].status.state == "open"
+    status = cluster[name].status
+    return bool(status.condition == "able" and status.state == "open")
 
 
 def test_a_node_that_lost_its_disk_fills_up_while_the_group_goes_on() -> None:
