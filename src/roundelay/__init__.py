@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from roundelay import blocking
+    from roundelay import blocking, structures
     from roundelay.core.ids import NodeId, View, ViewId
     from roundelay.runtime.errors import (
         ClosedError,
@@ -42,7 +42,11 @@ if TYPE_CHECKING:
     from roundelay.runtime.log.entries import Entry, EntryBatch, Lossy
     from roundelay.runtime.log.receipts import LogReceipt, SessionReceipt
     from roundelay.runtime.receipts import Receipt
+    from roundelay.runtime.replicas.replicate import Replicated, replicate
     from roundelay.runtime.settings import Settings
+    from roundelay.structures.errors import Refused
+    from roundelay.structures.machine import Machine
+    from roundelay.structures.methods import read, write
 
 __version__ = "0.1.0.dev0"
 
@@ -65,6 +69,7 @@ __all__ = [
     "LogError",
     "LogReceipt",
     "Lossy",
+    "Machine",
     "Message",
     "NameTakenError",
     "NodeId",
@@ -73,6 +78,8 @@ __all__ = [
     "Position",
     "QueueFullError",
     "Receipt",
+    "Refused",
+    "Replicated",
     "RoundelayError",
     "SendError",
     "Session",
@@ -89,6 +96,10 @@ __all__ = [
     "__version__",
     "blocking",
     "join",
+    "read",
+    "replicate",
+    "structures",
+    "write",
 ]
 
 _HOMES = {
@@ -121,13 +132,17 @@ _HOMES = {
     "roundelay.runtime.log.entries": ("Entry", "EntryBatch", "Lossy"),
     "roundelay.runtime.log.receipts": ("LogReceipt", "SessionReceipt"),
     "roundelay.runtime.receipts": ("Receipt",),
+    "roundelay.runtime.replicas.replicate": ("Replicated", "replicate"),
     "roundelay.runtime.settings": ("Settings",),
+    "roundelay.structures.errors": ("Refused",),
+    "roundelay.structures.machine": ("Machine",),
+    "roundelay.structures.methods": ("read", "write"),
 }
 
 
 def __getattr__(name: str) -> object:
-    if name == "blocking":
-        found: object = importlib.import_module("roundelay.blocking")
+    if name in ("blocking", "structures"):
+        found: object = importlib.import_module(f"roundelay.{name}")
     else:
         home = next((module for module, names in _HOMES.items() if name in names), None)
         if home is None:

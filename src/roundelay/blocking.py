@@ -9,5 +9,16 @@ from roundelay.runtime.blocking import (
     SessionReceipt,
     join,
 )
+from roundelay.runtime.replicas.blocking import Replicated, replicate
 
-__all__ = ["Group", "Log", "LogReceipt", "Receipt", "Session", "SessionReceipt", "join"]
+__all__ = [
+    "Group",
+    "Log",
+    "LogReceipt",
+    "Receipt",
+    "Replicated",
+    "Session",
+    "SessionReceipt",
+    "join",
+    "replicate",
+]

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.patience import LIMIT_S, until
 from tests.process.wiretap import Wiretap
@@ -122,7 +122,7 @@ class Cluster:
         self._nursery: Nursery | None = None
         self._lives = dict.fromkeys(self.nodes, 0)
 
-    def __enter__(self) -> "Cluster":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -6,7 +6,7 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ class LogCluster(Cluster):
         fsync: str = "always",
         rate: float = 100,
         power: bool = False,
-        more: dict[str, object] | None = None,
+        more: Mapping[str, object] | None = None,
     ) -> None:
         """With `power` a kill is a power cut: what was not synced is lost."""
         super().__init__(directory, nodes, rate=rate, relay=False)

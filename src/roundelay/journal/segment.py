@@ -5,7 +5,9 @@ u64 wall clock in microseconds, u64 place of the file's first byte, u64 0, u32 C
 are frames, the first one a carry; zeros, or the end of the file, end them.
 """
 
+import errno
 import struct
+import threading
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,21 +16,25 @@ from pathlib import Path
 
 from roundelay.core.checksum import crc32
 from roundelay.core.ids import ViewId
-from roundelay.core.log import LOG_ID_BYTES, Place
+from roundelay.core.log import LOG_ID_BYTES, Checkpoint, Place
 from roundelay.core.value import value
 from roundelay.journal.files import Files, replace_file
 from roundelay.journal.frame import (
     CARRY,
     CHECKPOINT,
+    END,
     OVERHEAD_BYTES,
     RECORD_BYTES_MAX,
     Bad,
     Carry,
     Found,
+    carry_bytes,
+    frame,
     place_past,
     read_carry,
     scan,
 )
+from roundelay.wire.log_record import encode_record
 from roundelay.wire.primitives import I64_MAX, U32_MAX, Reader, WireError, Writer
 
 MAGIC = b"RDJ1"
@@ -179,6 +185,8 @@ class Segment:
         self.samples: list[Sample] = []
         """Of a segment that is being written: all. Of another one: read when they are needed."""
         self._fd: int | None = None
+        self._opening = threading.Lock()
+        """The writer and a thread that reads may want the descriptor at the same time."""
 
     @property
     def place(self) -> Place:
@@ -190,9 +198,10 @@ class Segment:
         return self.header.start
 
     def fd(self) -> int:
-        if self._fd is None:
-            self._fd = self._files.open(self.path)
-        return self._fd
+        with self._opening:
+            if self._fd is None:
+                self._fd = self._files.open(self.path)
+            return self._fd
 
     def close(self) -> None:
         if self._fd is not None:
@@ -230,6 +239,48 @@ class Segment:
             self.sample(place, walk.offset)
             place = place_past(place, walk.data, found)
         return self.samples
+
+
+def make_segment(
+    files: Files,
+    path: Path,
+    header: Header,
+    carry: Carry,
+    committed: int,
+    checkpoint: Checkpoint | None = None,
+) -> Segment:
+    """Begin a segment file; it is whole, and on disk, before it has its name."""
+    data = bytearray(encode_header(header))
+    nonce = int.from_bytes(data[-4:])
+    contents = [carry_bytes(carry)]
+    if checkpoint is not None:
+        contents.append(encode_record(checkpoint))
+    for content in contents:
+        at = header.start + len(data)
+        data += frame(content, len(content), at, nonce, at, committed) + content + END
+    beside = path.with_name(path.name + ".new")
+    fd = files.open(beside, create=True)
+    try:
+        files.fallocate(fd, 0, len(data))
+        files.pwritev(fd, [bytes(data)], 0)
+        files.fdatasync(fd)
+    except OSError:
+        with suppress(OSError):
+            files.unlink(beside)
+        raise
+    finally:
+        files.close(fd)
+    files.rename(beside, path)
+    files.sync_directory(path.parent)
+    return opened_segment(files, path)
+
+
+def opened_segment(files: Files, path: Path) -> Segment:
+    """A segment that this process has written; OSError if it cannot be read."""
+    segment = open_segment(files, path)
+    if segment is None:
+        raise OSError(errno.EIO, "what was written is not there")
+    return segment
 
 
 def open_segment(files: Files, path: Path) -> Segment | None:

@@ -65,10 +65,18 @@ def unpack(stored: bytes) -> tuple[int, Standing] | None:
 
 
 def read_storage(boot: Boot) -> Stored:
-    """What a node starts with."""
+    """What a node starts with. Its next views are later than the terms of its log, also if the
+    number that was stored is gone and the clock is wrong."""
     found = unpack(boot.stored) if boot.stored is not None else None
+    least = _after_log(boot)
     if found is not None:
-        return Stored(found[0], found[1], kept=True)
+        return Stored(max(found[0], least), found[1], kept=True)
     first = boot.stored is None and boot.incarnation == 0
     seq = 0 if first else STEP * min(boot.wall_us, WALL_US_MAX)
-    return Stored(seq, Standing(), kept=False)
+    return Stored(max(seq, least), Standing(), kept=False)
+
+
+def _after_log(boot: Boot) -> int:
+    """The smallest ring number that is not smaller than the last term of the log."""
+    marks = () if boot.journal is None else boot.journal.marks
+    return -(-marks[-1].term.seq // STEP) * STEP if marks else 0

@@ -95,7 +95,9 @@ class Node:
         self.endpoint: Endpoint[Any] = Endpoint(boot, core.codec, sealed=seal is not None)
         self.peer_addresses = peer_addresses
         self.deliveries = deliveries = Deliveries(boot.node, meter)
-        self.sending = sending = Sending(loop, core, instruments, self._flush_core)
+        self.sending = sending = Sending(
+            loop, core, instruments, self._flush_core, with_log=journal is not None
+        )
         self.backlog = Backlog(
             deliveries.inbox, core.status, sending, backlog_bytes, packets_in, node_log
         )

@@ -244,17 +244,17 @@ class ReadMethod(Method[P, R]):
 
     def __init__(self, function: Callable[..., R]) -> None:
         super().__init__(function)
-        self._copies: dict[type, Callable[[Any], Any]] = {}
+        self._copies: dict[type, Callable[[Any], Any] | None] = {}
 
-    def copy(self, cls: type["Machine"]) -> Callable[[Any], Any]:
-        """What makes of a reply one that the caller may change. Made once for each class."""
-        found = self._copies.get(cls)
-        if found is None:
+    def copy(self, cls: type["Machine"]) -> Callable[[Any], Any] | None:
+        """What makes of a reply one that the caller may change; None if it cannot change. Made
+        once for each class."""
+        if cls not in self._copies:
             _, hints = self.signature()
             where = f"{self.function.__qualname__}: the reply"
-            found = _same if cls.codec is not None else _kind(where, hints["return"]).copy
-            self._copies[cls] = found
-        return found
+            kind = None if cls.codec is not None else _kind(where, hints["return"])
+            self._copies[cls] = None if kind is None or kind.fixed else kind.copy
+        return self._copies[cls]
 
     @overload
     def __get__(self, face: None, cls: type) -> Self: ...
@@ -331,7 +331,7 @@ class Read(Generic[P, R]):
         port: Port,
         name: str,
         function: Callable[..., R],
-        copy: Callable[[R], R],
+        copy: Callable[[R], R] | None,
         options: Options,
     ) -> None:
         self._port = port
@@ -352,8 +352,10 @@ class Read(Generic[P, R]):
     def stale(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """What the state at this node shows now. It may be old; `index` and `primary` of the face
         tell how old, and whether newer commands can be committed elsewhere."""
-        function = self._function
-        return self._copy(self._port.look(lambda machine: function(machine, *args, **kwargs)))
+        port = self._port
+        with port.lock:
+            found = self._function(port.machine, *args, **kwargs)
+            return found if self._copy is None else self._copy(found)
 
     def within(self, timeout_s: float) -> "Read[P, R]":
         """The same read, which raises `NotPrimaryError` if the log cannot say within so many
@@ -423,7 +425,3 @@ def read_command(text: bytes) -> tuple[str, int, list[object], bytes | None]:
     ):
         raise ValueError("no command")
     return packed[0], packed[1], packed[2:], rest if found else None
-
-
-def _same(reply: Any) -> Any:
-    return reply

@@ -7,6 +7,7 @@ which.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from roundelay.core.ids import NodeId
@@ -51,6 +52,10 @@ class Port(Protocol):
     @property
     def machine(self) -> "Machine":
         """The state of this node. Whoever changes it other than by commands breaks the group."""
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """Held while the state changes, and by whoever looks at it from any thread."""
 
     @property
     def node(self) -> NodeId: ...

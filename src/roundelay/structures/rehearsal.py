@@ -10,9 +10,11 @@ its replies compared. Time is the rehearsal's own: it passes by `pass_s`, and wh
 go on. Whatever happens depends on the calls alone.
 """
 
+import contextlib
 import types
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
 from roundelay.core.ids import NodeId, ViewId
@@ -245,6 +247,10 @@ class _Port(Generic[M]):
     @property
     def machine(self) -> M:
         return self._replica.machines[self._name]  # type: ignore[return-value]
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        return contextlib.nullcontext()
 
     @property
     def index(self) -> int:

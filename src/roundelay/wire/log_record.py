@@ -29,7 +29,6 @@ from roundelay.core.log import (
 from roundelay.wire.packet import MEMBERS_MAX
 from roundelay.wire.primitives import (
     I64_MAX,
-    U32_MAX,
     Reader,
     Reason,
     WireError,
@@ -40,7 +39,9 @@ SESSIONS_MAX = 65_536
 """Sessions that a log remembers."""
 
 _ENTRIES, _MARK, _CHECKPOINT = 1, 2, 3
-_MARK_KIND, _CHECKPOINT_KIND = bytes((_MARK,)), bytes((_CHECKPOINT,))
+_ENTRIES_KIND, _MARK_KIND, _CHECKPOINT_KIND = (
+    bytes((kind,)) for kind in (_ENTRIES, _MARK, _CHECKPOINT)
+)
 _NUMBERS = struct.Struct(">QQQIQI")
 """Incarnation, session, number, count, stamp and checksum of the body."""
 _SESSION = struct.Struct(">QqQ")
@@ -70,10 +71,10 @@ def head_bytes(head: Head) -> bytes:
 
 def decode_record(data: bytes) -> LogRecord:
     """The record in `data`, or WireError. The checksum of a body is compared."""
+    if data[:1] == _ENTRIES_KIND:
+        return _read_entries(data)
     r = Reader(data)
     kind = r.u8()
-    if kind == _ENTRIES:
-        return _read_entries(r)
     if kind == _MARK:
         return _read_mark(r)
     if kind == _CHECKPOINT:
@@ -126,16 +127,31 @@ def _name(node: NodeId) -> bytes:
     return w.done()
 
 
-def _read_entries(r: Reader) -> Entries:
-    index, term, sender = r.u64(I64_MAX), _read_view(r), r.name()
-    incarnation, session, number, count, stamp_us, crc = r.fields(_NUMBERS)
+def _read_entries(data: bytes) -> Entries:
+    try:
+        at = 18 + data[17]
+        at += 1 + data[at]
+        incarnation, session, number, count, stamp_us, crc = _NUMBERS.unpack_from(data, at)
+    except (IndexError, struct.error):
+        raise WireError(Reason.MALFORMED, "entries that end within their head") from None
+    index = int.from_bytes(data[1:9])
     if max(incarnation, number + count, index + count, stamp_us) > I64_MAX:
         raise WireError(Reason.MALFORMED, "entries out of range")
-    body = r.rest(U32_MAX)
+    term, sender = _origin(data[9:at])
+    body = data[at + _NUMBERS.size :]
     if crc32(body) != crc:
         raise WireError(Reason.CHECKSUM, f"the body of the entries from {index} on is damaged")
     head = Head(index, term, sender, incarnation, session, number, count, stamp_us, crc)
     return Entries(head, body)
+
+
+@lru_cache(maxsize=MEMBERS_MAX)
+def _origin(data: bytes) -> tuple[ViewId, NodeId]:
+    """Term and sender, which are the same in many records."""
+    r = Reader(data)
+    term, sender = _read_view(r), r.name()
+    r.done()
+    return term, sender
 
 
 def _write_mark(w: Writer, mark: Mark) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from roundelay.core.contract import Boot
 from roundelay.core.effects import Install, Persist, SetTimer, Suspect
 from roundelay.core.ids import View, ViewId
-from roundelay.core.log import EMPTY_LOG
+from roundelay.core.log import EMPTY_LOG, Mark
 from roundelay.group.engines import engine_factory
 from roundelay.group.packer import Packer
 from roundelay.membership.config import CAUGHT_UP, CONSENSUS
@@ -123,3 +123,12 @@ def test_a_view_is_frozen_from_the_commit_token_to_the_next_view():
     assert not member.frozen
     member.guard.freeze()
     assert member.frozen
+
+
+def test_views_are_later_than_the_log_whatever_was_stored_and_the_clock_says():
+    mark = Mark(ViewId(4001, "z"), 0, ("a",), ("a",), (5,), 0, b"L" * 16)
+    kept = replace(EMPTY_LOG, marks=(mark,))
+    for stored in (None, b"torn", pack(8, Standing())):
+        boot = Boot("g", "a", 3, stored, 10, journal=kept)
+        member = Membership(boot, ("a",), engine_factory("totem")("a", Packer("a", 3)))
+        assert installed(member.start()).view.id.seq > 4001

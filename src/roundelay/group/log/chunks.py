@@ -5,7 +5,8 @@ travels in chunks, which may be lost, come twice, or overtake each other.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Sequence
 
 from roundelay.core.ids import ViewId
 from roundelay.core.log import Place
@@ -96,20 +97,23 @@ class RecordReader:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The records that these bytes complete. WireError for a record that is too large."""
-        if self._parts:
-            self._parts.append(data)
-            self.held += len(data)
-            if self.held < self._need:
-                return []
-            data = b"".join(self._parts)
         records = []
         at, end = 0, len(data)
+        if self._parts:
+            at = min(self._need - self.held, end)
+            self._parts.append(data[:at])
+            self.held += at
+            if self.held < self._need:
+                return []
+            whole = b"".join(self._parts)
+            if self.held == _SIZE.size:
+                self._need += self._size_at(whole, 0)
+                self._parts = [whole]
+                return self.feed(data[at:]) if at < end else []
+            records.append(whole[_SIZE.size :])
         need = _SIZE.size
         while end - at >= _SIZE.size:
-            (size,) = _SIZE.unpack_from(data, at)
-            if not 0 < size <= self._most:
-                raise WireError(Reason.MALFORMED, f"a record of {size} bytes")
-            need = _SIZE.size + size
+            need = _SIZE.size + self._size_at(data, at)
             if end - at < need:
                 break
             records.append(data[at + _SIZE.size : at + need])
@@ -119,6 +123,12 @@ class RecordReader:
         self.held = end - at
         self._need = need
         return records
+
+    def _size_at(self, data: bytes, at: int) -> int:
+        size: int = _SIZE.unpack_from(data, at)[0]
+        if not 0 < size <= self._most:
+            raise WireError(Reason.MALFORMED, f"a record of {size} bytes")
+        return size
 
     @property
     def checkpoint(self) -> Place | None:
@@ -140,18 +150,66 @@ class RecordReader:
         self._need = _SIZE.size
 
 
-def stream_of(records: Iterable[bytes]) -> bytes:
-    """A piece of a stream: these records, without checkpoints."""
-    parts: list[bytes] = []
-    for record in records:
-        if not is_checkpoint(record):
-            parts += (_SIZE.pack(len(record)), record)
-    return b"".join(parts)
+class Outflow:
+    """Pieces of a stream that wait to be sent: records with their lengths, or parts of a file."""
 
+    def __init__(self) -> None:
+        self.bytes = 0
+        """What waits."""
+        self._pieces: deque[bytes] = deque()
+        self._at = 0
+        """Of the first piece, so much was sent."""
 
-def stream_of_beginning(records: Sequence[bytes]) -> bytes:
-    """The same, with the checkpoint that the records begin with."""
-    return _SIZE.pack(len(records[0])) + records[0] + stream_of(records[1:])
+    def add(self, piece: bytes) -> None:
+        """Add a piece of the stream."""
+        self._pieces.append(piece)
+        self.bytes += len(piece)
+
+    def add_records(self, records: Sequence[bytes], *, begins: bool = False) -> None:
+        """Add records, but no checkpoint, except the first record if the log `begins` with it."""
+        pieces = self._pieces
+        for record in records:
+            if not is_checkpoint(record) or begins:
+                size = len(record)
+                pieces.append(_SIZE.pack(size))
+                pieces.append(record)
+                self.bytes += _SIZE.size + size
+            begins = False
+
+    def skip(self, most: int) -> int:
+        """Forget so many bytes, or all, if there are fewer; how many."""
+        size = min(most, self.bytes)
+        left = size
+        while left:
+            first = len(self._pieces[0]) - self._at
+            if first > left:
+                self._at += left
+                break
+            self._pieces.popleft()
+            self._at = 0
+            left -= first
+        self.bytes -= size
+        return size
+
+    def take(self, most: int) -> bytes:
+        """The next bytes, which leave."""
+        pieces, at = self._pieces, self._at
+        size = left = min(most, self.bytes)
+        parts: list[bytes] = []
+        while left:
+            piece = pieces[0]
+            first = len(piece) - at
+            if first > left:
+                parts.append(piece[at : at + left])
+                at += left
+                break
+            parts.append(piece[at:] if at else piece)
+            pieces.popleft()
+            at = 0
+            left -= first
+        self._at = at
+        self.bytes -= size
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def place_behind(place: Place, records: Sequence[bytes]) -> Place:

@@ -1,6 +1,6 @@
 """The donor: serves members that lack a part of the log.
 
-For each learner it keeps a cursor, and at most two pieces that were read from the journal. Nothing
+For each learner it keeps a cursor, and what was read from the journal ahead of it. Nothing
 of what was sent is kept: a learner that misses something asks anew.
 
 All learners together are sent so many bytes per second. While log packets flow this is little, so
@@ -14,7 +14,7 @@ from typing import Any
 from roundelay.core.effects import CancelTimer, Effect, Load, LoadSnapshot, Refuse, Send, SetTimer
 from roundelay.core.ids import NodeId, ViewId
 from roundelay.core.log import NO_TERM, Place
-from roundelay.group.log.chunks import place_behind, stream_of, stream_of_beginning
+from roundelay.group.log.chunks import Outflow, place_behind
 from roundelay.group.log.config import DONOR_TIMER, LogConfig
 from roundelay.group.log.learner import Learner
 from roundelay.group.log.messages import Chunk, CutTo, Fetch, FetchSnapshot, TooFar
@@ -61,9 +61,8 @@ class _Cursor:
         """... which begin with the checkpoint at this place, if it is one."""
         self.limit = offset
         """The stream may be sent up to this byte."""
-        self.pieces: deque[bytes] = deque()
-        self.at = 0
-        """Of the first piece, so much was sent."""
+        self.outflow = Outflow()
+        """What was read."""
         self.read = offset
         """Of a snapshot: the file was read up to here."""
         self.request: int | None = None
@@ -82,16 +81,15 @@ class _Cursor:
     @property
     def ready(self) -> bool:
         """Whether something is to be sent, and may be."""
-        if self.pieces:
+        if self.outflow.bytes:
             return self.sent < self.limit
         return self.ended and not self.done
 
-    @property
-    def wants_more(self) -> bool:
-        """Whether it is time to read on: no more than two pieces wait, and they may be sent."""
-        if self.ended or self.request is not None or len(self.pieces) > 1:
+    def wants(self, bytes_max: int) -> bool:
+        """Whether it is time to read on: no more than this waits, and some of it may be sent."""
+        if self.ended or self.request is not None or self.outflow.bytes > bytes_max:
             return False
-        return not self.pieces or self.sent < self.limit
+        return not self.outflow.bytes or self.sent < self.limit
 
 
 class _Introduction:
@@ -178,16 +176,10 @@ class Donor:
         if records is None:
             self._drop(cursor.learner)  # It asks again, maybe somebody else.
             return
-        piece = self._piece(cursor, records)
-        if piece is None:
+        if not self._take_in(cursor, records):
             return
         cursor.reads += 1
-        if cursor.skip:
-            skipped = min(cursor.skip, len(piece))
-            cursor.skip -= skipped
-            piece = piece[skipped:]
-        if piece:
-            cursor.pieces.append(piece)
+        cursor.skip -= cursor.outflow.skip(cursor.skip)
         place, ordinal = cursor.mark
         if not records or cursor.place == place:
             if cursor.skip:
@@ -213,7 +205,7 @@ class Donor:
             self._drop(cursor.learner)
             self._offer_snapshot(cursor.learner, cursor.number)
             return
-        cursor.pieces.append(data)
+        cursor.outflow.add(data)
         cursor.read += len(data)
         cursor.ended = cursor.read >= size
         self._read_on(cursor)
@@ -268,9 +260,9 @@ class Donor:
     # Reading
 
     def _read_on(self, cursor: _Cursor) -> None:
-        if not cursor.wants_more:
-            return
         config = self._config
+        if not cursor.wants(config.load_bytes if cursor.snapshot is None else 0):
+            return
         self._request += 1
         cursor.request = self._request
         if cursor.snapshot is not None:
@@ -288,8 +280,8 @@ class Donor:
                 return cursor
         return None  # Of a stream that has ended.
 
-    def _piece(self, cursor: _Cursor, records: Sequence[bytes]) -> bytes | None:
-        """The records as a piece of the stream; None if it cannot go on with them."""
+    def _take_in(self, cursor: _Cursor, records: Sequence[bytes]) -> bool:
+        """Add records to what is to be sent, if the stream can go on with them."""
         begins = _NOWHERE
         if records and is_checkpoint(records[0]):
             place = checkpoint_place(records[0])
@@ -300,15 +292,16 @@ class Donor:
             self._drop(learner)
             if self._config.application:
                 self._offer_snapshot(learner, cursor.number)
-            return None
+            return False
         if not cursor.reads and cursor.begun != begins and cursor.skip:
             self._drop(learner)  # It has a part of something else, and will ask for the whole.
-            return None
+            return False
         if begins != _NOWHERE:
             cursor.place = place_behind(begins, records[2:])
-            return stream_of_beginning(records)
-        cursor.place = place_behind(cursor.place, records)
-        return stream_of(records)
+        else:
+            cursor.place = place_behind(cursor.place, records)
+        cursor.outflow.add_records(records, begins=begins != _NOWHERE)
+        return True
 
     # Sending
 
@@ -344,17 +337,9 @@ class Donor:
         return max(self._config.burst_bytes, int(self._rate * self._config.burst_s))
 
     def _send_chunk(self, cursor: _Cursor) -> None:
-        """Send one chunk, which is within one piece."""
-        data = b""
-        if cursor.pieces:
-            piece, at = cursor.pieces[0], cursor.at
-            size = min(self._config.chunk_bytes, cursor.limit - cursor.sent)
-            data = piece[at : at + size]
-            cursor.at += len(data)
-            if cursor.at == len(piece):
-                cursor.pieces.popleft()
-                cursor.at = 0
-        end = cursor.ended and not cursor.pieces
+        """Send one chunk."""
+        data = cursor.outflow.take(min(self._config.chunk_bytes, cursor.limit - cursor.sent))
+        end = cursor.ended and not cursor.outflow.bytes
         ordinal = cursor.ordinal if end else None
         committed = self._state.committed if cursor.snapshot is None else 0
         chunk = Chunk(cursor.number, cursor.sent, data, end, ordinal, committed)

@@ -381,9 +381,10 @@ class Learner:
             raise _FalseError("a log that begins without a mark")
         if head.term != state.place.term or head.index != state.place.length:
             raise _FalseError("entries that do not follow")
-        end = state.place.past(head)
-        if not self.filled and (end > self._target or end.length > self._target.length):
-            raise _FalseError("more than the adopted log")
+        if not self.filled:
+            end = state.place.past(head)
+            if end > self._target or end.length > self._target.length:
+                raise _FalseError("more than the adopted log")
         self.reflected = None
         state.append(entries)
         self._fill_if_whole()

@@ -569,12 +569,14 @@ class ReplicatedLog:
 
     def _on_silent(self, opening: Opening) -> None:
         """A member has offered nothing for too long. If it is we, others will notice."""
-        if not opening.missing:
+        if opening.is_open:
             return
-        if self._node in opening.missing:
+        if opening.missing and self._node not in opening.missing:
+            self.suspicion = Suspect(opening.missing, "it offers no log: its disk may hang")
+        elif opening.contested:
+            self.suspicion = Suspect((), "offers of logs contradict each other")
+        else:
             self.out.append(SetTimer(SILENT_TIMER, self.config.offer_s))
-            return
-        self.suspicion = Suspect(opening.missing, "it offers no log: its disk may hang")
 
     # At the end of every input
 

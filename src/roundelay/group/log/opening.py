@@ -44,6 +44,9 @@ class Opening:
         """Members that are ready, and the base that they tell."""
         self.is_open = False
         """A majority of the voters was ready, as far as this node knows."""
+        self.contested = False
+        """Members contradict what they said, or what others computed from it: somebody forges
+        frames, and this view may wait in vain."""
         self._node = node
         self._shown_offer: set[NodeId] = {node}
         """Members that hold our offer ..."""
@@ -66,6 +69,7 @@ class Opening:
                 return "an offer of a term that is yet to come"
             self.offers[node] = m
         elif _content(known) != _content(m):
+            self.contested = True
             return "another offer of the same member"
         return ""
 
@@ -140,6 +144,7 @@ class Opening:
         if node not in self.journals:
             return "a member without a journal says that it is ready"
         if self.adopted is not None and m.base != self.adopted.place.length:
+            self.contested = True
             return "a member is ready at another base"
         me = members.index(self._node)
         if m.have[me]:

@@ -24,6 +24,11 @@ class Log:
         self._driver = driver
         self._appending = driver.appending
 
+    @property
+    def driver(self) -> LogDriver:
+        """For what is built on the log; applications do not need it."""
+        return self._driver
+
     # Appending
 
     async def append(self, payload: Payload, timeout_s: float | None = None) -> LogReceipt:

@@ -37,6 +37,7 @@ from roundelay.runtime.errors import (
     ClosedError,
     ConfigError,
     DiskError,
+    FailedError,
     ForkError,
     NotPrimaryError,
     RoundelayError,
@@ -51,6 +52,7 @@ from roundelay.runtime.log.syncs import Syncs
 from roundelay.runtime.log.writer import Target, Writer
 from roundelay.runtime.log_inputs import encode_loaded, encode_numbers, encode_snapshot_part
 from roundelay.runtime.meter import Histogram
+from roundelay.structures.errors import MachineError
 
 READERS = 2
 """Threads that read the journal. Too few: a peer that catches up waits for a slow reader of this
@@ -420,8 +422,17 @@ class LogDriver:
 
     def _fail_in_machine(self, error: Exception) -> None:
         applied = 0 if self.applying is None else self.applying.applied
+        if isinstance(error, MachineError):
+            self._node_log.trouble(str(error))
+            self._fail(FailedError(str(error)))
+            return
         self._node_log.machine_failed(applied, error)
-        self._fail(error)
+        self._fail(
+            FailedError(
+                f"the machine failed at entry {applied} ({error!r}), as it does at every node: "
+                "correct it, and start the nodes again"
+            )
+        )
 
     # What the application asks
 

@@ -45,6 +45,7 @@ async def open_journal(
         raise
     storage.make_room = journal.make_room
     journal.on_close = storage.close
+    journal.has_machine = state_machine is not None
     setup = JournalSetup(
         journal,
         journal.inner.kept,
@@ -109,6 +110,8 @@ class DiskJournal:
     def __init__(self, inner: Journal) -> None:
         self.inner = inner
         self.on_close: Callable[[], None] = lambda: None
+        self.has_machine = False
+        """Whether a machine follows the log: what is behind its snapshots is kept for it."""
         self._retire_at = 0.0
         self._scrubbed = 0
 
@@ -158,6 +161,8 @@ class DiskJournal:
         if now < self._retire_at:
             return None
         self._retire_at = now + RETIRE_S
+        if self.has_machine and not self.inner.snapshots.indexes():
+            return None  # Its state cannot be made again from less than the whole log.
         with _translated():
             return self.inner.first if self.inner.retire() else None
 

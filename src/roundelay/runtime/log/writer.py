@@ -174,6 +174,8 @@ class Writer:
                 if jobs:
                     self._write(jobs)
                 self._sync_if_due(ended=ended)
+                if (first := self._target.trim()) is not None:
+                    self._tell(first=first)
         except Exception as e:
             self._tell(error=e)
         try:
@@ -257,8 +259,7 @@ class Writer:
             elif self._dirty_since is None:
                 self._dirty_since = time.monotonic()
         self._full = self._full or bool(unstored)
-        first = target.trim() if done else None
-        self._tell(stored=done, unstored=unstored, first=first, size=size)
+        self._tell(stored=done, unstored=unstored, size=size)
 
     def _sync_if_due(self, *, ended: bool) -> None:
         quiet = time.monotonic() >= self._written_at + NOTE_S

@@ -13,10 +13,9 @@ from roundelay.core.ids import ViewId
 from roundelay.core.log import Checkpoint, Entries, Head, LogRecord, Place
 from roundelay.group.log.chunks import (
     Intake,
+    Outflow,
     RecordReader,
     place_behind,
-    stream_of,
-    stream_of_beginning,
 )
 from roundelay.wire.log_record import decode_record, encode_record
 from roundelay.wire.primitives import WireError
@@ -69,12 +68,36 @@ def test_records_come_out_of_a_stream_however_it_is_cut(
     assert [decode_record(r) for r in out] == [r for r in log if not isinstance(r, Checkpoint)]
 
 
+def stream_of(records: list[bytes], *, begins: bool = False) -> bytes:
+    outflow = Outflow()
+    outflow.add_records(records, begins=begins)
+    return outflow.take(1 << 40)
+
+
 def test_only_the_checkpoint_at_the_beginning_is_in_a_stream() -> None:
     checkpoint = Checkpoint(Place(TERMS[0], 5), 1, 2, ())
     one, two = mark(1, Place(length=5)), Checkpoint(Place(TERMS[0], 5, 1), 1, 2, ())
-    data = stream_of_beginning([encode_record(r) for r in (checkpoint, one, two)])
-    found = RecordReader(1000).feed(data)
-    assert [decode_record(r) for r in found] == [checkpoint, one]
+    records = [encode_record(r) for r in (checkpoint, one, two)]
+    for begins, expected in ((True, [checkpoint, one]), (False, [one])):
+        found = RecordReader(1000).feed(stream_of(records, begins=begins))
+        assert [decode_record(r) for r in found] == expected
+
+
+@given(
+    st.lists(st.binary(max_size=20)),
+    st.lists(st.tuples(st.booleans(), st.integers(0, 30))),
+)
+def test_what_flows_out_is_the_stream(pieces: list[bytes], steps: list[tuple[bool, int]]) -> None:
+    stream, outflow, at = b"".join(pieces), Outflow(), 0
+    for piece in pieces:
+        outflow.add(piece)
+    for skips, size in steps:
+        if skips:
+            assert outflow.skip(size) == min(size, len(stream) - at)
+        else:
+            assert outflow.take(size) == stream[at : at + size]
+        at = min(len(stream), at + size)
+        assert outflow.bytes == len(stream) - at
 
 
 @pytest.mark.parametrize("size", [0, 101, 2**32 - 1])

@@ -134,6 +134,28 @@ def test_who_committed_more_than_a_later_generation_stops():
     assert "committed" in cluster["b"].forks[0].why
 
 
+def test_what_was_not_committed_gives_way_to_a_later_generation():
+    cluster = founded()
+    cluster["a"].append("x")
+    cluster.run(1)
+    cluster["c"].syncs = cluster["a"].syncs = False
+    cluster["b"].append("y")
+    cluster.run_until(lambda: cluster["b"].texts == ["x", "y"])
+    cluster.kill("a", "b", "c", power=True)
+    disk = cluster.disks["c"]
+    last = [r for r in disk.records if isinstance(r, Mark)][-1]
+    term = ViewId(last.term.seq + 3, "c")
+    disk.records.append(replace(last, term=term, base=1, voters=("c",), generation=1, lossy=True))
+    disk.standing = pack(term.seq - 3, Standing(True, Primary(term, ("c",))))
+    cluster.start("c")
+    cluster.run(1)
+    cluster["c"].append("z")
+    cluster.start("b")
+    cluster.run(3)
+    assert cluster["b"].texts == cluster["c"].texts == ["x", "z"]
+    assert cluster["b"].status.generation == 1
+
+
 def test_two_logs_at_one_place_are_told_apart_by_their_digests():
     cluster = founded()
     cluster["a"].append("x")
@@ -184,6 +206,23 @@ def test_what_cannot_be_true_is_refused_and_changes_nothing(message: Any):
     assert (cluster["a"].status, dict(cluster["a"].log.opening.offers)) == before
     cluster.loses = lambda sender, to, m: False
     cluster.run(2)
+    assert cluster.states("abc") == ["open"] * 3
+
+
+def test_a_forged_offer_that_came_first_costs_one_view():
+    cluster = founded()
+    cluster.loses = lambda sender, to, m: isinstance(m, Offer) and sender == "b" and to == "a"
+    cluster.kill("c")
+    cluster.start("c")
+    cluster.run(0.3)
+    assert cluster["a"].log.opening.missing == ("b",)
+    honest = cluster["b"].log.opening.offers["b"]
+    forged = replace(honest, place=Place(honest.place.term, 40), digest=1)
+    cluster["a"].do(tell(cluster, "a", "b", forged))
+    cluster.loses = lambda sender, to, m: False
+    view = cluster["a"].view
+    cluster.run(8)
+    assert cluster["a"].view != view
     assert cluster.states("abc") == ["open"] * 3
 
 

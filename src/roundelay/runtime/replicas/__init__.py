@@ -1,0 +1,1 @@
+"""Replicated machines at a running node: the port under their faces, and `replicate`."""

@@ -1,0 +1,322 @@
+"""Machines at real nodes: typed calls, what a minority may do, restarts, snapshots, watchers."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import pytest
+from tests.patience import LIMIT_S
+
+import roundelay
+from roundelay.structures import Change, Counter, Lock, Machine, Map, Queue, Refused
+from roundelay.transport.address import free_addresses
+
+pytestmark = pytest.mark.process
+M = TypeVar("M", bound=Machine)
+
+
+class Trio(Generic[M]):
+    """Nodes that replicate one machine, in one event loop."""
+
+    def __init__(self, make: Callable[[], M], directory: Path, nodes: str = "abc") -> None:
+        self._make = make
+        self._directory = directory
+        self._peers = free_addresses(nodes)
+        self._running: dict[str, roundelay.Replicated[M]] = {}
+
+    def __getitem__(self, node: str) -> M:
+        return self._running[node].face
+
+    async def start(self, node: str, make: Callable[[], M] | None = None) -> M:
+        replicated = roundelay.replicate(
+            make or self._make,
+            "machine",
+            node=node,
+            peers=self._peers,
+            journal=self._directory / node,
+        )
+        face = await replicated.__aenter__()
+        self._running[node] = replicated
+        return face
+
+    async def stop(self, node: str) -> None:
+        """End a node as its process would that fails: nothing is waited for."""
+        await self._running.pop(node).group.leave(0.0)
+
+    def group(self, node: str) -> roundelay.Group:
+        return self._running[node].group
+
+    async def until_open(self) -> None:
+        async with asyncio.timeout(LIMIT_S):
+            for replicated in self._running.values():
+                await _open(replicated.face)
+
+    async def close(self) -> None:
+        for node in list(self._running):
+            await self.stop(node)
+
+
+async def _open(face: Machine) -> None:
+    await face.port.until(lambda _: True if face.primary else None)
+
+
+@contextlib.asynccontextmanager
+async def trio(
+    make: Callable[[], M], directory: Path, nodes: str = "abc"
+) -> AsyncIterator[Trio[M]]:
+    made = Trio(make, directory, nodes)
+    try:
+        for node in nodes:
+            await made.start(node)
+        await made.until_open()
+        yield made
+    finally:
+        await made.close()
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(2 * LIMIT_S):
+            await story
+
+    asyncio.run(limited())
+
+
+def test_writes_of_all_nodes_count_once_and_reads_see_them(tmp_path):
+    async def story() -> None:
+        async with trio(Counter, tmp_path) as nodes:
+            replies = await asyncio.gather(*(nodes[n].add() for n in "abc" for _ in range(50)))
+            assert sorted(replies) == list(range(1, 151))
+            assert [await nodes[n].value() for n in "abc"] == [150] * 3
+
+    run(story())
+
+
+def test_a_refusal_reaches_the_caller(tmp_path):
+    async def story() -> None:
+        async with trio(Map[int], tmp_path) as nodes:
+            with pytest.raises(Refused, match="time to live"):
+                await nodes["a"].set("k", 1, ttl_s=-1.0)
+
+    run(story())
+
+
+def test_a_minority_reads_what_it_knows_with_a_flag_and_cannot_write(tmp_path):
+    async def story() -> None:
+        async with trio(Counter, tmp_path) as nodes:
+            left = nodes["a"]
+            await left.add(5)
+            await nodes.stop("b")
+            await nodes.stop("c")
+            async with asyncio.timeout(LIMIT_S):
+                await left.port.until(lambda _: None if left.primary else True)
+            assert (left.value.stale(), left.primary) == (5, False)
+            with pytest.raises(roundelay.NotPrimaryError):
+                await left.add.within(0.2)(1)
+            with pytest.raises(roundelay.NotPrimaryError):
+                await left.value.within(0.2)()
+            waiting = asyncio.create_task(left.add(1))
+            await nodes.start("b")
+            assert await waiting == 6
+
+    run(story())
+
+
+def test_the_state_is_there_after_all_have_stopped(tmp_path):
+    async def story() -> None:
+        async with trio(Map[str], tmp_path) as nodes:
+            await nodes["a"].set("colour", "red")
+        async with trio(Map[str], tmp_path) as nodes:
+            assert await nodes["c"].get("colour") == "red"
+
+    run(story())
+
+
+def test_a_snapshot_and_the_log_behind_it_give_the_state_back(tmp_path):
+    async def story() -> None:
+        async with trio(Counter, tmp_path) as nodes:
+            await nodes["a"].add(5)
+            await nodes["b"].value()
+            assert await nodes.group("b").log.snapshot() == nodes["b"].index
+            await nodes["a"].add(5)
+            await nodes.stop("b")
+            again = await nodes.start("b")
+            assert await again.value() == 10
+            assert nodes.group("b").status()["log"]["snapshot"] > 0
+
+    run(story())
+
+
+def test_a_lock_of_a_node_that_ended_goes_to_the_next_without_any_other_command(tmp_path):
+    async def story() -> None:
+        async with trio(Lock, tmp_path) as nodes:
+            hold = await nodes["a"].acquire()
+            waiting = asyncio.create_task(nodes["b"].acquire())
+            await nodes["c"].port.until(lambda lock: True if lock.waiting else None)
+            await nodes.stop("a")
+            assert (await waiting).token > hold.token
+            assert hold.lost
+
+    run(story())
+
+
+def test_a_holder_is_told_when_its_log_is_not_open_any_more(tmp_path):
+    async def story() -> None:
+        async with trio(Lock, tmp_path) as nodes, nodes["a"].hold() as hold:
+            assert not hold.lost
+            told = asyncio.create_task(hold.until_lost())
+            await nodes.stop("b")
+            await nodes.stop("c")
+            await told
+
+    run(story())
+
+
+def test_who_waits_too_long_or_is_cancelled_leaves_the_queue(tmp_path):
+    async def story() -> None:
+        async with trio(Lock, tmp_path) as nodes:
+            hold = await nodes["a"].acquire()
+            with pytest.raises(TimeoutError):
+                await nodes["b"].acquire(timeout_s=0.1)
+            cancelled = asyncio.create_task(nodes["b"].acquire())
+            await nodes["a"].port.until(lambda lock: True if lock.waiting else None)
+            cancelled.cancel()
+            await nodes["a"].port.until(lambda lock: None if lock.waiting else True)
+            await hold.release()
+            assert await nodes["c"].holder() is None
+
+    run(story())
+
+
+def test_work_is_handed_over_and_done_once(tmp_path):
+    async def story() -> None:
+        async with trio(Queue[int], tmp_path) as nodes:
+            jobs = [asyncio.create_task(nodes[n].take()) for n in "abcabc"]
+            for item in range(6):
+                await nodes["a"].put(item)
+            found = [await job for job in jobs]
+            assert sorted(job.value for job in found) == list(range(6))
+            assert all([await job.done() for job in found])
+            assert await nodes["b"].in_work() == 0
+
+    run(story())
+
+
+def test_a_watcher_sees_changes_of_other_nodes(tmp_path):
+    async def story() -> None:
+        async with trio(Map[int], tmp_path) as nodes:
+            seen: list[Change] = []
+
+            async def watch() -> None:
+                async for change in nodes["b"].watch("k"):
+                    seen.append(change)
+                    if len(seen) == 3:
+                        return
+
+            watching = asyncio.create_task(watch())
+            await asyncio.sleep(0)
+            await nodes["a"].set("k", 1)
+            await nodes["c"].delete("k")
+            await nodes["c"].set("k2", 2, ttl_s=60.0)
+            await watching
+            assert [(c.key, c.value) for c in seen] == [("k", 1), ("k", None), ("k2", 2)]
+
+    run(story())
+
+
+def test_a_time_to_live_ends_although_nobody_writes(tmp_path):
+    async def story() -> None:
+        async with trio(Map[int], tmp_path) as nodes:
+            await nodes["a"].set("k", 1, ttl_s=0.5)
+            await nodes["a"].port.until(lambda m: True if not m._slots else None)
+            assert await nodes["a"].get("k") is None
+
+    run(story())
+
+
+def test_a_command_of_a_named_session_is_done_once_through_any_node(tmp_path):
+    async def story() -> None:
+        async with trio(Counter, tmp_path) as nodes:
+            assert await nodes["a"].add.once("billing", 0)(5) == 5
+            assert await nodes["b"].add.once("billing", 0)(5) == 5
+            assert await nodes["b"].add.once("billing", 1)(5) == 10
+            with pytest.raises(roundelay.UncertainError, match="not known here any more"):
+                await nodes["a"].add.once("billing", 0)(5)
+            assert await nodes["c"].value() == 10
+
+    run(story())
+
+
+class NewCounter(Counter):
+    """The next version of a counter."""
+
+    @roundelay.write(version=2)
+    def double(self) -> int:
+        return self._become(self.number * 2)
+
+
+def test_an_old_node_stops_at_a_command_that_it_does_not_know(tmp_path):
+    async def story() -> None:
+        async with trio(Counter, tmp_path) as nodes:
+            await nodes["a"].add(3)
+            old = nodes.group("b")
+            await nodes.stop("a")
+            new = await nodes.start("a", NewCounter)
+            assert isinstance(new, NewCounter)
+            await nodes.stop("c")
+            await nodes.start("c", NewCounter)
+            assert await new.double() == 6
+            error = await old.wait_closed()
+            assert str(error).endswith("upgrade this node first")
+            await nodes.stop("b")
+            again = await nodes.start("b", NewCounter)
+            assert await again.value() == 6
+
+    run(story())
+
+
+def test_whoever_waits_is_told_that_the_node_has_ended(tmp_path):
+    async def story() -> None:
+        async with trio(Lock, tmp_path) as nodes:
+            await nodes["a"].acquire()
+            waiting = asyncio.create_task(nodes["b"].acquire())
+            await nodes["b"].port.until(lambda lock: True if lock.waiting else None)
+            face = nodes["b"]
+            await nodes.stop("b")
+            with pytest.raises(roundelay.ClosedError):
+                await waiting
+            with pytest.raises(roundelay.ClosedError):
+                await face.holder()
+            assert not face.primary
+
+    run(story())
+
+
+def test_the_same_without_asyncio(tmp_path):
+    peers = free_addresses("a")
+    with roundelay.blocking.replicate(
+        Counter, "alone", node="a", peers=peers, journal=tmp_path / "a"
+    ) as counter:
+        assert counter.add.wait(2) == 2
+        assert counter.value.wait() == 2
+        assert counter.value.stale() == 2
+    with pytest.raises(roundelay.ClosedError):
+        counter.add.wait(1)
+    with roundelay.blocking.replicate(
+        Lock, "locks", node="a", peers=peers, journal=tmp_path / "locks"
+    ) as lock:
+        with lock.hold() as hold:
+            assert lock.holder.wait() == "a"
+            assert not hold.lost
+        assert lock.holder.wait() is None
+
+
+def test_waiting_in_the_event_loop_is_refused(tmp_path):
+    async def story() -> None:
+        async with trio(Counter, tmp_path, "a") as nodes:
+            with pytest.raises(roundelay.ConfigError, match="use `await` here"):
+                nodes["a"].add.wait(1)
+
+    run(story())
