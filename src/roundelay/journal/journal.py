@@ -556,7 +556,8 @@ class Journal:
         removed they begin with the checkpoint and the mark that the log begins with. Other
         checkpoints are left out: they are this node's own.
 
-        DamageError if a record cannot be read; the next start will set it aside. For any thread."""
+        DamageError if a record is damaged; the next start will set it aside. DiskError if the disk
+        does not answer. For any thread."""
         with self._shape:
             if not self._segments:
                 return []
@@ -566,9 +567,12 @@ class Journal:
 
     @contextlib.contextmanager
     def _telling(self) -> Iterator[None]:
-        """Damage that is met here is remembered for the next start."""
+        """Damage that is met here is remembered for the next start; a disk that does not answer
+        ends the journal."""
         try:
             yield
+        except OSError as e:
+            raise self._die("read", e) from None
         except DamageError as e:
             known = (e.path.name, e.offset)
             if known not in self._life.damaged:
@@ -579,7 +583,7 @@ class Journal:
     def scrub(self, segment_number: int) -> int:
         """Read a segment and compare its checksums; DamageError if one is wrong. The number of the
         segment to read next. For any thread."""
-        with self._shape:
+        with self._shape, self._telling():
             if not self._segments:
                 return 0
             at = segment_number % len(self._segments)
@@ -587,8 +591,9 @@ class Journal:
             fd = self._files.open(segment.path)
             walk = Walk(self._files, fd, segment.header, segment.carry_end, segment.end)
         try:
-            for _ in walk:
-                pass
+            with self._telling():
+                for _ in walk:
+                    pass
         finally:
             self._files.close(fd)
         with self._shape, self._telling():

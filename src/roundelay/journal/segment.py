@@ -42,6 +42,8 @@ VERSION = 1
 SUFFIX = ".log"
 CHUNK_BYTES = 1 << 20
 """How much of a file is read at once."""
+_FIRST_BYTES = 1 << 13
+"""How much of a file is read at once to see how it begins: a start does this with all of them."""
 SAMPLE_BYTES = 1 << 16
 """How far apart two points of the sparse index lie. More: a reader that begins in the middle of a
 file reads more that it does not need. Less: more memory for journals that are read."""
@@ -109,8 +111,17 @@ class Walk:
     there. Of a frame only `data[found.at : found.end + 1]` may be used, and before the next one is
     asked for."""
 
-    def __init__(self, files: Files, fd: int, header: Header, offset: int, end: int) -> None:
+    def __init__(
+        self,
+        files: Files,
+        fd: int,
+        header: Header,
+        offset: int,
+        end: int,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> None:
         self._files = files
+        self._chunk_bytes = chunk_bytes
         self._fd = fd
         self._header = header
         self.end = end
@@ -119,7 +130,7 @@ class Walk:
         self.data = b""
 
     def __iter__(self) -> Iterator[Found]:
-        size = CHUNK_BYTES
+        size = self._chunk_bytes
         while self.offset < self.end:
             start = self.offset
             size = min(size, self.end - start)
@@ -139,7 +150,7 @@ class Walk:
                 if bad is not None and any(self.data[bad.at :]):
                     self.bad = bad
                 return
-            size = CHUNK_BYTES
+            size = self._chunk_bytes
             if self.offset == start:
                 if bad is not None and not bad.short:
                     self.bad = bad
@@ -292,7 +303,7 @@ def open_segment(files: Files, path: Path) -> Segment | None:
         size = files.size(fd)
         if header is None:
             return None
-        walk = Walk(files, fd, header, HEADER_BYTES, size)
+        walk = Walk(files, fd, header, HEADER_BYTES, size, _FIRST_BYTES)
         carry, checkpoint = None, False
         for found in walk:
             if carry is not None:

@@ -200,6 +200,40 @@ def test_a_disk_that_fails_ends_the_journal_for_good(tmp_path, call):
     assert kept.first == 0  # It opens, and was not closed in order.
 
 
+@pytest.mark.parametrize("scrub", [False, True])
+def test_a_disk_that_does_not_answer_ends_the_journal(tmp_path, scrub):
+    class Mute(QuickFiles):
+        mute = False
+
+        def pread(self, fd: int, size: int, offset: int) -> bytes:
+            if self.mute:
+                raise OSError(errno.EIO, "input/output error")
+            return super().pread(fd, size, offset)
+
+    files = Mute()
+    journal = open_journal(tmp_path, files=files)
+    journal.append([mark(), *some(3)])
+    files.mute = True
+    with pytest.raises(DiskError, match="cannot read"):
+        journal.scrub(0) if scrub else journal.read(BEGIN, 100)
+    with pytest.raises(DiskError):
+        journal.append(some(1, 3))
+
+
+def test_a_file_system_without_preallocation(tmp_path, monkeypatch):
+    def refuse(fd: int, offset: int, size: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    records = with_checkpoints(300, every=10)
+    journal = open_journal(tmp_path)
+    journal.append(records)
+    die(journal)
+    journal = open_journal(tmp_path)
+    assert held(journal) == plain(records)
+    assert not journal.repaired
+
+
 def test_what_is_not_synced_is_lost_with_the_power_and_what_is_synced_is_not(tmp_path):
     for lost in range(4):
         path = tmp_path / str(lost)
