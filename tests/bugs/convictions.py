@@ -39,6 +39,8 @@ class Violates:
 
     scenario: str
     properties: str
+    watched: bool = True
+    """Whether the watch looks on; where it would notice first it does not."""
 
     def __str__(self) -> str:
         return f"{self.properties} violated"
@@ -326,4 +328,30 @@ CONVICTIONS: dict[str, Conviction] = {
         delivers_all("a", 10, until_ms=360),
     ),
     "fc_never_asks_for_requests": Violates("fc/body_asked_for", "L6 L7"),
+    # The replicated log
+    "log_stored_before_the_sync": Violates("log/r04_power_cut_before_the_majority", "J7 J8"),
+    "log_ready_before_the_sync": Violates("log/slow_to_be_ready", "J6"),
+    "log_attempt_stored_too_late": Violates("log/in_doubt_and_restarted", "J7 J9"),
+    "log_attempts_not_stored": Violates("log/in_doubt_and_restarted", "J7 J9"),
+    "log_newest_attempt_only": Violates("log/two_attempts", "J9"),
+    "log_attempts_pushed_out": Violates("log/five_attempts", "J9"),
+    "log_last_moves_at_install": Violates("log/installed_without_the_entries", "J7"),
+    "log_lost_disk_votes": Violates("log/r07_lost_disk", "J7 J8"),
+    "log_lost_disk_counts_in_a_doubt": Violates("log/in_doubt_without_its_disk", "J7 J9"),
+    "log_all_of_the_last_view": Violates("log/disks_lost_and_an_old_member", "J7 J9"),
+    "log_interval_votes_after_a_power_cut": Violates("log/interval_power_cut", "J7"),
+    "log_transitional_deliveries": Violates("log/behind_a_gap", "J1", watched=False),
+    "log_packets_before_the_opening": Violates("log/append_before_the_opening", "J6"),
+    "log_longest_wins": Violates("log/longest_is_not_best", "J1", watched=False),
+    "log_others_acknowledge": Violates("log/filled_member_does_not_count", "J5"),
+    "log_offers_of_a_majority": Violates("log/offers_of_all", "J7"),
+    "log_sent_again_as_new": Violates("log/sent_again_or_not", "J2 J11"),
+    "log_duplicate_indexed": Violates("log/r10_client_repeats", "J2 J11"),
+    "log_chunks_by_index": Violates("log/fetched_by_term_and_index", "J1 J10", watched=False),
+    "log_window_joined_with_a_gap": Violates("log/window_with_a_gap", "J1 J10", watched=False),
+    "log_damage_taken_for_a_torn_end": Violates("log/rot_in_the_middle", "J8"),
+    "log_failed_sync_ignored": Violates("log/failed_sync", "J8"),
+    "log_read_answered_locally": Violates("log/r11_read_waits", "J12"),
+    "log_snapshot_without_sessions": Violates("log/snapshot_and_a_retry", "J2 J11", watched=False),
+    "log_open_drops_later_attempts": Violates("log/r13_opened_as_it_ends", "J7 J9"),
 }

@@ -16,6 +16,7 @@ from roundelay.sim.watch import Watch
 from . import (  # noqa: F401  # They register their bugs.
     planted_engines,
     planted_fc,
+    planted_log,
     planted_orders,
     planted_st,
     planted_st_order,
@@ -47,7 +48,8 @@ def convict(conviction: Conviction) -> None:
     text = read(conviction.scenario)
     match conviction:
         case Violates():
-            assert set(conviction.properties.split()) <= violated(play(text).printed)
+            played = play(text, watched=conviction.watched)
+            assert set(conviction.properties.split()) <= violated(played.printed)
         case Breaks():
             with pytest.raises(AssertionError, match=re.escape(conviction.words)):
                 play(text)

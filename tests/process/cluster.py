@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.patience import LIMIT_S, until
 from tests.process.wiretap import Wiretap
@@ -122,7 +122,7 @@ class Cluster:
         self._nursery: Nursery | None = None
         self._lives = dict.fromkeys(self.nodes, 0)
 
-    def __enter__(self) -> "Cluster":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -275,7 +275,8 @@ class Cluster:
         )
 
     def log(self, node: str) -> str:
-        return (self.directory / f"log-{node}-{self._lives[node] - 1}").read_text()
+        path = self.directory / f"log-{node}-{self._lives[node] - 1}"
+        return path.read_text() if path.exists() else ""  # Its process may not have begun yet.
 
     # The end
 

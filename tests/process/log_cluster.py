@@ -6,7 +6,7 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ class LogCluster(Cluster):
         fsync: str = "always",
         rate: float = 100,
         power: bool = False,
-        more: dict[str, object] | None = None,
+        more: Mapping[str, object] | None = None,
     ) -> None:
         """With `power` a kill is a power cut: what was not synced is lost."""
         super().__init__(directory, nodes, rate=rate, relay=False)
@@ -112,7 +112,8 @@ class LogCluster(Cluster):
             found = [self.log_status(node) for node in self.nodes]
             if not all(found):
                 return False
-            return len({(f["committed"], f["length"], f["waiting"]) for f in found if f}) == 1
+            stored = {(f["committed"], f["stored"], f["length"]) for f in found if f}
+            return len(stored) == 1 and len(set(stored.pop())) == 1
 
         self.open()
         until(quiet, "one log at all nodes")

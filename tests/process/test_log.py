@@ -5,11 +5,13 @@ import os
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.patience import until
 from tests.process.log_cluster import LogCluster, Repeater
 
+from roundelay.journal.segment import HEADER_BYTES
 from roundelay.runtime.client import Client
 
 pytestmark = pytest.mark.process
@@ -107,16 +109,29 @@ def test_a_donor_dies_a_disk_is_wiped_and_a_segment_is_damaged(tmp_path):
         cluster.progress()
 
         cluster.kill("c")
-        segment = min((cluster.journal("c") / "g" / "log").glob("*.log"))
-        with segment.open("r+b") as file:
-            file.seek(segment.stat().st_size // 2)
-            data = file.read(64)
-            file.seek(segment.stat().st_size // 2)
-            file.write(bytes(byte ^ 0xFF for byte in data))
+        old, *_, newest = sorted((cluster.journal("c") / "g" / "log").glob("*.log"))
+        _damage(newest, HEADER_BYTES + 2000)  # Found at the start.
         cluster.fork("c")
         cluster.open()
+        assert "is damaged at byte" in cluster.log("c")
         cluster.progress()
+
+        cluster.kill("c")
+        _damage(old, old.stat().st_size // 2)  # Found when it is read; repaired by a restart.
+        cluster.fork("c")
+        until(lambda: "follow: " in cluster.log("c"), "the damage to be found")
+        cluster.kill("c")
+        cluster.fork("c")
+        cluster.open()
         cluster.judge()
+
+
+def _damage(path: Path, offset: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        data = file.read(64)
+        file.seek(offset)
+        file.write(bytes(byte ^ 0xFF for byte in data))
 
 
 def _append(cluster: LogCluster, node: str, count: int, size: int) -> None:
@@ -161,11 +176,11 @@ def test_a_disk_that_fills_up_holds_nobody_up_and_goes_on_when_there_is_room(tmp
             found = cluster.status("c")
             assert found is not None
             assert any("disk is full" in sentence for sentence in found["warnings"])
-            assert found["log"]["committed"] < cluster.committed("a")
+            assert found["log"]["stored"] < cluster.committed("a")
             ballast.unlink()
             subprocess.run(["mount", "-o", "remount,size=200m", str(place)], check=True)
             cluster.open()
-            cluster.judge()
+            cluster.judge()  # Which waits until c has stored what it lacked.
     finally:
         subprocess.run(["umount", "-l", str(place)], check=True)
 

@@ -5,8 +5,8 @@ SETTINGS is JSON: the node's settings, and `rate` (messages a second), `safe_eve
 many is safe), `receipts` (a file, to which every receipt of a safe message is written), `clock_s`
 (by how much the clock is wrong) and `old_key_s` (how long an old key is accepted, if it has one).
 With `appends` (a file) the messages are appended to the log, and every one that is confirmed is
-written there; with `power` (a boot id) the journal loses what is not synced when the node is killed,
-as if its machine had lost its power.
+written there; with `power` (a boot id) the journal loses what is not synced when the node is
+killed, as if its machine had lost its power.
 SIGUSR1 stops the load, SIGTERM the node.
 """
 
@@ -16,8 +16,9 @@ import os
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import roundelay
 from roundelay.runtime.group import Group
@@ -44,10 +45,10 @@ async def main(told: dict[str, object]) -> None:
     appends, power = told.pop("appends", None), told.pop("power", None)
     machine = Machine(wall_ns=lambda: time.time_ns() + clock_ns)
     if power is not None:
-        from roundelay.journal.held_files import HeldFiles
+        from roundelay.journal.files import HeldFiles
 
         opening.make_files = HeldFiles
-        machine = OtherBoot(str(power), wall_ns=machine.wall_ns)
+        machine = OtherBoot(boot=str(power), wall_ns=machine.wall_ns)
     async with Group(settings(told), machine) as group:
         tasks = [asyncio.create_task(read(group))]
         if appends is None:
@@ -85,16 +86,15 @@ async def load(
                 await asyncio.sleep(1 / rate)
 
 
+@dataclass(frozen=True)
 class OtherBoot(Machine):
     """A machine that was started at another time."""
 
-    def __init__(self, boot: str, **told: Any) -> None:
-        super().__init__(**told)
-        object.__setattr__(self, "_boot", boot)
+    boot: str = ""
 
     @property
     def id(self) -> str:
-        return str(self._boot)
+        return self.boot
 
 
 async def append(group: roundelay.Group, rate: float, appends: Path, quiet: asyncio.Event) -> None:
@@ -117,12 +117,16 @@ async def confirm(receipt: roundelay.LogReceipt, payload: str, file: TextIO) -> 
 
 
 async def follow(group: roundelay.Group) -> None:
-    """Read the log from its beginning, for ever: a hole ends this node."""
+    """Read the log from its beginning, for ever: a hole ends this node, damage only the reading."""
     due = None
-    async for batch in group.log.batches("first"):
-        assert isinstance(batch, roundelay.EntryBatch)
-        assert due is None or batch.index == due, f"{batch} instead of {due}"
-        due = batch.index + len(batch)
+    try:
+        async for batch in group.log.batches("first"):
+            assert isinstance(batch, roundelay.EntryBatch)
+            assert due is None or batch.index == due, f"{batch} instead of {due}"
+            due = batch.index + len(batch)
+    except roundelay.LogError as e:
+        print(f"follow: {e}", file=sys.stderr, flush=True)  # noqa: T201  # For the test.
+        await asyncio.Event().wait()
 
 
 async def note(receipt: roundelay.Receipt, incarnation: int, file: TextIO) -> None:

@@ -23,7 +23,7 @@ from roundelay.check import (
     wellformed,
 )
 from roundelay.check.checker import Report, check, profile_of
-from roundelay.check.log import agreement, evidence, openings
+from roundelay.check.log import agreement, evidence, objects, openings
 from roundelay.check.log import liveness as log_liveness
 from roundelay.check.model import Model, read_model
 from roundelay.check.profiles import Profile, Standing, profile
@@ -61,5 +61,6 @@ _DECLARING = (
     openings,
     evidence,
     log_liveness,
+    objects,
 )
 """Modules that fill PROPERTIES as they are imported."""

@@ -57,7 +57,7 @@ class Profile:
 RULES = ("safe", "paper", "link")
 MODES = ("static", "views")
 
-FAMILIES = "TMDOSKNJLE"
+FAMILIES = "TMDOSKNJHLE"
 """First letters of properties, in the order of reports."""
 
 _TRACE = Properties("T1 T2 T3 T4 D1 D2 D11", derived="L7")
@@ -68,9 +68,10 @@ _TRACE = Properties("T1 T2 T3 T4 D1 D2 D11", derived="L7")
 _VIEWS = Properties("M1 M2 M3 M4 M5 M6 M7 M8 M10 D3 D4e D5 D6 D7 L2 L3")
 """What every engine is held to where there are views."""
 
-_LOG = Properties("J1 J2 J3 J4 J5 J6 J7 J8 J9 J10 J11 J12 L8 L9")
+_LOG = Properties("J1 J2 J3 J4 J5 J6 J7 J8 J9 J10 J11 J12 H2 H3 L8 L9", optional="H1")
 """What every run with a replicated log is held to, whatever its engine and its policy: who may have
-lost something says that it is not able to vote."""
+lost something says that it is not able to vote. H1 is optional since it may find no answer; H2
+implies it where answers carry an index."""
 
 VIEW_SYNCHRONY = "vs"
 """The layer that ATOP assumes: it has nothing to say without views, and is no engine."""

@@ -14,78 +14,45 @@ import errno
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from roundelay.core.kept import place_after
 from roundelay.core.log import MARKS_KEPT, Checkpoint, KeptLog, LogRecord, Mark, Place
-from roundelay.core.value import value
+from roundelay.journal.config import JournalConfig
 from roundelay.journal.directory import Life, Lock, boot_id, check_owner, read_life, write_life
 from roundelay.journal.errors import DamageError, DiskError, FullError, JournalError
 from roundelay.journal.files import Files, OsFiles
 from roundelay.journal.frame import (
-    CHECKPOINT,
     END,
-    MARK,
-    NOTE,
     OVERHEAD_BYTES,
     Carry,
-    carry_bytes,
     frame,
     note_bytes,
-    place_past,
     record_parts,
 )
+from roundelay.journal.loading import check_whole, end_of, load
 from roundelay.journal.policy import Policy
 from roundelay.journal.recovery import Findings, examine, repair
+from roundelay.journal.retention import Holds, Reserve, removable
 from roundelay.journal.segment import (
-    HEADER_BYTES,
     Header,
     Segment,
     Walk,
-    encode_header,
     file_name,
     index_path,
+    make_segment,
     open_segment,
+    opened_segment,
     segment_files,
     write_index,
 )
 from roundelay.journal.snapshots import Snapshots
-from roundelay.wire.log_record import decode_record, encode_record
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _RESET = "reset"
 """The file that a reset prepares; once it has its name, the reset counts."""
-
-
-@value
-class JournalConfig:
-    """Limits of a journal."""
-
-    segment_bytes: int = 128 << 20
-    """A segment ends with the first record past this, or with the first checkpoint past three
-    quarters of it. Large ones free the disk in coarse steps; of small ones there are many files."""
-    preallocate_bytes: int = 16 << 20
-    """How far ahead room on the disk is taken. Little: a sync writes the size of the file more
-    often, and a full disk is noticed late. Much: small logs take more room than they need."""
-    reserve_bytes: int = 16 << 20
-    """Room that is given up when the disk is full, so that the node's standing can be written.
-    None: a node on a full disk cannot change views."""
-    retain_bytes: int | None = None
-    """The oldest segments are removed while the log is larger. Less than a node misses while it is
-    away: it needs a snapshot, or cannot come back. None: only snapshots make room."""
-    retain_s: float | None = None
-    """Segments are removed when their newest record is older. None: age does not count."""
-    fetch_hold_s: float = 60.0
-    """How long after a place was read nothing behind it is removed. Short: a slow learner loses its
-    donor. Long: a full disk waits for it."""
-
-    def __post_init__(self) -> None:
-        if self.segment_bytes < 1 << 12:
-            raise ValueError("segment_bytes must be at least 4096")
-        if self.preallocate_bytes < 1 << 12:
-            raise ValueError("preallocate_bytes must be at least 4096")
 
 
 class Journal:
@@ -115,14 +82,14 @@ class Journal:
         self.config = config or JournalConfig()
         self._files = files or OsFiles()
         self._wall_us = wall_us
-        self._monotonic_s = monotonic_s
         self._boot = boot_id() if boot is None else boot
         self._shape = threading.RLock()
         """Held while segments come or go, and by readers."""
         self._directory = path / "log"
         self._lock: Lock | None = None
         self._dead: DiskError | None = None
-        self._reads: dict[int, float] = {}
+        self._holds = Holds(self.config.fetch_hold_s, monotonic_s)
+        self._reserve = Reserve(path, self.config, self._files)
         self.full = False
         """Whether the disk had no room when it was last asked for some."""
         self.repaired = ""
@@ -198,7 +165,7 @@ class Journal:
         self.snapshots = Snapshots(self.path / "snapshots", files)
         self.kept = self._kept(found.kept)
         """What was found at the start, for the core."""
-        self._take_reserve()
+        self._reserve.take()
 
     def _kept(self, kept: KeptLog) -> KeptLog:
         newest = self.snapshots.newest(kept.log, kept.generation) if kept.log else None
@@ -383,7 +350,7 @@ class Journal:
         self._allocated += size
         if self.full:
             self.full = False
-            self._take_reserve()
+            self._reserve.take()
 
     def _new_segment(self, log: bytes, generation: int, start: int, carry: Carry) -> Segment:
         """Begin a segment; it is on disk when this returns."""
@@ -395,55 +362,16 @@ class Journal:
         self._allocated = segment.end
         return segment
 
-    def _make_segment(
-        self,
-        path: Path,
-        log: bytes,
-        generation: int,
-        start: int,
-        carry: Carry,
-        checkpoint: Checkpoint | None = None,
-    ) -> Segment:
-        files = self._files
-        header = encode_header(Header(log, generation, carry.place.length, self._wall_us(), start))
-        nonce = int.from_bytes(header[-4:])
-        data = bytearray(header)
-        contents = [carry_bytes(carry)]
-        if checkpoint is not None:
-            contents.append(encode_record(checkpoint))
-        for content in contents:
-            at = start + len(data)
-            data += frame(content, len(content), at, nonce, at, self._committed) + content + END
-        beside = path.with_name(path.name + ".new")
-        fd = files.open(beside, create=True)
-        try:
-            files.fallocate(fd, 0, len(data))
-            files.pwritev(fd, [bytes(data)], 0)
-            files.fdatasync(fd)
-        except OSError:
-            with contextlib.suppress(OSError):
-                files.unlink(beside)
-            raise
-        finally:
-            files.close(fd)
-        files.rename(beside, path)
-        files.sync_directory(path.parent)
-        segment = open_segment(files, path)
-        if segment is None:
-            raise OSError(errno.EIO, "what was written is not there")
-        return segment
-
     def _roll(self) -> Segment:
         """Finish the last segment and begin the next one."""
         last = self._segments[-1]
-        self._fdatasync(last)
-        self._synced = self._end
         self._finish(last)
+        self._synced = self._end
         carry = Carry(self._place, tuple(self._marks))
         return self._new_segment(last.header.log, self.generation, self._end, carry)
 
     def _finish(self, segment: Segment) -> None:
-        """Give back the room behind the last record of a segment that is synced."""
+        """Give back the room behind the last record of a segment, and sync it."""
         self._files.ftruncate(segment.fd(), segment.end)
         self._fdatasync(segment)
         self._allocated = segment.end
@@ -521,7 +449,8 @@ class Journal:
         place = max(place, self._segments[0].place)
         at = bisect_right(self._segments, place, key=lambda s: s.place) - 1
         segment = self._segments[at]
-        offset, here, marks = self._find(segment, place)
+        with self._telling():
+            offset, here, marks = end_of(segment, place)
         for later in reversed(self._segments[at + 1 :]):
             later.close()
             self._remove_index(later)
@@ -543,28 +472,6 @@ class Journal:
             self._place = Place()
             self._files.sync_directory(self._directory)
             self._synced = self._allocated = 0
-
-    def _find(self, segment: Segment, place: Place) -> tuple[int, Place, list[Mark]]:
-        """Where in a segment the first record behind `place` begins, its place in the log, and the
-        marks before it in this segment."""
-        here = segment.place
-        marks: list[Mark] = []
-        walk = segment.walk()
-        for found in walk:
-            if found.kind == MARK:
-                mark = decode_record(walk.data[found.start : found.end])
-                assert isinstance(mark, Mark)
-                after = here.past(mark)
-                if after <= place:
-                    marks.append(mark)
-            else:
-                after = place_past(here, walk.data, found)
-            if after > place:
-                return walk.offset, here, marks
-            here = after
-        if walk.bad is not None:
-            raise self._damage(segment, walk.offset, walk.bad.why)
-        return walk.offset, here, marks
 
     def reset(self, checkpoint: Checkpoint, mark: Mark) -> None:
         """Drop the whole log and begin it with these: what comes before was in a snapshot, or is
@@ -588,9 +495,7 @@ class Journal:
                     old.close()
                 self._finish_reset()
                 path = self._directory / file_name(checkpoint.place.length)
-                found = open_segment(self._files, path)
-                if found is None:
-                    raise OSError(errno.EIO, "what was written is not there")
+                found = opened_segment(self._files, path)
                 self._segments = [found]
         except OSError as e:
             if e.errno in _NO_ROOM:
@@ -651,66 +556,34 @@ class Journal:
         removed they begin with the checkpoint and the mark that the log begins with. Other
         checkpoints are left out: they are this node's own.
 
-        DamageError if a record cannot be read; the next start will set it aside. For any thread."""
+        DamageError if a record is damaged; the next start will set it aside. DiskError if the disk
+        does not answer. For any thread."""
         with self._shape:
-            return self._read(place, bytes_max)
+            if not self._segments:
+                return []
+            self._holds.add(max(place.length, self.first))
+            with self._telling():
+                return load(self._segments, place, bytes_max)
 
-    def _read(self, place: Place, bytes_max: int) -> list[bytes]:
-        if not self._segments:
-            return []
-        records: list[bytes] = []
-        size = 0
-        first = self._segments[0]
-        if place < first.place:
-            records = self._beginning(first)
-            size = sum(map(len, records))
-            place = first.place
-        self._hold(place.length)
-        at = bisect_right(self._segments, place, key=lambda s: s.place) - 1
-        near = self._segments[at].near(place)
-        here, offset = near.place, near.offset
-        for segment in self._segments[at:]:
-            walk = segment.walk(offset)
-            for found in walk:
-                after = place_past(here, walk.data, found)
-                here = after
-                if found.kind == NOTE or found.kind == CHECKPOINT or after <= place:
-                    continue
-                if records and size + found.end - found.start > bytes_max:
-                    return records
-                records.append(walk.data[found.start : found.end])
-                size += found.end - found.start
-            if walk.bad is not None or walk.offset != walk.end:
-                why = walk.bad.why if walk.bad is not None else "a record is missing"
-                raise self._damage(segment, walk.offset, why)
-            following = self._segments.index(segment) + 1
-            if following < len(self._segments):
-                offset = self._segments[following].carry_end
-        return records
-
-    def _beginning(self, segment: Segment) -> list[bytes]:
-        walk = segment.walk()
-        for found in walk:
-            if found.kind == CHECKPOINT and segment.carry.marks:
-                return [
-                    walk.data[found.start : found.end],
-                    encode_record(segment.carry.marks[-1]),
-                ]
-            break
-        raise self._damage(segment, walk.offset, "it does not begin with a checkpoint")
-
-    def _damage(self, segment: Segment, offset: int, why: str) -> DamageError:
-        """Remember damage for the next start."""
-        known = (segment.path.name, offset)
-        if known not in self._life.damaged:
-            with contextlib.suppress(OSError):
-                self._write_life(damaged=(*self._life.damaged, known))
-        return DamageError(segment.path, offset, why)
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Damage that is met here is remembered for the next start; a disk that does not answer
+        ends the journal."""
+        try:
+            yield
+        except OSError as e:
+            raise self._die("read", e) from None
+        except DamageError as e:
+            known = (e.path.name, e.offset)
+            if known not in self._life.damaged:
+                with contextlib.suppress(OSError):
+                    self._write_life(damaged=(*self._life.damaged, known))
+            raise
 
     def scrub(self, segment_number: int) -> int:
         """Read a segment and compare its checksums; DamageError if one is wrong. The number of the
         segment to read next. For any thread."""
-        with self._shape:
+        with self._shape, self._telling():
             if not self._segments:
                 return 0
             at = segment_number % len(self._segments)
@@ -718,15 +591,14 @@ class Journal:
             fd = self._files.open(segment.path)
             walk = Walk(self._files, fd, segment.header, segment.carry_end, segment.end)
         try:
-            for _ in walk:
-                pass
+            with self._telling():
+                for _ in walk:
+                    pass
         finally:
             self._files.close(fd)
-        with self._shape:
-            gone = segment not in self._segments or segment.end < walk.end
-            if not gone and (walk.bad is not None or walk.offset < walk.end):
-                why = walk.bad.why if walk.bad is not None else "a record is missing"
-                raise self._damage(segment, walk.offset, why)
+        with self._shape, self._telling():
+            if segment in self._segments and segment.end >= walk.end:
+                check_whole(segment, walk)
         return at + 1
 
     # Room.
@@ -740,15 +612,15 @@ class Journal:
         indexes = self.snapshots.indexes()
         if indexes:
             below = min(below, indexes[0] if len(indexes) > 1 else 0)
-        now = self._monotonic_s()
-        self._reads = {
-            index: at
-            for index, at in self._reads.items()
-            if now - at < 2 * self.config.fetch_hold_s
-        }
-        held = [i for i, at in self._reads.items() if now - at < self.config.fetch_hold_s]
-        below = min([below, *held])
-        removed = self._removable(below, bool(indexes))
+        below = min([below, *self._holds.indexes()])
+        removed = removable(
+            self._segments,
+            self.config,
+            below=below,
+            committed=self._committed,
+            now_us=self._wall_us(),
+            replaced=bool(indexes),
+        )
         if not removed:
             return False
         try:
@@ -764,56 +636,23 @@ class Journal:
             raise self._die("remove files of", e) from None
         return True
 
-    def _removable(self, below: int, snapshots: bool) -> int:
-        """How many segments may go."""
-        config, segments = self.config, self._segments
-        size = sum(segment.end for segment in segments)
-        oldest_us = None
-        if config.retain_s is not None:
-            oldest_us = self._wall_us() - int(config.retain_s * 1e6)
-        no_limit = config.retain_bytes is None and oldest_us is None
-        removable = 0
-        for number in range(1, len(segments)):
-            following = segments[number]
-            if following.place.length > below or following.place.length >= self._committed:
-                break  # The mark of a term that is not open yet may be cut off again.
-            too_large = config.retain_bytes is not None and size > config.retain_bytes
-            too_old = oldest_us is not None and following.header.wall_us < oldest_us
-            if not (too_large or too_old or (no_limit and snapshots)):
-                break
-            size -= segments[number - 1].end
-            if following.checkpoint:
-                removable = number
-        return removable
-
-    def _hold(self, index: int) -> None:
-        """A learner reads from this index: it is kept for a while, but not for ever."""
-        self._reads.setdefault(index, self._monotonic_s())
-        if len(self._reads) > 4096:
-            del self._reads[next(iter(self._reads))]
-
-    def _take_reserve(self) -> None:
-        path, size = self.path / "reserve", self.config.reserve_bytes
-        if not size or path.exists():
-            return
-        try:
-            if self._files.free_bytes(self.path) < 2 * size + self.config.preallocate_bytes:
-                return
-            fd = self._files.open(path, create=True)
-            try:
-                self._files.fallocate(fd, 0, size)
-            finally:
-                self._files.close(fd)
-        except OSError:
-            with contextlib.suppress(OSError):
-                self._files.unlink(path)
+    # Helpers.
 
     def _run_full(self) -> None:
         self.full = True
-        with contextlib.suppress(OSError):
-            self._files.unlink(self.path / "reserve")
+        self._reserve.give_up()
 
-    # Helpers.
+    def _make_segment(
+        self,
+        path: Path,
+        log: bytes,
+        generation: int,
+        start: int,
+        carry: Carry,
+        checkpoint: Checkpoint | None = None,
+    ) -> Segment:
+        header = Header(log, generation, carry.place.length, self._wall_us(), start)
+        return make_segment(self._files, path, header, carry, self._committed, checkpoint)
 
     def _fdatasync(self, segment: Segment) -> None:
         self._files.fdatasync(segment.fd())
@@ -838,4 +677,4 @@ class Journal:
         return self._dead
 
 
-__all__ = ["HEADER_BYTES", "Journal", "JournalConfig"]
+__all__ = ["Journal", "JournalConfig"]

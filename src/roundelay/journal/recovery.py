@@ -150,13 +150,19 @@ def _read_headers(files: Files, directory: Path, found: Findings) -> None:
 
 
 def _mind_known_damage(found: Findings, life: Life) -> None:
-    """End the log where a reader met damage in the life before."""
+    """Look again where a reader met damage in the life before: it may have read while a record was
+    cut off. The last segments are read in any case."""
     known = dict(life.damaged)
-    for at, segment in enumerate(found.segments):
-        offset = known.get(segment.path.name)
-        if offset is not None and offset < segment.end:
-            found.damage = Damage(segment.path, offset, "it could not be read")
-            _end_at(found, at, offset)
+    for at, segment in enumerate(found.segments[:-SEGMENTS_READ]):
+        if segment.path.name not in known:
+            continue
+        walk = segment.walk()
+        for _ in walk:
+            pass
+        if walk.offset < segment.end:
+            why = walk.bad.why if walk.bad is not None else "a record is missing"
+            found.damage = Damage(segment.path, walk.offset, why)
+            _end_at(found, at, walk.offset)
             return
 
 

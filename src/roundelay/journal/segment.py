@@ -5,7 +5,9 @@ u64 wall clock in microseconds, u64 place of the file's first byte, u64 0, u32 C
 are frames, the first one a carry; zeros, or the end of the file, end them.
 """
 
+import errno
 import struct
+import threading
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,21 +16,25 @@ from pathlib import Path
 
 from roundelay.core.checksum import crc32
 from roundelay.core.ids import ViewId
-from roundelay.core.log import LOG_ID_BYTES, Place
+from roundelay.core.log import LOG_ID_BYTES, Checkpoint, Place
 from roundelay.core.value import value
 from roundelay.journal.files import Files, replace_file
 from roundelay.journal.frame import (
     CARRY,
     CHECKPOINT,
+    END,
     OVERHEAD_BYTES,
     RECORD_BYTES_MAX,
     Bad,
     Carry,
     Found,
+    carry_bytes,
+    frame,
     place_past,
     read_carry,
     scan,
 )
+from roundelay.wire.log_record import encode_record
 from roundelay.wire.primitives import I64_MAX, U32_MAX, Reader, WireError, Writer
 
 MAGIC = b"RDJ1"
@@ -36,6 +42,8 @@ VERSION = 1
 SUFFIX = ".log"
 CHUNK_BYTES = 1 << 20
 """How much of a file is read at once."""
+_FIRST_BYTES = 1 << 13
+"""How much of a file is read at once to see how it begins: a start does this with all of them."""
 SAMPLE_BYTES = 1 << 16
 """How far apart two points of the sparse index lie. More: a reader that begins in the middle of a
 file reads more that it does not need. Less: more memory for journals that are read."""
@@ -103,8 +111,17 @@ class Walk:
     there. Of a frame only `data[found.at : found.end + 1]` may be used, and before the next one is
     asked for."""
 
-    def __init__(self, files: Files, fd: int, header: Header, offset: int, end: int) -> None:
+    def __init__(
+        self,
+        files: Files,
+        fd: int,
+        header: Header,
+        offset: int,
+        end: int,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> None:
         self._files = files
+        self._chunk_bytes = chunk_bytes
         self._fd = fd
         self._header = header
         self.end = end
@@ -113,7 +130,7 @@ class Walk:
         self.data = b""
 
     def __iter__(self) -> Iterator[Found]:
-        size = CHUNK_BYTES
+        size = self._chunk_bytes
         while self.offset < self.end:
             start = self.offset
             size = min(size, self.end - start)
@@ -133,7 +150,7 @@ class Walk:
                 if bad is not None and any(self.data[bad.at :]):
                     self.bad = bad
                 return
-            size = CHUNK_BYTES
+            size = self._chunk_bytes
             if self.offset == start:
                 if bad is not None and not bad.short:
                     self.bad = bad
@@ -179,6 +196,8 @@ class Segment:
         self.samples: list[Sample] = []
         """Of a segment that is being written: all. Of another one: read when they are needed."""
         self._fd: int | None = None
+        self._opening = threading.Lock()
+        """The writer and a thread that reads may want the descriptor at the same time."""
 
     @property
     def place(self) -> Place:
@@ -190,9 +209,10 @@ class Segment:
         return self.header.start
 
     def fd(self) -> int:
-        if self._fd is None:
-            self._fd = self._files.open(self.path)
-        return self._fd
+        with self._opening:
+            if self._fd is None:
+                self._fd = self._files.open(self.path)
+            return self._fd
 
     def close(self) -> None:
         if self._fd is not None:
@@ -232,6 +252,48 @@ class Segment:
         return self.samples
 
 
+def make_segment(
+    files: Files,
+    path: Path,
+    header: Header,
+    carry: Carry,
+    committed: int,
+    checkpoint: Checkpoint | None = None,
+) -> Segment:
+    """Begin a segment file; it is whole, and on disk, before it has its name."""
+    data = bytearray(encode_header(header))
+    nonce = int.from_bytes(data[-4:])
+    contents = [carry_bytes(carry)]
+    if checkpoint is not None:
+        contents.append(encode_record(checkpoint))
+    for content in contents:
+        at = header.start + len(data)
+        data += frame(content, len(content), at, nonce, at, committed) + content + END
+    beside = path.with_name(path.name + ".new")
+    fd = files.open(beside, create=True)
+    try:
+        files.fallocate(fd, 0, len(data))
+        files.pwritev(fd, [bytes(data)], 0)
+        files.fdatasync(fd)
+    except OSError:
+        with suppress(OSError):
+            files.unlink(beside)
+        raise
+    finally:
+        files.close(fd)
+    files.rename(beside, path)
+    files.sync_directory(path.parent)
+    return opened_segment(files, path)
+
+
+def opened_segment(files: Files, path: Path) -> Segment:
+    """A segment that this process has written; OSError if it cannot be read."""
+    segment = open_segment(files, path)
+    if segment is None:
+        raise OSError(errno.EIO, "what was written is not there")
+    return segment
+
+
 def open_segment(files: Files, path: Path) -> Segment | None:
     """The segment in a file, up to the end of the file; None if its header or its carry is
     damaged."""
@@ -241,7 +303,7 @@ def open_segment(files: Files, path: Path) -> Segment | None:
         size = files.size(fd)
         if header is None:
             return None
-        walk = Walk(files, fd, header, HEADER_BYTES, size)
+        walk = Walk(files, fd, header, HEADER_BYTES, size, _FIRST_BYTES)
         carry, checkpoint = None, False
         for found in walk:
             if carry is not None:

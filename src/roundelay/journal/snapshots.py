@@ -87,7 +87,8 @@ class SnapshotWriter:
 
 
 class Snapshots:
-    """The snapshots of a node. For one thread at a time; `read_part` for any."""
+    """The snapshots of a node. One thread may write parts of a peer's while another one writes the
+    node's own; the rest is for any thread."""
 
     def __init__(self, directory: Path, files: Files | None = None) -> None:
         self._files = files or OsFiles()
@@ -159,7 +160,8 @@ class Snapshots:
         self._files.sync_directory(self._directory)
         self._heads.clear()
         for index in self.indexes()[:-KEPT]:
-            self._files.unlink(self.path_of(index))
+            with suppress(FileNotFoundError):  # Another thread may have removed it.
+                self._files.unlink(self.path_of(index))
 
     def write_part(self, index: int, offset: int, data: bytes, *, last: bool) -> bool:
         """Take a part of the file of a peer's snapshot. Offset 0 begins again, whatever came

@@ -26,7 +26,7 @@ class Deliveries:
         """Whether this node was ever in a view with others."""
         self.listeners: list[Listener] = []
         self.on_view: Callable[[View], None] = lambda view: None
-        self.node = node
+        self._node = node
         self._meter = meter
 
     @property
@@ -37,7 +37,7 @@ class Deliveries:
     def deliver(self, effect: Deliver) -> None:
         meter, payloads = self._meter, effect.payloads
         meter.packets_delivered += 1
-        if effect.packet.span.node == self.node:
+        if effect.packet.span.node == self._node:
             meter.packets_own += 1
         if payloads:
             assert self.view is not None, "a delivery before the first view"

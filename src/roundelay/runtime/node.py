@@ -43,7 +43,6 @@ from roundelay.runtime.sealing import Sealing, SealSetup
 from roundelay.runtime.sending import Sending
 from roundelay.runtime.state import Storage
 from roundelay.runtime.timers import Timers
-from roundelay.structures.errors import MachineError
 from roundelay.wire.endpoint import Endpoint
 
 READ_TURNS = 8
@@ -96,7 +95,9 @@ class Node:
         self.endpoint: Endpoint[Any] = Endpoint(boot, core.codec, sealed=seal is not None)
         self.peer_addresses = peer_addresses
         self.deliveries = deliveries = Deliveries(boot.node, meter)
-        self.sending = sending = Sending(loop, core, instruments, self._flush_core)
+        self.sending = sending = Sending(
+            loop, core, instruments, self._flush_core, with_log=journal is not None
+        )
         self.backlog = Backlog(
             deliveries.inbox, core.status, sending, backlog_bytes, packets_in, node_log
         )
@@ -280,9 +281,6 @@ class Node:
         if isinstance(error, StateError | JournalError):
             failed = FailedError if self.log is None else DiskError
             self.close(failed(str(error)))
-            return
-        if isinstance(error, MachineError):
-            self.close(FailedError(str(error)))
             return
         log.error("%s/%s stops: a bug in its core", self.group, self.name, exc_info=error)
         self.close(

@@ -115,10 +115,6 @@ class Performer:
                     tracing.recorder.deliver(effect)
                     tracing.write_out()
                 self._deliver(effect)
-                if not effect.payloads and self._log is not None:
-                    span = effect.packet.span  # Messages of the log have no receipts here.
-                    if span.node == self._deliveries.node:
-                        delivered = span
             elif type(effect) is SetTimer:
                 self._timers.set(effect.timer, effect.delay_s)
             elif type(effect) is Send:

@@ -40,10 +40,14 @@ class Sending:
         core: Core[Any],
         instruments: Instruments,
         flush_core: Callable[[], None],
+        *,
+        with_log: bool = False,
     ) -> None:
-        """`flush_core` lets the core send what it accepted, and performs the effects."""
+        """`flush_core` lets the core send what it accepted, and performs the effects. `with_log`
+        says that messages for the log get numbers too, and have no receipts here."""
         self.receipts = Receipts()
-        self.put: Put = core.accept if instruments.input_log is None else self._put_logged
+        plain = instruments.input_log is None and not with_log
+        self.put: Put = core.accept if plain else self._put_noted
         """The core's `accept`. Callers flush afterwards, or know that a flush is due."""
         self.flush_due = False
         """Whether messages were accepted that leave in the next turn of the event loop."""
@@ -56,6 +60,9 @@ class Sending:
         self._flush_core = flush_core
         self._flush_from = 0
         """The number of the first message that was accepted since the last flush."""
+        self._sent_until = 0 if with_log else None
+        """Own messages that are not for the log have numbers below this one; None if they are all
+        that the core has accepted."""
         self._delivered_until = 0
         """Own messages below this number were delivered here."""
         self._waiting: list[asyncio.Future[None]] = []
@@ -88,15 +95,17 @@ class Sending:
         self._flush_from = number
         self._loop.call_soon(self.flush)
 
-    def _put_logged(
+    def _put_noted(
         self,
         payload: bytes,
         service: Service = Service.AGREED,
         destinations: tuple[NodeId, ...] | None = None,
     ) -> int:
         number = self._core.accept(payload, service, destinations)
-        assert self._input_log is not None
-        self._input_log.accept(payload, service, destinations)
+        if self._sent_until is not None:
+            self._sent_until = number + 1
+        if self._input_log is not None:
+            self._input_log.accept(payload, service, destinations)
         return number
 
     def flush(self) -> None:
@@ -122,9 +131,11 @@ class Sending:
 
     async def wait_until_delivered(self) -> None:
         """Wait until everything accepted so far is delivered here."""
-        accepted = self._core.status.accepted
-        while accepted > self._delivered_until:
-            await self.wait_for_room()
+        end = self._sent_until
+        if end is None:
+            end = self._core.status.accepted
+        if end > self._delivered_until:
+            await self.receipts.give(end - 1)
 
     def wake_waiting(self) -> None:
         """There may be room in the queue."""

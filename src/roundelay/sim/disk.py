@@ -227,11 +227,10 @@ class Disk:
         ending, self.ending = self.ending, Ending.KILL
         if not self.written:
             return replace(EMPTY_LOG, why=why)
-        if ending is Ending.POWER and self.policy is Policy.INTERVAL:
-            able, why = False, "the machine stopped before all was synced"
-        elif ending is not Ending.CLOSED and self.policy is Policy.OFF:
-            able, why = False, "the node stopped, and with fsync=off that may have lost something"
-        committed = max((kept.committed for kept in self.written), default=0)
+        if self._may_lack(ending):
+            able, why = False, f"fsync={self.policy} may have lost something as the node stopped"
+        known = [kept.committed for kept in self.written]
+        committed = max([*known, *self.snapshots])  # Only of what is committed there are any.
         self.synced = self.noted = len(self.written)
         return kept_log(
             self.records(),
@@ -242,6 +241,12 @@ class Disk:
             why=why,
         )
 
+    def _may_lack(self, ending: Ending) -> bool:
+        """Whether something that counted as stored may be gone, by how the last life ended."""
+        if self.policy is Policy.INTERVAL:
+            return ending is Ending.POWER
+        return self.policy is Policy.OFF and ending is not Ending.CLOSED
+
     def _recover(self) -> tuple[bool, str]:
         """Take away what is torn or damaged, and say whether the rest is all that was synced."""
         good = next((i for i, k in enumerate(self.written) if not k.whole), len(self.written))
@@ -251,13 +256,19 @@ class Disk:
         bad = self.written[good]
         known = max([self.noted, *(k.synced for k in self.written if k.whole)])
         behind = any(kept.whole for kept in self.written[good + 1 :])
-        torn = good >= known and not behind and (bad.short or self.ending is Ending.POWER)
+        end = good >= known and not behind
+        torn = self._is_torn(end, bad)
         del self.written[good:]
         self.synced = min(self.synced, good)
         self.found = "torn" if torn else "damaged"
         if torn:
             return True, ""
         return False, f"record {good} of the journal is damaged"
+
+    def _is_torn(self, end: bool, bad: Kept) -> bool:
+        """Whether a bad record is what a write left that was not finished; `end` says that it is at
+        the end, and was not known to be on the platter."""
+        return end and (bad.short or self.ending is Ending.POWER)
 
     def records(self) -> list[LogRecord]:
         """All records that were written."""

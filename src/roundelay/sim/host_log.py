@@ -127,6 +127,8 @@ class Application:
     def __init__(self) -> None:
         self.length = 0
         self.digest = bytes(8)
+        self.new: list[tuple[int, tuple[int, int]]] = []
+        """Indexes that were applied since somebody last looked, with session and number."""
 
     def apply(self, records: Sequence[LogRecord], length: int) -> None:
         """Apply what is new in these records, below an index."""
@@ -140,6 +142,7 @@ class Application:
                     said = f"{index} {head.session} {head.number + i} {head.crc}".encode()
                     self.digest = blake2b(self.digest + said, digest_size=8).digest()
                     self.length += 1
+                    self.new.append((index, (head.session, head.number + i)))
 
     @property
     def state(self) -> int:
@@ -167,6 +170,8 @@ class HostLog:
         self.view: list[LogRecord] = []
         """The journal as the process sees it, with what is still to be written."""
         self.committed = 0
+        self.lacked_room = False
+        """In this life the journal had no room for something."""
         self.status: LogStatus | None = None
         """As `LogChanged` told last."""
         self.cut: PowerCut | None = None
@@ -187,6 +192,8 @@ class HostLog:
         self._requests = 0
         self._reads: dict[int, int] = {}
         """By request: the length that the application must reach."""
+        self._opened: dict[str, int] = {}
+        """By name: the sessions that clients have opened through this life of the node."""
         self._calls: dict[int, int] = {}
         """By request: the row with which it began."""
 
@@ -200,14 +207,19 @@ class HostLog:
         self.why = kept.why
         self.view = self.disk.records()
         self.committed = 0
+        self.lacked_room = False
         self.application = Application()
         self._steps.clear()
         self._reads.clear()
+        self._opened = {}
         self._calls.clear()
         self._parts.clear()
         self._busy = self._sync_due = self._note_due = False
         if kept.snapshot is not None:
             self._restore(self.disk.snapshots[kept.snapshot])
+        self.application.length = max(self.application.length, kept.first)
+        self.committed = kept.committed
+        self._show()
         return kept
 
     def close(self) -> None:
@@ -276,7 +288,9 @@ class HostLog:
                 if not session:
                     core.append(payload, stamp_us)
                     continue
-                named = core.open_session(session, stamp_us)
+                if session not in self._opened:
+                    self._opened[session] = core.open_session(session, stamp_us)
+                named = self._opened[session]
                 at = None if number is None else number + i
                 core.append(payload, stamp_us, named, at)
         except QueueFullError:
@@ -311,7 +325,11 @@ class HostLog:
         index, state = application.length, application.snapshot()
         status = self._core.status.log
         assert status is not None
-        checkpoint = self._core.snapshot_state(index)
+        try:
+            checkpoint = self._core.snapshot_state(index)
+        except ValueError as e:
+            self._world.observe(self._host.name, "disk", f"takes no snapshot: {e}")
+            return
         data = encode_head(SnapshotHead(status.id, status.generation, checkpoint))
         data += len(state).to_bytes(4, "big") + _crc(state) + state
         digest = blake2b(data, digest_size=DIGEST_BYTES).digest()
@@ -350,6 +368,8 @@ class HostLog:
                 receipt = LogReceipt(
                     effect.session, effect.number, effect.count, effect.index, effect.forgotten
                 )
+                if effect.forgotten:  # Whoever goes on with it must open it again.
+                    self._opened = {k: v for k, v in self._opened.items() if v != effect.session}
                 self._world.observe(self._host.name, "appended", receipt)
             case Synced():
                 self._on_synced(effect)
@@ -364,11 +384,26 @@ class HostLog:
 
     def _commit(self, length: int) -> None:
         self.committed = max(self.committed, length)
+        self._show()
+        assert self.lacked_room or self.application.length >= self.committed, (
+            f"{self._host.name} is to show entries below {length}, and was given those below "
+            f"{self.application.length}"
+        )
+
+    def _show(self) -> None:
+        """Give the application what is committed, as far as it is here: what the journal had no
+        room for comes again."""
         self.application.apply(self._behind(self.application.length), self.committed)
-        self._world.observe(self._host.name, "commits", self.committed)
+        self._world.observe(self._host.name, "commits", self.application.length)
+        self.application.new.clear()
         for request, needed in list(self._reads.items()):
             if self.application.length >= needed:
                 self._answer(request, needed)
+
+    def pop_shown(self) -> list[tuple[int, tuple[int, int]]]:
+        """What the application was shown since the last call: by index, session and number."""
+        shown, self.application.new = self.application.new, []
+        return shown
 
     def _behind(self, length: int) -> list[LogRecord]:
         """The records that may have entries from an index on."""
@@ -405,16 +440,19 @@ class HostLog:
         self._number = step.number
         if isinstance(step, Store):
             self.view += step.records
+            if self.application.length < self.committed:
+                self._show()
         elif isinstance(step, Cut):
             del self.view[position(self.view, step.place) :]
         elif isinstance(step, Reset):
             self.view = [step.checkpoint, step.mark]
             if step.snapshot is None:
+                self.application = Application()  # There is no state: it just goes on from there.
                 self.application.length = step.checkpoint.place.length
             else:
                 self._restore(self.disk.snapshots[step.snapshot])
-                state = self.application
-                self._host.recorder.snapshot(state.length, state.state, restored=True)
+            state = self.application
+            self._host.recorder.snapshot(state.length, state.state, restored=True)
         self._steps.append(step)
         self._work()
 
@@ -427,6 +465,7 @@ class HostLog:
             number = self._steps[0].number
             self._steps.clear()
             self.view = disk.records()
+            self.lacked_room = True
             self._later(0, ("unstored", number))
             return
         batch = [self._steps.popleft()]
@@ -438,11 +477,15 @@ class HostLog:
                 self._write(step)
         self._busy = True
         last = batch[-1]
-        if disk.policy is Policy.ALWAYS or not isinstance(last, Store):
+        if self._waits_for_sync(last):
             self._after(self._sync_time(), ("end_sync", last))
         else:
             took = WRITE_NS if disk.policy is Policy.INTERVAL else 0
             self._after(took, ("end_write", last))
+
+    def _waits_for_sync(self, step: Step) -> bool:
+        """Whether a step is stored only once it is on the platter."""
+        return self.disk.policy is Policy.ALWAYS or not isinstance(step, Store)
 
     def _write(self, step: Step) -> None:
         match step:
@@ -459,8 +502,9 @@ class HostLog:
         """A batch is on the platter."""
         disk = self.disk
         if disk.mood is Mood.FAILS:
-            self._sync_failed()
-            return
+            disk.lose(len(disk.written))
+            if self._stops_at_a_failed_sync():
+                return
         disk.sync(len(disk.written))
         self._busy = False
         if isinstance(last, StoreSnapshot) and not self._keep_part(last):
@@ -472,11 +516,11 @@ class HostLog:
         self._await_note()
         self._work()
 
-    def _sync_failed(self) -> None:
+    def _stops_at_a_failed_sync(self) -> bool:
         """A second try would report success for what is lost: the node stops."""
-        self.disk.lose(len(self.disk.written))
         self._world.observe(self._host.name, "disk", "cannot sync, and the node stops")
         self._host.crash()
+        return True
 
     def _end_write(self, last: Step) -> None:
         """A batch is written, and is to be synced some time or never."""
@@ -494,8 +538,9 @@ class HostLog:
         """So many records have reached the platter, which nobody waits for."""
         self._sync_due = False
         if self.disk.mood is Mood.FAILS:
-            self._sync_failed()
-            return
+            self.disk.lose(count)
+            if self._stops_at_a_failed_sync():
+                return
         self.disk.sync(count)
         self._await_note()
         if self.disk.unsynced():

@@ -4,6 +4,9 @@ die, nodes that die as a log opens or while others catch up, clients that repeat
 
 from roundelay.sim.draft import MS, Mishap, ScenarioDraft
 
+CLIENTS = ("red", "blue", "green", "grey", "white", "pink", "black", "brown", "gold", "lime")
+"""Clients that number what they append. More than the smallest table of sessions has room for."""
+
 
 def _power(draft: ScenarioDraft, at: int, later: int) -> None:
     """A machine loses power, at once or within a step, and with it what was not synced."""
@@ -99,12 +102,14 @@ def _donor_dies(draft: ScenarioDraft, at: int, later: int) -> None:
     draft.at(at + 10 * MS, f"append {writer} away times={random.randint(5, 60)} size=300B")
     draft.at(back - 20 * MS, f"append {writer} late times={random.randint(5, 60)} size=300B")
     draft.at(back, f"restart {node}")
-    if random.random() < 0.5:
-        draft.at(back, f"lose CHUNK to={node} times={random.randint(1, 30)}")
+    silent = random.random() < 0.5
+    if silent:  # The donor lives, and is not heard for longer than a learner waits.
+        draft.at(back, f"lose CHUNK to={node} times={random.randint(2, 12)}")
+        draft.at(back + 700 * MS, "lose none")
+        return
     donor = random.choice(others)
     draft.at(back + random.randint(1, 60) * MS, f"crash {donor}")
     draft.at(back + 500 * MS, f"restart {donor}")
-    draft.at(back + 600 * MS, "lose none")
 
 
 def _long_learner(draft: ScenarioDraft, at: int, later: int) -> None:
@@ -116,15 +121,15 @@ def _long_learner(draft: ScenarioDraft, at: int, later: int) -> None:
     draft.at(at, f"crash {node}")
     writer = random.choice(others)
     for k in range(random.randint(1, 3)):
-        when = at + (200 + 40 * k) * MS
+        when = at + (20 + 30 * k) * MS
         draft.at(when, f"append {writer} much times={random.randint(10, 60)} size=500B")
-    # A view change in between: only whole terms are removed.
-    draft.at(at + 350 * MS, f"crash {others[-1]}")
-    draft.at(at + 351 * MS, f"restart {others[-1]}")
+    # A view change in between: only whole terms, or what is before a checkpoint, are removed.
+    draft.at(at + 150 * MS, f"crash {others[-1]}")
+    draft.at(at + 151 * MS, f"restart {others[-1]}")
+    back = at + random.choice((300, 450)) * MS
     for other in others:
         if random.random() < 0.8:
-            draft.at(at + 800 * MS, f"snapshot {other}")
-    back = at + 900 * MS
+            draft.at(back - 10 * MS, f"snapshot {other}")
     storage = "lost" if node != draft.keeper and random.random() < 0.4 else "kept"
     draft.at(back, f"restart {node} storage={storage}")
     for k in range(4):
@@ -133,10 +138,54 @@ def _long_learner(draft: ScenarioDraft, at: int, later: int) -> None:
         )
 
 
+def _tail(draft: ScenarioDraft, at: int, later: int) -> None:
+    """A node appends what reaches nobody, or one other, and is cut off while the others go on."""
+    random = draft.random
+    node, *others = random.sample(draft.nodes, len(draft.nodes))
+    if not others:
+        return
+    lost = sorted(others[random.randint(0, min(1, len(others) - 1)) :])
+    draft.at(
+        at - 2 * draft.rotation_ns, f"lose {draft.carriers[0]} from={node} to={','.join(lost)}"
+    )
+    draft.at(at - draft.rotation_ns, f"append {node} tail times={random.randint(1, 3)}")
+    rest = [other for other in draft.nodes if other != node and other in lost]
+    draft.at(at, f"partition {','.join(rest)} {','.join(n for n in draft.nodes if n not in rest)}")
+    draft.at(at + MS, "lose none")
+    back = at + random.choice((250, 400)) * MS
+    draft.at(back - 30 * MS, f"append {random.choice(rest)} new times={random.randint(1, 3)}")
+    if random.random() < 0.3:
+        draft.at(at + 2 * MS, f"crash {node}{random.choice(('', ' power'))}")
+        draft.at(back, f"restart {node}")
+    draft.at(back, "merge")
+
+
+def _in_doubt(draft: ScenarioDraft, at: int, later: int) -> None:
+    """A part of the group installs a view that hardly opens, and its members meet others."""
+    random = draft.random
+    nodes = random.sample(draft.nodes, len(draft.nodes))
+    if len(nodes) < 3:
+        return
+    some = len(nodes) // 2 + 1
+    first, rest = sorted(nodes[:some]), sorted(nodes[some:])
+    for frame in random.choice((("OFFER",), ("READY",), ("READY", "LOGACK"))):
+        to = random.choice(("", f" to={','.join(first[1:])}"))
+        draft.at(at, f"lose {frame}{to}")
+    draft.at(at, f"partition {','.join(first)} {','.join(rest)}")
+    again = at + random.choice((200, 260)) * MS
+    back = random.sample(first, random.choice((1, 1, 2)))
+    others = [node for node in first if node not in back]
+    sides = [sorted([*back, *rest]), sorted(others)]
+    draft.at(again, "lose none")
+    draft.at(again, "partition " + " ".join(",".join(side) for side in sides if side))
+    draft.at(again + 250 * MS, f"append {random.choice(rest)} doubt")
+    draft.at(again + random.choice((300, 450)) * MS, "merge")
+
+
 def _retry(draft: ScenarioDraft, at: int, later: int) -> None:
     """A client numbers what it appends and repeats it through another node."""
     random = draft.random
-    client = random.choice(("red", "blue", "green", "grey", "white", "pink"))
+    client = random.choice(CLIENTS)
     first, second = random.choice(draft.nodes), random.choice(draft.nodes)
     number = draft.numbers.get(client, 0)
     draft.numbers[client] = number + 1
@@ -178,6 +227,8 @@ LOG_MISHAPS: dict[str, Mishap] = {
     "at-the-opening": _at_the_opening,
     "donor-dies": _donor_dies,
     "long-learner": _long_learner,
+    "tail": _tail,
+    "in-doubt": _in_doubt,
     "retry": _retry,
     "reads": _reads,
 }

@@ -16,6 +16,7 @@ class Watch:
     - All members of a view fix the same last number of the exchange that led to it.
     - A view id has one membership, and a ring number is used once by each node.
     - What sealed traffic promises, where there is any: see `seal_watch`.
+    - Nobody is shown another entry at an index of a replicated log than others.
     - What the watch of the engine says, if its simulation has one.
     """
 
@@ -24,6 +25,8 @@ class Watch:
         self._members: dict[ViewId, tuple[NodeId, ...]] = {}
         self._installed: set[tuple[NodeId, ViewId]] = set()
         self._seals = SealWatch()
+        self._shown: dict[int, tuple[int, int]] = {}
+        """By index: the session and number of the entry that somebody was shown."""
         self._engine: Watcher | None = None
         self._engine_known = False
 
@@ -33,10 +36,20 @@ class Watch:
         elif verb == "opens":
             self._seals.opens(world, node, what)
             return
+        elif verb == "commits":
+            self._on_commit(world, node)
+            return
         if not self._engine_known:
             self._find_engine(world, node)
         if self._engine is not None:
             self._engine(world, node, verb, what)
+
+    def _on_commit(self, world: World, node: NodeId) -> None:
+        log = world.hosts[node].log
+        assert log is not None
+        for index, named in log.pop_shown():
+            first = self._shown.setdefault(index, named)
+            assert first == named, f"{node} is shown another entry at {index} than others"
 
     def _find_engine(self, world: World, node: NodeId) -> None:
         """All nodes of a world run the same engine: the first that does something tells which."""

@@ -52,6 +52,22 @@ def test_a_line(capsys: pytest.CaptureFixture[str]):
     assert cli.main(["check", "--trace", FINE, "--properties", "O5, D2"]) == 0
 
 
+def test_a_trace_of_a_log_is_held_to_what_logs_promise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    text = "p+V1{p}!{p}* p>0 p&V1=0{p} p=a@0 p|1"
+    assert cli.main(["check", "--trace", text, "--profile", "totem"]) == 1
+    said = capsys.readouterr().out
+    assert "held to totem safe views log: " in said
+    assert "J5   violated" in said
+    assert "p knows 1 entry to be committed in R1" in said
+    path = written(tmp_path, text, protocol="totem")
+    assert cli.main(["check", str(path)]) == 1
+    assert "J5   violated" in capsys.readouterr().out
+    path = written(tmp_path, text, protocol="totem", fsync="")
+    assert cli.main(["check", str(path)]) == 0
+
+
 def test_all(capsys: pytest.CaptureFixture[str]):
     assert cli.main(["check", "--trace", FINE, "--profile", "totem", "--all"]) == 0
     out = capsys.readouterr().out

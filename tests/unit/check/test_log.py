@@ -1,11 +1,15 @@
 """J, L8 and L9 where it is close: what breaks them is in the corpus, here is what does not."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roundelay.check import Validity, check
 from roundelay.check.log.history import Piece, Table
+from roundelay.check.log.objects import OPERATIONS_MAX
 from roundelay.check.model import read_model
 from roundelay.check.text import witness_lines
 from roundelay.trace import mini
@@ -54,6 +58,15 @@ FINE = {
     "J11 of what comes in one piece": "p+a p+b p+c p=a@0..1 p=c@2 p|3",
     "J12 of the present": "p=a@0 p|1 q[m.get q]m@1",
     "J12 of a commit in the meantime": "p=a@0 p|1 q[m.get p|2 q]m@1",
+    "H1 of overlapping writes": "p[k.set.a q[k.set.b p]k q]k p[k.get p]k.a q[k.get q]k.a",
+    "H1 of a write without an answer": "p[k.set.a q[k.get q]k q[k.get q]k.a",
+    "H1 of one that never took place": "p[k.set.a p]k q[k.set.b pX p[k.get p]k.a p[k.get p]k.a",
+    "H1 of what a stretch may end with": (
+        "p[k.set.a q[k.set.b p]k q]k p[k.get p]k.b p[k.set.c p]k p[k.get p]k.c"
+    ),
+    "H2 of overlapping operations": "p[k.set.a q[k.set.b q]k@1 p]k@2 q[k.get q]k.a@2",
+    "H2 of what a write without an answer wrote": "p[k.set.a q[k.get q]k.a@4",
+    "H3 of overlapping grants": "p[l.acquire q[l.acquire q]l.00000007 p]l.00000003",
     "L8 of what comes to the log by another node": "p&V1=0{p,q} p+a q=a@0 q|1 end{p,q}",
     "L8 of a repetition": "p&V1=0{p,q} p+s.3 q=s.3@0 p+s.2 q=s.5@1 q|2 end{p,q}",
     "L9 of who knows the same": "p&V1=0{p,q} q&V1=0{p,q} p=a@0 q=a@0 p|1 q|1 end{p,q}",
@@ -74,6 +87,8 @@ NOTHING_SHOWN = {
     "L8 of an earlier life": "p&V1=0{p} p+a pX p^ p&V2=0{p} end{p}",
     "L8 of a group that cannot open": "p+V1{p} p+a end{p}",
     "L9 of a group that cannot open": "p+V1{p} q+V1{q} p=a@0 p|1 end{p,q}",
+    "H1 of any state": "p[k.set.a~ p]k q[k.get~ q]k.b",
+    "H1 of another kind of object": "p[k.set.a p]k q[k.pop q]k q[k.get q]k.b",
     "J8 of who had stored nothing": "p=a@0 pX! p^ p=b@0",
 }
 
@@ -148,6 +163,65 @@ def test_answers_belong_to_their_own_questions():
     swapped = {answers[0]: two, answers[1]: one}
     crossed = [r._replace(cause=swapped[i]) if i in swapped else r for i, r in enumerate(rows)]
     expect(judge_rows("J12", manifest, crossed), VIOLATED)
+
+
+def test_too_many_operations_at_once_are_not_judged():
+    begun = " ".join(f"p[k.set.v{i}" for i in range(OPERATIONS_MAX + 1))
+    expect(judge("H1", f"{begun} q[k.get q]k.w"), Validity.INCONCLUSIVE)
+    begun = " ".join(f"p[k.set.v{i} p]k" for i in range(OPERATIONS_MAX + 1))
+    expect(judge("H1", f"{begun} q[k.get q]k.v{OPERATIONS_MAX}"), OK)
+    expect(judge("H1", f"{begun} q[k.get q]k.v0"), VIOLATED)
+
+
+def test_operations_on_several_clocks_are_not_compared():
+    manifest, rows = mini.parse("p[k.set.a p]k@1 q[k.set.b q]k@2 q[k.get q]k.b@2")
+    for name in ("H1", "H2"):
+        expect(judge_rows(name, manifest, without_gseq(rows)), Validity.INCONCLUSIVE)
+
+
+@given(st.lists(st.tuples(st.sampled_from("pqr"), st.sampled_from("ab?")), max_size=7), st.data())
+def test_what_one_register_does_is_linearizable_and_the_search_is_right(
+    steps: list[tuple[str, str]], data: st.DataObject
+):
+    """Operations of three nodes, each of which takes place at some moment between its begin and its
+    end; and then answers at random, judged by trying all orders."""
+    events: list[tuple[float, str]] = []
+    made: list[tuple[float, float, str, str | None]] = []
+    free = dict.fromkeys("pqr", 0.0)
+    value: str | None = None
+    for place, (node, what) in enumerate(steps):
+        moment = place + 1.0
+        begin = data.draw(st.floats(free[node], moment, exclude_min=True, exclude_max=True))
+        end = moment + data.draw(st.floats(0.01, 3.0))
+        if end > begin and begin > free[node]:
+            free[node] = end
+            later = [m for m, (n, _) in enumerate(steps) if n == node and m > place]
+            if later and later[0] + 1.0 <= end:
+                end = moment + 0.5
+                free[node] = end
+            value = what if what != "?" else value
+            wrong = what == "?" and data.draw(st.integers(0, 3)) == 0
+            answer = data.draw(st.sampled_from([None, "a", "b"])) if wrong else value
+            made.append((begin, end, node + what, answer))
+            call = f"{node}[k.get" if what == "?" else f"{node}[k.set.{what}"
+            reply = f"{node}]k" + (f".{answer}" if what == "?" and answer else "")
+            events += [(begin, call), (end, reply)]
+    text = " ".join(token for _, token in sorted(events))
+    fits = any(_fits(order) for order in permutations(made))
+    if made:
+        expect(judge("H1", text), OK if fits else VIOLATED)
+
+
+def _fits(order: tuple[tuple[float, float, str, str | None], ...]) -> bool:
+    """Whether operations could have happened in this order."""
+    value: str | None = None
+    for place, (_, end, what, answer) in enumerate(order):
+        if any(end < begin for begin, *_ in order[:place]):
+            return False
+        if what[1] == "?" and answer != value:
+            return False
+        value = what[1] if what[1] != "?" else value
+    return True
 
 
 # Witnesses and words.

@@ -134,12 +134,14 @@ def test_an_engine_is_held_to_all_that_its_description_promises(engine):
 
 
 def test_a_run_with_a_log_is_held_to_what_logs_promise():
-    of_log = {*(f"J{n}" for n in range(1, 13)), "L8", "L9"}
+    of_log = {*(f"J{n}" for n in range(1, 13)), "H1", "H2", "H3", "L8", "L9"}
     for protocol in ("totem", "dtp"):
         alone = profile(protocol, mode="views", nodes=3)
         held = profile(protocol, mode="views", nodes=3, log=True)
         assert {e.property for e in held.entries} - {e.property for e in alone.entries} == of_log
-        assert {held.standing(name) for name in (*of_log, "M10")} == {Standing.PROMISED}
+        assert held.standing("H1") is Standing.OPTIONAL
+        promised = of_log - {"H1"} | {"M10"}
+        assert {held.standing(name) for name in promised} == {Standing.PROMISED}
         assert (alone.name, held.name) == (f"{protocol} safe views", f"{protocol} safe views log")
 
 

@@ -1,6 +1,8 @@
 """Disks that are full, that fail, and that lose power; and room that is made in time."""
 
 import errno
+import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,8 +26,7 @@ from tests.unit.journal.logs import (
 
 from roundelay.core.log import LogRecord, Place
 from roundelay.journal.errors import DiskError, FullError, JournalError
-from roundelay.journal.files import OsFiles
-from roundelay.journal.held_files import HeldFiles
+from roundelay.journal.files import HeldFiles, OsFiles
 from roundelay.journal.journal import Journal, JournalConfig
 
 
@@ -60,7 +61,7 @@ class SmallDisk(QuickFiles):
 
     def pwritev(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
         if "pwritev" in self.failing:
-            super().pwritev(fd, [b"".join(parts)[:30]], offset)
+            super().pwritev(fd, [b"".join(parts)[:-5]], offset)
         self._fail("pwritev")
         super().pwritev(fd, parts, offset)
 
@@ -104,6 +105,39 @@ def test_a_full_disk_takes_nothing_of_a_batch_and_goes_on_when_there_is_room(tmp
     assert not journal.repaired
 
 
+@pytest.fixture
+def tiny_disk(tmp_path):
+    """A real file system of one megabyte, if this machine lets us have one."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(path)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system can be mounted here")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def test_a_real_disk_that_fills_up(tiny_disk):
+    journal = open_journal(tiny_disk / "j", files=OsFiles())
+    ballast = tiny_disk / "ballast"
+    ballast.write_bytes(bytes(600_000))
+    records = with_checkpoints(5000, every=50)
+    done = fill(journal, records)
+    assert 100 < done < len(records)
+    assert held(journal) == plain(records[:done])
+    (tiny_disk / "standing").write_bytes(bytes(4096))  # That is what the reserve is for.
+    ballast.unlink()
+    journal.append(records[done : done + 100])
+    journal.sync()
+    journal.close()
+    journal = open_journal(tiny_disk / "j", files=OsFiles())
+    assert held(journal) == plain(records[: done + 100])
+    assert not journal.repaired
+    journal.close()
+
+
 def test_a_disk_that_is_full_from_the_beginning(tmp_path):
     disk = SmallDisk(10)
     journal = open_journal(tmp_path, files=disk)
@@ -122,13 +156,13 @@ def test_a_write_that_the_disk_has_no_room_for_leaves_no_half_of_it(tmp_path):
     journal.append([mark(), *some(3)])
     disk.failing, disk.error = {"pwritev"}, errno.ENOSPC
     with pytest.raises(FullError):
-        journal.append(some(2, 3))
+        journal.append(some(5, 3))
     disk.failing = set()
     assert journal.place == Place(T1, 3)
-    journal.append([entries(3, 4)])
+    journal.append([entries(3, size=7)])
     die(journal)
     journal = open_journal(tmp_path)
-    assert held(journal) == [mark(), *some(3), entries(3, 4)]
+    assert held(journal) == [mark(), *some(3), entries(3, size=7)]
     assert not journal.repaired
 
 
@@ -166,6 +200,40 @@ def test_a_disk_that_fails_ends_the_journal_for_good(tmp_path, call):
     assert kept.first == 0  # It opens, and was not closed in order.
 
 
+@pytest.mark.parametrize("scrub", [False, True])
+def test_a_disk_that_does_not_answer_ends_the_journal(tmp_path, scrub):
+    class Mute(QuickFiles):
+        mute = False
+
+        def pread(self, fd: int, size: int, offset: int) -> bytes:
+            if self.mute:
+                raise OSError(errno.EIO, "input/output error")
+            return super().pread(fd, size, offset)
+
+    files = Mute()
+    journal = open_journal(tmp_path, files=files)
+    journal.append([mark(), *some(3)])
+    files.mute = True
+    with pytest.raises(DiskError, match="cannot read"):
+        journal.scrub(0) if scrub else journal.read(BEGIN, 100)
+    with pytest.raises(DiskError):
+        journal.append(some(1, 3))
+
+
+def test_a_file_system_without_preallocation(tmp_path, monkeypatch):
+    def refuse(fd: int, offset: int, size: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    records = with_checkpoints(300, every=10)
+    journal = open_journal(tmp_path)
+    journal.append(records)
+    die(journal)
+    journal = open_journal(tmp_path)
+    assert held(journal) == plain(records)
+    assert not journal.repaired
+
+
 def test_what_is_not_synced_is_lost_with_the_power_and_what_is_synced_is_not(tmp_path):
     for lost in range(4):
         path = tmp_path / str(lost)
@@ -186,6 +254,27 @@ def test_what_is_not_synced_is_lost_with_the_power_and_what_is_synced_is_not(tmp
         assert records == [mark(), *some(len(records) - 1, size=200)]
         assert len(records) < 101 + 30 * lost or not lost
         journal.close()
+
+
+def test_what_a_kill_left_is_synced_before_anybody_is_told_that_it_is(tmp_path):
+    class Watched(QuickFiles):
+        def __init__(self) -> None:
+            self.synced: set[int] = set()
+
+        def fdatasync(self, fd: int) -> None:
+            self.synced.add(os.fstat(fd).st_ino)
+
+    journal = open_journal(tmp_path)
+    journal.append([mark(), *some(3)])
+    die(journal)
+    files = Watched()
+    journal = open_journal(tmp_path, files=files)
+    assert log_files(tmp_path)[0].stat().st_ino in files.synced
+    assert journal.unsynced_bytes == 0
+    journal.append(some(1, 3))
+    assert journal.unsynced_bytes > 0
+    journal.sync()
+    assert journal.unsynced_bytes == 0
 
 
 def test_held_files_are_files(tmp_path):
@@ -242,6 +331,18 @@ def test_segments_go_by_size_and_only_below_what_is_committed(tmp_path):
     die(journal)
     kept = open_journal(tmp_path).kept
     assert (kept.able, kept.first, kept.marks) == (True, first, (mark(),))
+
+
+def test_a_segment_whose_term_may_be_cut_off_again_is_no_beginning(tmp_path):
+    """Where it begins is committed, but a mark at that place need not be: its term may never open,
+    and a log cannot be cut before its beginning."""
+    journal, _, _, _ = filled(tmp_path, retain_bytes=1)
+    second = int(log_files(tmp_path)[1].stem)
+    journal.committed = second
+    assert not journal.retire()
+    journal.committed = second + 1
+    assert journal.retire()
+    assert journal.first == second
 
 
 def test_segments_go_by_age(tmp_path):

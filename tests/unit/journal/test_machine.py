@@ -12,7 +12,7 @@ from tests.unit.journal.logs import checkpoint, die, entries, held, mark, openin
 from roundelay.core.ids import ViewId
 from roundelay.core.kept import kept_log, split
 from roundelay.core.log import Checkpoint, LogRecord, Mark, Place
-from roundelay.journal.held_files import HeldFiles
+from roundelay.journal.files import HeldFiles
 from roundelay.journal.journal import Journal, JournalConfig
 from roundelay.journal.policy import parse_policy
 from roundelay.journal.reader import Batch, Reader
@@ -134,7 +134,7 @@ class JournalMachine(RuleBasedStateMachine):
     @rule()
     def retire(self) -> None:
         """The segments that go are those that the limits let go; the model follows."""
-        self.journal._reads.clear()
+        self.journal._holds._since.clear()
         if self.journal.retire():
             beginning = held(self.journal)[:2]
             first = beginning[0]

@@ -1,9 +1,12 @@
 """Readers in other processes: what is committed, while the node writes."""
 
 import random
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
+from tests.patience import LIMIT_S
 from tests.unit.journal.logs import (
     BEGIN,
     LOG,
@@ -98,6 +101,43 @@ def test_a_reader_and_a_writer_with_cuts_above_what_is_committed(tmp_path):
     assert texts(Reader(tmp_path).read(0)) == expected(0, journal.committed)
 
 
+FOLLOW = """
+import sys
+from pathlib import Path
+from roundelay.journal.reader import Reader
+
+reader, at, end = Reader(Path(sys.argv[1])), 0, int(sys.argv[2])
+print("ready", flush=True)
+while at < end:
+    for batch in reader.read(at):
+        assert batch.index == at, (batch.index, at)
+        for payload in batch.payloads:
+            assert int(payload[:6]) == at
+            at += 1
+print(at)
+"""
+
+
+def test_another_process_follows_the_writer(tmp_path):
+    journal = open_journal(tmp_path)
+    journal.append([mark()])
+    command = [sys.executable, "-c", FOLLOW, str(tmp_path), "6000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        index = 0
+        while index < 6000:
+            count = 1 + index % 7
+            journal.append([entries(index, count, size=50 + index % 300)])
+            journal.committed = min(index, 6000)
+            index += count
+        journal.committed = index
+        journal.note()
+        out, _ = child.communicate(timeout=LIMIT_S)
+    assert child.returncode == 0
+    assert int(out) >= 6000
+
+
 def try_cut(journal) -> None:
     """Cut at the first end of a record that is not below what is committed."""
     place = Place()
@@ -106,6 +146,19 @@ def try_cut(journal) -> None:
         if place.length >= journal.committed and place != BEGIN:
             break
     journal.cut(place)
+
+
+def test_what_was_searched_and_cut_off_is_searched_again(tmp_path):
+    journal = open_journal(tmp_path)
+    journal.committed = 2
+    journal.append([mark(), *some(5, size=40)])
+    reader = Reader(tmp_path)
+    assert reader.refresh() == 2
+    journal.cut(Place(T1, 2))
+    journal.append([mark(T2, 2), entries(2, 3, T2)])
+    journal.committed = 4
+    journal.note()
+    assert texts(reader.read(0)) == expected(0, 4)
 
 
 def test_removed_entries_are_an_error_that_names_the_first_there_is(tmp_path):
@@ -199,6 +252,11 @@ def test_index_files_are_only_a_shortcut(tmp_path):
     indexes = sorted((tmp_path / "log").glob("*.idx"))
     assert indexes
     for index in (0, 700, 4001, 8999):
+        assert texts(Reader(tmp_path).read(index, index + 2)) == expected(index, index + 2)
+    first, second = indexes[0].read_bytes(), indexes[1].read_bytes()
+    indexes[0].write_bytes(second)
+    indexes[1].write_bytes(first)
+    for index in (700, 4001):
         assert texts(Reader(tmp_path).read(index, index + 2)) == expected(index, index + 2)
     for at, path in enumerate(indexes):
         data = bytearray(path.read_bytes())

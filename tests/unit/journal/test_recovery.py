@@ -305,6 +305,22 @@ def test_damage_that_a_reader_meets_is_cut_off_at_the_next_start(tmp_path):
     assert log_files(tmp_path)[-1] == file
 
 
+def test_what_a_reader_took_for_damage_is_looked_at_again(tmp_path):
+    records = with_checkpoints(300, every=10)
+    write(tmp_path, records)
+    file = log_files(tmp_path)[1]
+    whole = file.read_bytes()
+    file.write_bytes(whole[:3000] + bytes(10) + whole[3010:])
+    journal = open_journal(tmp_path)
+    with pytest.raises(DamageError):
+        held(journal)
+    die(journal)
+    file.write_bytes(whole)
+    journal = open_journal(tmp_path)
+    assert journal.kept.able
+    assert held(journal) == plain(records)
+
+
 def test_a_record_that_does_not_continue_the_log_is_damage(tmp_path):
     """Whole, and in its place, but of a smaller term than the one before it."""
     journal = open_journal(tmp_path)

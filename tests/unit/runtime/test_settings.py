@@ -134,6 +134,6 @@ def test_peers_compare_whether_they_keep_a_log():
     without = terms_of(settings(told), 1400, {})
     sentence = settings_differ("b", with_log, without)
     assert sentence == (
-        "b runs with journal not given, this node journal yes: the two do not meet; give both the "
-        "same journal"
+        "b runs with journal not given, this node yes: the two do not meet; give both the same "
+        "journal"
     )

@@ -17,8 +17,8 @@ message that left the window, there is no doubt.
 A row that covers several messages makes one record. If two rows cut the same messages in different
 ways, the record is split, no further than needed.
 
-What the replicated log promises (J, L8, L9) is judged by the batch checker alone: it compares what
-nodes knew at different times, and a window would forget that.
+What the replicated log promises (J, H, L8, L9) is judged by the batch checker alone: it compares
+what nodes knew at different times, and a window would forget that.
 
 What a breach is called is in `check.sentences`, and is the same for both checkers.
 

@@ -37,7 +37,8 @@ def profile_for(
     if manifest is None:
         return None
     mode, nodes = manifest.mode, len(manifest.nodes)
-    return profile(args.profile, manifest.rules, manifest.resilience, mode, nodes)
+    log = bool(manifest.fsync)
+    return profile(args.profile, manifest.rules, manifest.resilience, mode, nodes, log=log)
 
 
 def undecided(report: Report) -> list[str]:

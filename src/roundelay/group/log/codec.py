@@ -27,8 +27,9 @@ from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
 
 _TWO = struct.Struct(">QQ")
 _THREE = struct.Struct(">QIQ")
-_CHUNK = struct.Struct(">IQBQQ")
-"""Number, offset, whether the stream ends, the ordinal there plus 1 (0: not known), committed."""
+_CHUNK = struct.Struct(">IQBQQQI")
+"""Number, offset, flags, committed; ordinal, length and opened, or zeros."""
+_END, _WHOLE, _KNOWN = 1, 2, 4
 
 
 class LogCodec:
@@ -51,9 +52,15 @@ class LogCodec:
         w = Writer()
         match message:
             case Chunk():
-                ordinal = 0 if message.ordinal is None else message.ordinal + 1
+                known = message.ordinal is not None
                 head = _CHUNK.pack(
-                    message.number, message.offset, message.end, ordinal, message.committed
+                    message.number,
+                    message.offset,
+                    _END * message.end + _WHOLE * message.whole + _KNOWN * known,
+                    message.committed,
+                    message.ordinal or 0,
+                    message.length,
+                    message.opened,
                 )
                 return 102, head + message.data
             case Ack():
@@ -127,11 +134,22 @@ def _read_offer(r: Reader) -> Offer:
 
 
 def _read_chunk(r: Reader) -> Chunk:
-    number, offset, end, ordinal, committed = r.fields(_CHUNK)
-    if max(offset, ordinal, committed) > I64_MAX or end > 1:
+    number, offset, flags, committed, ordinal, length, opened = r.fields(_CHUNK)
+    if max(offset, committed, ordinal, length) > I64_MAX or flags >= 2 * _KNOWN:
         raise WireError(Reason.MALFORMED, "a chunk out of range")
-    known = ordinal - 1 if ordinal else None
-    return Chunk(number, offset, r.rest(FRAME_BYTES_MAX), end == 1, known, committed)
+    if not flags & _KNOWN and (ordinal or length or opened):
+        raise WireError(Reason.MALFORMED, "a chunk with a place that it does not know")
+    return Chunk(
+        number,
+        offset,
+        r.rest(FRAME_BYTES_MAX),
+        bool(flags & _END),
+        bool(flags & _WHOLE),
+        ordinal if flags & _KNOWN else None,
+        length,
+        opened,
+        committed,
+    )
 
 
 def _read_ack(r: Reader) -> Ack:

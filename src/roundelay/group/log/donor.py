@@ -69,12 +69,11 @@ class _Cursor:
         """Being read."""
         self.reads = 0
         """So often records were read."""
-        self.mark: tuple[Place, int | None] = (Place(), None)
-        """As the last records were asked for: the end of the log, and what it is made of."""
         self.ended = False
         """All was read."""
-        self.ordinal: int | None = None
-        """At the end of a log."""
+        self.points: deque[tuple[int, Place, int]] = deque()
+        """Places that the stream comes by before this byte, and how many log packets of this view
+        made the log up to there."""
         self.done = False
         """All was sent."""
 
@@ -176,17 +175,21 @@ class Donor:
         if records is None:
             self._drop(cursor.learner)  # It asks again, maybe somebody else.
             return
+        begin = cursor.place
         if not self._take_in(cursor, records):
             return
         cursor.reads += 1
         cursor.skip -= cursor.outflow.skip(cursor.skip)
-        place, ordinal = cursor.mark
-        if not records or cursor.place == place:
+        if not records or cursor.place == self._state.place:
             if cursor.skip:
                 self._drop(cursor.learner)  # It cannot have that much.
                 return
             cursor.ended = True
-            cursor.ordinal = ordinal if cursor.place == place else None
+        point = self._learner.point_within(begin, cursor.place)
+        if point is None and cursor.ended:
+            point = self._learner.point_within(_NOWHERE, cursor.place)
+        if point is not None:
+            cursor.points.append((cursor.sent + cursor.outflow.bytes, *point))
         self._read_on(cursor)
         self._pump()
 
@@ -269,9 +272,7 @@ class Donor:
             size = config.snapshot_part_bytes
             self._emit(LoadSnapshot(self._request, cursor.snapshot, cursor.read, size))
             return
-        self._state.flush()  # What is read includes what was stored before.
-        learner = self._learner
-        cursor.mark = self._state.place, learner.reflected if learner.joined else None
+        self._state.flush()
         self._emit(Load(self._request, cursor.place, config.load_bytes))
 
     def _reading(self, request: int) -> _Cursor | None:
@@ -340,10 +341,20 @@ class Donor:
         """Send one chunk."""
         data = cursor.outflow.take(min(self._config.chunk_bytes, cursor.limit - cursor.sent))
         end = cursor.ended and not cursor.outflow.bytes
-        ordinal = cursor.ordinal if end else None
-        committed = self._state.committed if cursor.snapshot is None else 0
-        chunk = Chunk(cursor.number, cursor.sent, data, end, ordinal, committed)
+        number, sent, whole = cursor.number, cursor.sent, self._learner.joined
         cursor.sent += len(data)
+        committed = self._state.committed if cursor.snapshot is None else 0
+        points = cursor.points
+        while len(points) > 1 and points[0][0] <= sent:
+            points.popleft()
+        if points:
+            _, place, ordinal = points[0]
+            length, opened = place.length, place.opened
+            chunk = Chunk(
+                number, sent, data, end, whole, ordinal, length, opened, committed=committed
+            )
+        else:
+            chunk = Chunk(number, sent, data, end, whole, committed=committed)
         self._budget -= max(len(data), 64)
         self._emit(Send(chunk, self._view, cursor.learner))
         if end:

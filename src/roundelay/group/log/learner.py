@@ -7,8 +7,8 @@ When nothing is missing between the log and the window, the learner takes in the
 *joined*, and each log packet goes straight into the log.
 
 How it knows that nothing is missing: log packets of the view are counted, alike at all members.
-Behind its mark, the log is what the first 0 of them made of it; and where a donor's log ends for
-now, the donor tells of how many it is.
+Behind its mark, the log is what the first 0 of them made of it; and of some later places a donor
+tells of how many packets the log up to there is made.
 
 A node whose disk falls behind stops storing. Then it is a learner again, in the middle of the view.
 
@@ -16,6 +16,8 @@ Nothing is lost when a donor dies, a view ends or chunks get lost: what came is 
 next request begins behind it.
 """
 
+from bisect import bisect_right
+from operator import itemgetter
 from typing import Any
 
 from roundelay.core.effects import CancelTimer, Effect, Fork, Refuse, Send, SetTimer
@@ -35,6 +37,12 @@ _TRIES = 3
 """So often a donor is asked in vain before another one is."""
 _STEPS = 4
 """A learner asks for more each time that this part of its window has come."""
+
+_POINT_EVERY = 16
+"""After so many log packets a node notes where its log ends."""
+_POINTS_MAX = 8192
+"""It keeps so many of these notes: more packets than may wait for a disk, if they are of a size
+that many packets have."""
 
 
 class _FalseError(Exception):
@@ -63,6 +71,11 @@ class Learner:
         self._empty: set[NodeId] = set()
         """Donors that had nothing more, and lack packets themselves."""
         self._mark: Mark | None = None
+        self._points: list[tuple[Place, int]] = []
+        """Where the log of this view ended behind some of its log packets, and how many they were.
+        In order; a few of the newest ones."""
+        self._point: tuple[Place, int] | None = None
+        """One of a donor's, that the stream comes by."""
         self._target = Place()
         self._donors: list[NodeId] = []
         self._window = LiveWindow(config.live_window_bytes)
@@ -86,8 +99,10 @@ class Learner:
         """Where it begins."""
         self._limit = 0
         """It was asked for up to this byte."""
-        self._end: tuple[int, int | None] | None = None
-        """The byte that it ends at, and the ordinal there, once the donor has told it."""
+        self._end: tuple[int, bool] | None = None
+        """The byte that it ends at, and whether the donor lacks nothing, once it has told that."""
+        self._begin = 0
+        """The byte that it began with."""
         self._fetch_bytes = config.fetch_window_bytes
         self._tries = 0
         self._progress = False
@@ -114,6 +129,8 @@ class Learner:
         self.filled = self.joined = False
         self.reflected = None
         self.delivered = 0
+        self._points.clear()
+        self._point = None
         self.stuck = False
         self._empty.clear()
         self._mark = self._offered_by = None
@@ -136,7 +153,10 @@ class Learner:
         if self.joined:
             if not self._state.full:
                 self.reflected = self.delivered
-                return self._state.take(arrival)
+                entries = self._state.take(arrival)
+                if not self.delivered % _POINT_EVERY:
+                    self._note_point()
+                return entries
             # The disk is behind. From here on packets wait, and may have to be fetched.
             assert self.reflected is not None, "a log that joined has no gap"
             self.joined = False
@@ -145,6 +165,23 @@ class Learner:
         if self.reflected == self.delivered:
             self._join()  # The log was ahead of what is delivered here.
         return None
+
+    def point_within(self, begin: Place, end: Place) -> tuple[Place, int] | None:
+        """The last place behind `begin`, and not behind `end`, of which it is known how many log
+        packets of this view made the log up to there; and how many."""
+        state = self._state
+        if self.joined and end == state.place:
+            return end, self.delivered
+        at = bisect_right(self._points, end, key=itemgetter(0))
+        point = self._points[at - 1] if at else None
+        return point if point is not None and point[0] > begin else None
+
+    def _note_point(self) -> None:
+        assert self.reflected is not None, "a log that joined has no gap"
+        points = self._points
+        points.append((self._state.place, self.reflected))
+        if len(points) > _POINTS_MAX:
+            del points[: _POINTS_MAX // 2]
 
     @property
     def behind(self) -> bool:
@@ -246,6 +283,7 @@ class Learner:
             if self._offered_by == self._donors[0]:
                 offset = transfer.received
         self._intake = Intake(offset, self._fetch_bytes)
+        self._begin = offset
         self._let_come(offset)
 
     def _let_come(self, received: int) -> None:
@@ -313,11 +351,17 @@ class Learner:
         if offset + len(data) > self._limit:
             raise _FalseError("a chunk that was not asked for")
         if chunk.end:
-            self._end = offset + len(data), chunk.ordinal
+            self._end = offset + len(data), chunk.whole
         fresh = intake.take(offset, data)
         if not fresh and intake.lost:
             self._slow_down()
             self._ask()
+            return
+        if chunk.ordinal is not None and offset <= intake.received:
+            assert self._mark is not None, "only in a view"
+            self._point = Place(self._mark.term, chunk.length, chunk.opened), chunk.ordinal
+            self._pass_point()
+        if self._intake is not intake:
             return
         if fresh:
             self._empty.clear()
@@ -343,23 +387,30 @@ class Learner:
         if self._fetch_bytes < most:
             self._fetch_bytes = min(most, self._fetch_bytes + self._config.chunk_bytes)
 
-    def _on_end(self, ordinal: int | None) -> None:
+    def _on_end(self, whole: bool) -> None:
         """The donor has no more for now."""
         if self._offered_by is not None:
             self._intake = None
             return  # The journal checks the whole.
-        if self.filled and ordinal is not None and not self._reader.held:
-            self.reflected = ordinal
-            if ordinal > self.delivered:
-                self._intake = None  # Joins when as much was delivered here.
-            elif not self._join():
-                self._ask()  # The window was outrun: there is more by now.
-            return
-        # The donor itself is not as far as this node must come: ask another one, later.
-        self._empty.add(self._donors[0])
-        self._turn_to_next()
+        came = self._intake is not None and self._intake.received > self._begin
         self._progress = False
         self._intake = None
+        if self.reflected is not None and self.reflected > self.delivered:
+            return  # Joins when as much was delivered here.
+        if not whole:
+            # The donor itself is not as far as this node must come: ask another one, later.
+            self._empty.add(self._donors[0])
+            self._turn_to_next()
+        elif came:
+            self._ask()  # By now the donor may have stored more.
+
+    def _pass_point(self) -> None:
+        """Join if the log ends where a donor knows how much of the view it is made of."""
+        point = self._point
+        if point is not None and self.filled and self._state.place == point[0]:
+            self.reflected = point[1]
+            self._point = None
+            self._join()
 
     def _take_records(self, records: list[bytes]) -> None:
         for data in records:
@@ -387,6 +438,8 @@ class Learner:
                 raise _FalseError("more than the adopted log")
         self.reflected = None
         state.append(entries)
+        if self._point is not None:
+            self._pass_point()
         self._fill_if_whole()
 
     def _take_mark(self, mark: Mark) -> None:
@@ -516,6 +569,8 @@ class Learner:
                 return True
             self.reflected += 1
             state.take(window.pop())
+            if not self.reflected % _POINT_EVERY:
+                self._note_point()
         self.joined = True
         self._stop()
         self._forget_part()

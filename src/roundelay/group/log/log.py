@@ -377,7 +377,8 @@ class ReplicatedLog:
             assert self.opening is not None, "filled in no view"
             assert self.opening.adopted is not None, "filled, and nobody knows with what"
             digest = mark_digest(self.opening.adopted.digest, mark)
-            if state.digest_at(Place(mark.term, mark.base)) != digest:
+            # None: the donor has removed the adopted log, and this one begins behind its mark.
+            if state.digest_at(Place(mark.term, mark.base)) not in (digest, None):
                 self._fork(f"this log and the adopted one differ before entry {mark.base}")
         if learner.stuck:
             learner.stuck = False

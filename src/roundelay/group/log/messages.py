@@ -128,11 +128,17 @@ class Chunk:
     """Of the first byte of `data` in the stream, or in the file of the snapshot."""
     data: bytes
     end: bool = False
-    """The stream ends behind this chunk: the donor's log holds no more for now. The learner asks
+    """The stream ends behind this chunk: the donor's disk holds no more for now. The learner asks
     anew for what comes later."""
+    whole: bool = False
+    """The donor itself lacks no log packet of this view."""
     ordinal: int | None = None
-    """At the end of the stream: the log there is what the first so many log packets of this view
-    have made of it. None if the donor does not know, or the stream does not end here."""
+    """If not None: what the first so many log packets of this view made of the log ends ..."""
+    length: int = 0
+    """... at this length ..."""
+    opened: int = 0
+    """... and behind so many sessions opened there. The stream comes by that place, if it is not
+    behind it already."""
     committed: int = 0
     """So many entries the donor knows to be committed."""
 

@@ -125,6 +125,8 @@ class LogState:
             self._spared = frozenset(self.marks[-1].sessions)
         self.stored = self.place
         self.committed = self.settled = min(kept.committed, self.place.length)
+        if self.committed:  # The driver has read it where the node has.
+            self.emit(Record(Kind.COMMIT, index=self.committed))
 
     # What there is
 
@@ -336,6 +338,7 @@ class LogState:
         if length > self.committed:
             self.committed = length
             self.settled = max(self.settled, length)
+            self.flush()  # The driver shows what it was given.
             self.emit(Record(Kind.COMMIT, index=length))
             self.emit(Committed(length))
 

@@ -147,8 +147,12 @@ class Applying:
                 continue
             arrival = await reader.step()
             if type(arrival) is EntryBatch:
-                for entry in arrival:
-                    apply(entry)
+                try:
+                    for entry in arrival:
+                        apply(entry)
+                except Exception:
+                    self.applied = entry.index
+                    raise
                 self.applied = reader.next
                 self._bytes += sum(map(len, arrival.payloads))
                 if self._progress:

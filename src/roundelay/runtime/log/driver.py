@@ -37,6 +37,7 @@ from roundelay.runtime.errors import (
     ClosedError,
     ConfigError,
     DiskError,
+    FailedError,
     ForkError,
     NotPrimaryError,
     RoundelayError,
@@ -51,7 +52,7 @@ from roundelay.runtime.log.syncs import Syncs
 from roundelay.runtime.log.writer import Target, Writer
 from roundelay.runtime.log_inputs import encode_loaded, encode_numbers, encode_snapshot_part
 from roundelay.runtime.meter import Histogram
-from roundelay.structures.errors import UpgradeError
+from roundelay.structures.errors import MachineError
 
 READERS = 2
 """Threads that read the journal. Too few: a peer that catches up waits for a slow reader of this
@@ -221,6 +222,7 @@ class LogDriver:
             "committed": status.committed,
             "lag": status.length - status.committed,
             "applied": None if self.applying is None else self.applying.applied,
+            "machine": self._machine_status(),
             "snapshot": self._journal.snapshot,
             "waiting": status.waiting,
             "waiting_bytes": status.waiting_bytes,
@@ -229,6 +231,12 @@ class LogDriver:
             "sync": self.sync_times.as_dict(),
             "commit": self.appending.commit_times.as_dict(),
         }
+
+    def _machine_status(self) -> object:
+        """What the machine tells of itself, if it does."""
+        machine = None if self.applying is None else self.applying.machine
+        status = getattr(machine, "status", None)
+        return None if status is None else status()
 
     def start(self) -> None:
         self._scrubbing = self._loop.call_later(SCRUB_S, self._scrub)
@@ -421,11 +429,17 @@ class LogDriver:
 
     def _fail_in_machine(self, error: Exception) -> None:
         applied = 0 if self.applying is None else self.applying.applied
-        if isinstance(error, UpgradeError):
+        if isinstance(error, MachineError):
             self._node_log.trouble(str(error))
-        else:
-            self._node_log.machine_failed(applied, error)
-        self._fail(error)
+            self._fail(FailedError(str(error)))
+            return
+        self._node_log.machine_failed(applied, error)
+        self._fail(
+            FailedError(
+                f"the machine failed at entry {applied} ({error!r}), as it does at every node: "
+                "correct it, and start the nodes again"
+            )
+        )
 
     # What the application asks
 

@@ -45,6 +45,7 @@ async def open_journal(
         raise
     storage.make_room = journal.make_room
     journal.on_close = storage.close
+    journal.has_machine = state_machine is not None
     setup = JournalSetup(
         journal,
         journal.inner.kept,
@@ -109,19 +110,27 @@ class DiskJournal:
     def __init__(self, inner: Journal) -> None:
         self.inner = inner
         self.on_close: Callable[[], None] = lambda: None
+        self.has_machine = False
+        """Whether a machine follows the log: what is behind its snapshots is kept for it."""
         self._retire_at = 0.0
         self._scrubbed = 0
 
     # For the writer
 
-    def write(self, records: Sequence[LogRecord], committed: int) -> None:
-        self.inner.committed = committed
+    def write(self, records: Sequence[LogRecord], committed: int) -> int:
+        self._know(committed)
         try:
             self.inner.append(records)
         except faults.FullError as e:
             raise DiskFullError(str(e)) from None
         except faults.DiskError as e:
             raise DiskError(str(e)) from None
+        return self.inner.committed
+
+    def _know(self, committed: int) -> None:
+        """Readers of the files expect all that is said to be committed to be there: a node whose
+        disk lags knows of more."""
+        self.inner.committed = min(committed, self.inner.place.length)
 
     def cut(self, place: Place) -> None:
         with _translated():
@@ -148,16 +157,19 @@ class DiskJournal:
         with _translated():
             self.inner.sync()
 
-    def note(self, committed: int) -> None:
-        self.inner.committed = committed
+    def note(self, committed: int) -> int:
+        self._know(committed)
         with _translated():
             self.inner.note()
+        return self.inner.committed
 
     def trim(self) -> int | None:
         now = time.monotonic()
         if now < self._retire_at:
             return None
         self._retire_at = now + RETIRE_S
+        if self.has_machine and not self.inner.snapshots.indexes():
+            return None  # Its state cannot be made again from less than the whole log.
         with _translated():
             return self.inner.first if self.inner.retire() else None
 

@@ -349,19 +349,41 @@ def session_forgotten(run: Evidence) -> bool:
 
 
 def read_that_waited(run: Evidence) -> bool:
-    """A read waits until its node has what the others have."""
-    return any(event.verb == "waits" for event in run.of_logs)
+    """A read waits until what it is as of is committed here."""
+    heard = {(life(row), row.t_ns) for row in run.kinds["arrive"] if row.tag == "REPLY"}
+    asked = {_sender(run, sent) for sent in run.sent("PROBE")}
+    return any(
+        life(row) in asked and (life(row), row.t_ns) not in heard and row.t_ns > call.t_ns
+        for call, row in _reads(run)
+    )
 
 
 def read_interrupted(run: Evidence) -> bool:
-    """A view changes while a read is under way, and it is begun again."""
-    asked: set[tuple[Life, int]] = set()
-    for event in run.of_logs:
-        if event.verb == "asks":
-            if (event.life, event.what) in asked:
-                return True
-            asked.add((event.life, event.what))
-    return False
+    """A view changes after a read was begun in it, which is answered in another one."""
+    opened = _opened_first(run)
+    return any(
+        opened.get(life(call), when(row)) < when(call) < when(change) < when(row)
+        for call, row in _reads(run)
+        for change in run.regular
+        if life(change) == life(row)
+    )
+
+
+def _opened_first(run: Evidence) -> dict[Life, int]:
+    """When each life first found a view open."""
+    first: dict[Life, int] = {}
+    for row in run.kinds["open"]:
+        first.setdefault(life(row), when(row))
+    return first
+
+
+def _reads(run: Evidence) -> Iterator[tuple[Row, Row]]:
+    """Reads that were to be fresh: how they began, and their replies."""
+    begun = {(life(row), row.lseq): row for row in run.kinds["invoke"] if row.level is None}
+    for row in run.kinds["reply"]:
+        call = begun.get((life(row), row.cause or 0))
+        if call is not None:
+            yield call, row
 
 
 def stale_read_in_a_minority(run: Evidence) -> bool:

@@ -191,7 +191,11 @@ class Member:
         if self.alive:
             found: list[bytes] = []
             size = 0
-            for record in self.disk.records[split(self.disk.records, effect.place) :]:
+            records = self.disk.records
+            begin = split(records, effect.place)
+            if records and type(records[0]) is Checkpoint and effect.place < records[0].place:
+                begin = 0  # What was asked for is not there any more.
+            for record in records[begin:]:
                 data = encode_record(record)
                 size += len(data)
                 if found and size > effect.bytes_max:

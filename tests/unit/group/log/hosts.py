@@ -54,6 +54,8 @@ class Disk:
         self.incoming = b""
         self.asked: deque[Effect[Any]] = deque()
         self.full = False
+        self.reads_first = False
+        """Reads overtake what is to be written, as they do where other threads read."""
 
     @property
     def log(self) -> list[LogRecord]:
@@ -64,7 +66,9 @@ class Disk:
         """Do the next thing that was asked for; whether there was one."""
         if not self.asked:
             return False
-        effect = self.asked.popleft()
+        reads = [e for e in self.asked if isinstance(e, Load | LoadSnapshot)]
+        effect = reads[0] if reads and self.reads_first else self.asked[0]
+        self.asked.remove(effect)
         match effect:
             case Store() if self.full:
                 self._refuse(host, effect.number)

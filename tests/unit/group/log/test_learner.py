@@ -20,6 +20,7 @@ from tests.unit.group.log.hosts import (
     write,
 )
 
+from roundelay.core.effects import Load
 from roundelay.core.ids import ViewId
 from roundelay.core.log import Checkpoint
 from roundelay.group.log.messages import Chunk, CutTo, Fetch
@@ -442,3 +443,48 @@ def test_a_part_of_a_checkpoint_that_no_donor_has_any_more_is_forgotten() -> Non
     assert same(a, b)
     assert b.state.first == 15
     assert not b.refused
+
+
+def test_reads_that_overtake_writes_do_not_keep_a_learner_from_joining() -> None:
+    """The donor's disk is always behind the donor's log, so what is read never ends where the log
+    ends, and packets come without a pause."""
+    wires = Wires()
+    a, b = wires.add("a", "b", config=replace(CONFIG, live_window_bytes=10_000))
+    a.disk.reads_first = True
+    grown(a, terms=1)
+    enter([a, b], 9)
+    store(a)
+    number = 60
+    for _ in range(120):  # The window is outrun, and only then the learner is heard.
+        a.live(arrival(number, size=30))
+        b.live(arrival(number, size=30))
+        number += 1
+    wires.frames.clear()
+    b.expire("log fetch")
+    store(a)
+    for _ in range(12):
+        a.live(arrival(number, size=30))
+        b.live(arrival(number, size=30))
+        number += 1
+    behind = 0
+    while not b.learner.joined:
+        a.live(arrival(number, size=30))
+        b.live(arrival(number, size=30))
+        number += 1
+        assert number < 400
+        for _ in range(20):
+            if wires.frames:
+                wires.arrive()
+            while a.disk.asked and isinstance(a.disk.asked[-1], Load):
+                a.disk.work(a)
+        b.disk.work(b)
+        if len(a.disk.asked) > 12:
+            a.disk.work(a)
+        behind = max(behind, len(a.disk.asked))
+        for host, timer in ((a, "log donor"), (b, "log fetch")):
+            host.expire(timer)
+        assert not b.learner.stuck
+    assert behind > 10
+    store(a)
+    store(b)
+    assert same(a, b)

@@ -1,0 +1,124 @@
+"""What an object is when only one client uses it.
+
+A model says what states may follow when an operation happens, given its reply. States are values
+that can be compared and hashed.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol
+
+from roundelay.check.histories.history import Operation
+from roundelay.core.log import NO_TERM
+from roundelay.structures.errors import Refused
+from roundelay.structures.machine import Machine, Now
+
+
+class Model(Protocol):
+    """The sequential specification of an object."""
+
+    def start(self) -> Hashable:
+        """The state before the first operation."""
+
+    def step(self, state: Any, operation: Operation) -> tuple[bool, Hashable]:
+        """Whether the operation could give its reply in this state, and the state afterwards. Of an
+        operation that did not return any reply will do."""
+
+
+class _Register:
+    def start(self) -> Hashable:
+        return None
+
+    def step(self, state: Any, operation: Operation) -> tuple[bool, Hashable]:
+        argument, reply, known = operation.argument, operation.reply, operation.returned is not None
+        match operation.op:
+            case "get":
+                return not known or reply == state, state
+            case "set":
+                return True, argument
+            case "delete":
+                return not known or reply == (state is not None), None
+            case "setdefault":
+                after = argument if state is None else state
+                return not known or reply == after, after
+            case "compare_and_set":
+                expected, new = argument
+                done = state == expected
+                return not known or reply == done, new if done else state
+        raise ValueError(f"a register has no operation {operation.op!r}")
+
+
+class _Counter:
+    def start(self) -> Hashable:
+        return 0
+
+    def step(self, state: Any, operation: Operation) -> tuple[bool, Hashable]:
+        known = operation.returned is not None
+        if operation.op == "value":
+            return not known or operation.reply == state, state
+        if operation.op == "add":
+            after = state + operation.argument
+            return not known or operation.reply == after, after
+        raise ValueError(f"a counter has no operation {operation.op!r}")
+
+
+class _OfMachine:
+    """A machine of `structures` is its own specification. Its state is its snapshot."""
+
+    def __init__(self, make: Callable[[], Machine]) -> None:
+        self._make = make
+        self._known: dict[tuple[bytes, str, str], tuple[Any, bytes]] = {}
+
+    def start(self) -> Hashable:
+        return _state(self._make())
+
+    def step(self, state: Any, operation: Operation) -> tuple[bool, Hashable]:
+        key = (state, operation.op, repr(operation.argument))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._run(state, operation)
+        reply, after = found
+        return operation.returned is None or operation.reply == reply, after
+
+    def _run(self, state: bytes, operation: Operation) -> tuple[Any, bytes]:
+        made = self._make()
+        made.restore([state] if state else [])
+        reply = run(made, operation)
+        return reply, _state(made)
+
+
+def run(machine: Machine, operation: Operation, index: int = 0) -> Any:
+    """Let a machine do an operation, whose argument is a tuple of arguments; the reply, or
+    `Refused` as a value."""
+    cls = type(machine)
+    method = getattr(cls, operation.op)
+    try:
+        if operation.reads:
+            return method.function(machine, *operation.argument)
+        arguments = method.arguments(cls)
+        command = arguments.command(arguments.ordered(operation.argument, {}))
+        now = Now(index, NO_TERM, operation.client, 1, 0)
+        return arguments.decode_reply(machine.apply(command, now))
+    except Refused as e:
+        return ("refused", str(e))
+
+
+def _state(machine: Machine) -> bytes:
+    state = machine.snapshot()
+    return state if isinstance(state, bytes) else b"".join(state)
+
+
+def register() -> Model:
+    """One key of a map: get, set, delete, setdefault, compare_and_set((expected, new)); None is
+    what is there at the beginning and after a delete."""
+    return _Register()
+
+
+def counter() -> Model:
+    """add(n), which returns the number afterwards, and value(). It begins at 0."""
+    return _Counter()
+
+
+def machine(make: Callable[[], Machine]) -> Model:
+    """A machine of your own, whose snapshot is one piece, and whose replies do not depend on where
+    a command stands in the log. Arguments of operations are tuples."""
+    return _OfMachine(make)
