@@ -112,7 +112,8 @@ class LogCluster(Cluster):
             found = [self.log_status(node) for node in self.nodes]
             if not all(found):
                 return False
-            return len({(f["committed"], f["length"], f["waiting"]) for f in found if f}) == 1
+            stored = {(f["committed"], f["stored"], f["length"]) for f in found if f}
+            return len(stored) == 1 and len(set(stored.pop())) == 1
 
         self.open()
         until(quiet, "one log at all nodes")
