@@ -292,7 +292,10 @@ class HostLog:
                     self._opened[session] = core.open_session(session, stamp_us)
                 named = self._opened[session]
                 at = None if number is None else number + i
-                core.append(payload, stamp_us, named, at)
+                try:
+                    core.append(payload, stamp_us, named, at)
+                except ValueError:  # The node keeps as many numbers as the log has sessions.
+                    core.append(payload, stamp_us, core.open_session(session, stamp_us), at)
         except QueueFullError:
             self.refused += 1
         return core.flush()
