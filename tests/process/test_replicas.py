@@ -204,6 +204,28 @@ def test_work_is_handed_over_and_done_once(tmp_path):
     run(story())
 
 
+def test_commands_of_one_named_session_may_be_under_way_together(tmp_path):
+    async def story() -> None:
+        async with trio(Counter, tmp_path) as nodes:
+            calls = [nodes["a"].add.once("billing", number)(1) for number in range(5)]
+            assert await asyncio.gather(*calls) == [1, 2, 3, 4, 5]
+            again = [nodes["a"].add.once("billing", 7)(1) for _ in range(3)]
+            assert await asyncio.gather(*again) == [6, 6, 6]
+
+    run(story())
+
+
+def test_the_status_of_a_node_tells_of_its_machine(tmp_path):
+    async def story() -> None:
+        async with trio(Lock, tmp_path) as nodes:
+            await nodes["a"].acquire()
+            await nodes["b"].holder()
+            told = nodes.group("b").status()["log"]["machine"]
+            assert (told["kind"], told["holders"], told["watchers"]) == ("Lock", ["a"], 0)
+
+    run(story())
+
+
 def test_a_watcher_sees_changes_of_other_nodes(tmp_path):
     async def story() -> None:
         async with trio(Map[int], tmp_path) as nodes:

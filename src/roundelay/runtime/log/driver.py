@@ -222,6 +222,7 @@ class LogDriver:
             "committed": status.committed,
             "lag": status.length - status.committed,
             "applied": None if self.applying is None else self.applying.applied,
+            "machine": self._machine_status(),
             "snapshot": self._journal.snapshot,
             "waiting": status.waiting,
             "waiting_bytes": status.waiting_bytes,
@@ -230,6 +231,12 @@ class LogDriver:
             "sync": self.sync_times.as_dict(),
             "commit": self.appending.commit_times.as_dict(),
         }
+
+    def _machine_status(self) -> object:
+        """What the machine tells of itself, if it does."""
+        machine = None if self.applying is None else self.applying.machine
+        status = getattr(machine, "status", None)
+        return None if status is None else status()
 
     def start(self) -> None:
         self._scrubbing = self._loop.call_later(SCRUB_S, self._scrub)

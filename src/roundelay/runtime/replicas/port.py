@@ -15,10 +15,17 @@ from typing import Any, Generic, TypeVar, cast
 
 from roundelay.core.ids import NodeId
 from roundelay.core.log import Mark
-from roundelay.runtime.errors import ClosedError, ConfigError, NotPrimaryError, UncertainError
+from roundelay.runtime.errors import (
+    ClosedError,
+    ConfigError,
+    NotPrimaryError,
+    RoundelayError,
+    UncertainError,
+)
 from roundelay.runtime.log.api import Log, Session
 from roundelay.runtime.log.driver import LogDriver
 from roundelay.runtime.log.entries import Entry
+from roundelay.runtime.log.receipts import LogReceipt, SessionReceipt
 from roundelay.structures.errors import GapError
 from roundelay.structures.machine import Machine
 from roundelay.structures.port import Call, Options
@@ -30,6 +37,9 @@ R = TypeVar("R")
 TICK_S = 1.0
 """How often a node looks whether log time, or a mark, waits for an entry, in seconds. Too small:
 ticks fill the log; too large: times to live end late, and locks of lost nodes are free late."""
+LATE_TICKS = 3
+"""So often a node looks for the tick of another before it appends one itself: the other may run no
+machine. Too small: several nodes append ticks; too large: locks of lost nodes are free late."""
 WATCH_MAX = 10_000
 """Changes that may wait for one watcher. Too small: bursts end watching; too large: a watcher that
 never reads holds memory."""
@@ -55,13 +65,15 @@ class NodePort(Generic[M]):
         self._fresh = 0
         self._members: Callable[[], tuple[NodeId, ...]] = lambda: ()
         self._runner: Callable[[Coroutine[Any, Any, Any]], Any] | None = None
-        self._replies: dict[int, asyncio.Future[bytes | None]] = {}
-        """Own commands whose replies somebody waits for, by their numbers."""
+        self._replies: dict[tuple[int, int], asyncio.Future[bytes | None]] = {}
+        """Commands whose replies somebody waits for, by session and number."""
         self._sessions: dict[str, Session] = {}
         self._conditions: list[tuple[Callable[[Any], Any], asyncio.Future[Any]]] = []
         self._watchers: list[_Watcher] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ticking: asyncio.TimerHandle | None = None
+        self._late_ticks = 0
+        """How often this node has looked for an entry of this term in vain."""
 
     # As the log's state machine
 
@@ -81,8 +93,8 @@ class NodePort(Generic[M]):
         )
         with self.lock:
             reply = self._replica.apply(given)
-        if head.session == self._session and self._replies:
-            waiting = self._replies.pop(number, None)
+        if self._replies:
+            waiting = self._replies.pop((head.session, number), None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(reply)
         if self._conditions:
@@ -115,6 +127,13 @@ class NodePort(Generic[M]):
             vars(self.machine)["told"] = self._tell
         self._wake()
 
+    def status(self) -> dict[str, object]:
+        """What the node shows of its machine."""
+        with self.lock:
+            told = dict(self.machine.status())
+        kind = type(self.machine).__name__
+        return {"kind": kind, **told, "watchers": len(self._watchers)}
+
     # The life of the port
 
     def open(
@@ -129,7 +148,7 @@ class NodePort(Generic[M]):
         self._log, self._driver, self._members, self._runner = log, driver, members, runner
         self._session = driver.session
         self._loop = asyncio.get_running_loop()
-        driver.on_changed = self._wake
+        driver.on_changed = self._on_changed
         self._ticking = self._loop.call_later(TICK_S, self._tick)
 
     def close(self, error: ClosedError) -> None:
@@ -147,20 +166,37 @@ class NodePort(Generic[M]):
         for task in self._tasks:
             task.cancel()
 
+    def _on_changed(self) -> None:
+        """The log has opened or closed."""
+        self._wake()
+        if self._new_term() and self._error is None and self._loop is not None:
+            self._loop.call_soon(self._append_tick)
+
     def _tick(self) -> None:
-        """Append a tick if log time must go on, or if the mark of this term has no entry behind it
-        and so is not shown to the machine."""
         assert self._loop is not None
         self._ticking = self._loop.call_later(TICK_S, self._tick)
-        log = self._the_log
-        if not log.primary:
+        self._late_ticks = self._late_ticks + 1 if self._new_term() else 0
+        if self._late_ticks or self._replica.due_us() is not None:
+            self._append_tick()
+
+    def _new_term(self) -> bool:
+        """Whether the mark of this term has no entry behind it yet, and so is not shown to the
+        machine."""
+        return (
+            self.primary
+            and self._driver is not None
+            and self._driver.status.term != self._replica.term
+        )
+
+    def _append_tick(self) -> None:
+        """Append a tick, if this node is the one that does it."""
+        log = self._log
+        if log is None or not self.primary:
             return
         present = [node for node in log.voters if node in self._members()]
-        first = not present or self._node == min(present)
-        assert self._driver is not None
-        new_term = self._driver.status.term != self._replica.term
-        if first and (new_term or self._replica.due_us() is not None):
-            with contextlib.suppress(Exception):  # What fails now is tried again.
+        ours = not present or self._node == min(present)
+        if ours or self._late_ticks >= LATE_TICKS:
+            with contextlib.suppress(RoundelayError):  # What fails now is tried again.
                 log.append_nowait(TICK)
 
     # As the port of faces
@@ -199,18 +235,28 @@ class NodePort(Generic[M]):
             return await self._write_once(call)
         log, payload = self._the_log, self._head + call.command
         receipt = await log.append(payload, options.timeout_s)
+        index, reply = await self._settled(receipt, self._session)
+        if reply is None:
+            raise _no_reply(index)
+        return reply
+
+    async def _settled(
+        self, receipt: LogReceipt | SessionReceipt, session: int
+    ) -> tuple[int | None, bytes | None]:
+        """The index of a command and its reply, if it was applied here meanwhile."""
         assert self._loop is not None
-        reply: asyncio.Future[bytes | None] = self._loop.create_future()
-        self._replies[receipt.number] = reply
+        key = (session, receipt.number)
+        reply = self._replies.get(key)
+        if reply is None:
+            reply = self._replies[key] = self._loop.create_future()
         try:
             index = await receipt
-            await self._applied(index)
+            if index is not None:
+                await self._applied(index)
         finally:
-            self._replies.pop(receipt.number, None)
-        found = reply.result() if reply.done() else None
-        if found is None:
-            raise _no_reply(index)
-        return found
+            if self._replies.get(key) is reply:
+                del self._replies[key]
+        return index, reply.result() if reply.done() else None
 
     async def _write_once(self, call: Call) -> bytes:
         name, number = call.options.session, call.options.number
@@ -221,9 +267,9 @@ class NodePort(Generic[M]):
             self._sessions[name] = session
         payload = self._head + call.command
         receipt = await session.append(payload, number, call.options.timeout_s)
-        index = await receipt
-        if index is not None:
-            await self._applied(index)
+        index, reply = await self._settled(receipt, session.id)
+        if reply is not None:
+            return reply
         kept = self._replica.kept(session.id)
         if kept is None or kept.number != receipt.number or kept.reply is None:
             raise _no_reply(index)
@@ -286,7 +332,7 @@ class NodePort(Generic[M]):
     def background(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
         if self._error is not None or self._loop is None or self._loop.is_closed():
             return
-        task = self._loop.create_task(_quiet(work()))
+        task = self._loop.create_task(_quiet(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -362,9 +408,9 @@ class _Watcher:
         self.more.set()
 
 
-async def _quiet(work: Coroutine[Any, Any, object]) -> None:
+async def _quiet(work: Callable[[], Coroutine[Any, Any, object]]) -> None:
     with contextlib.suppress(Exception):
-        await work
+        await work()
 
 
 def _fail(future: "asyncio.Future[Any]", error: BaseException) -> None:
