@@ -352,11 +352,14 @@ class ReplicatedLog:
         if adopted.contradicts and not adopted.log:
             return
         if state.place > adopted.place and state.generation == adopted.generation:
-            # More is here than was offered, because the disk is full.
-            if not state.can_cut(adopted.place):
+            # More is here than was offered, because the disk is full: marks of views that nobody
+            # offers, or a tail. What this log shares with the adopted one goes on.
+            end = state.end_of(adopted.place.term)
+            shared = None if end is None else min(end, adopted.place)
+            if shared is None or not state.can_cut(shared):
                 self._fork("what is committed here is not in the log of the others")
                 return
-            state.cut(adopted.place)
+            state.cut(shared)
         donors = tuple([node for node in adopted.donors if node != self._node])
         self._mark = opening.mark(self._group)
         self.learner.begin(adopted.place, self._mark, donors)
