@@ -224,8 +224,8 @@ class Learner:
         self._tries += 1
         if self._tries == _TRIES - 1 and self._begun() != Place():
             self._forget_part()  # The log of a donor begins elsewhere by now.
-        if self._tries % _TRIES == 0:
-            self._turn_to_next()
+        if self._tries % _TRIES == 0 and self._intake is not None:
+            self._turn_to_next()  # One that had no more has made room for the next already.
         self._slow_down()
         self._ask()
 

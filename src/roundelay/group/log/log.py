@@ -352,11 +352,14 @@ class ReplicatedLog:
         if adopted.contradicts and not adopted.log:
             return
         if state.place > adopted.place and state.generation == adopted.generation:
-            # More is here than was offered, because the disk is full.
-            if not state.can_cut(adopted.place):
+            # More is here than was offered, because the disk is full: marks of views that nobody
+            # offers, or a tail. What this log shares with the adopted one goes on.
+            end = state.end_of(adopted.place.term)
+            shared = None if end is None else min(end, adopted.place)
+            if shared is None or not state.can_cut(shared):
                 self._fork("what is committed here is not in the log of the others")
                 return
-            state.cut(adopted.place)
+            state.cut(shared)
         donors = tuple([node for node in adopted.donors if node != self._node])
         self._mark = opening.mark(self._group)
         self.learner.begin(adopted.place, self._mark, donors)
@@ -442,9 +445,17 @@ class ReplicatedLog:
 
     # Sending and committing
 
+    @property
+    def _may_feed(self) -> bool:
+        """Whether what was appended may be ordered now: not while this node's disk is far behind,
+        or all members together may order more than any of them can store."""
+        if not self._moved or self._ground.frozen:
+            return False
+        return 2 * self.state.waiting_bytes < self.config.unsynced_bytes
+
     def _feed(self) -> None:
         """Give the engine what was appended, a few packets at a time."""
-        if not self._moved or self._ground.frozen:
+        if not self.sending.unfed or not self._may_feed:
             return
         while self.sending.unfed and self._queue.log_packets < self.config.feed_packets:
             self.sending.feed(self._queue.enqueue)
@@ -457,7 +468,7 @@ class ReplicatedLog:
     @property
     def waiting(self) -> int:
         """Packets that could be fed."""
-        return self.sending.unfed if self._moved and not self._ground.frozen else 0
+        return self.sending.unfed if self._may_feed else 0
 
     def _acknowledge(self, *, again: bool = False) -> None:
         """Tell how much is stored, once the view is open and that is noted."""
