@@ -32,7 +32,7 @@ from roundelay.core.effects import (
     Synced,
 )
 from roundelay.core.ids import NodeId
-from roundelay.core.log import Checkpoint, Entries, KeptLog, LogRecord, LogStatus
+from roundelay.core.log import Checkpoint, Entries, KeptLog, LogRecord, LogStatus, Place
 from roundelay.core.value import value
 from roundelay.sim.disk import Disk, Ending, Mood, Policy, position
 from roundelay.wire.log_record import encode_record
@@ -338,10 +338,10 @@ class HostLog:
         digest = blake2b(data, digest_size=DIGEST_BYTES).digest()
         self.disk.keep_snapshot(index, data + encode_end(len(state), digest))
         self._host.recorder.snapshot(index, application.state)
-        self._remove(index, index)
+        self._remove(index, index, checkpoint.place)
 
-    def _remove(self, below: int, snapshot: int | None) -> None:
-        first = self.disk.remove(below)
+    def _remove(self, below: int, snapshot: int | None, place: Place | None = None) -> None:
+        first = self.disk.remove(below, place)
         self.view = self._view_from(first)
         self._host.call(("held", first, snapshot))
 

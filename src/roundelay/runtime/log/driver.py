@@ -289,7 +289,8 @@ class LogDriver:
             case LogChanged():
                 self._on_changed()
             case Fork():
-                self._fail(ForkError(f"{effect.why}; this node has stopped"))
+                # Nothing that follows among the effects is done any more.
+                raise ForkError(f"{effect.why}; this node has stopped")
             case Store() | Committed() | Appended():
                 raise AssertionError("`perform` handles these itself")
 
