@@ -21,7 +21,7 @@ ROUNDS = 10
 
 def test_kill_9_of_a_minority_again_and_again(tmp_path):
     chance = random.Random(1)
-    with LogCluster(tmp_path, "abc") as cluster:
+    with LogCluster(tmp_path, "abc", traced=True) as cluster:
         for node in cluster.nodes:
             cluster.fork(node)
         cluster.open()

@@ -336,6 +336,14 @@ class ReplicatedLog:
         )
         self._send(offer, to)
 
+    @property
+    def _never_open(self) -> bool:
+        """Whether this node never found a view open in which its log was kept, and so has never
+        acknowledged anything of it."""
+        opened, marks = self._ground.last_open, self.state.marks
+        never = opened is None or (bool(marks) and opened < marks[0].term)
+        return never and not self.state.committed and not self.state.first
+
     def _adopt(self) -> None:
         """With the offers of all: find the log that the view goes on with, and go there."""
         opening, state = self.opening, self.state
@@ -345,7 +353,10 @@ class ReplicatedLog:
         for node, base in [*opening.ready.items()]:
             if base != adopted.place.length:
                 del opening.ready[node]
-        if self._node in adopted.contradicts or (state.log and state.log != adopted.log):
+        foreign = bool(state.log) and state.log != adopted.log
+        if foreign and self._never_open and state.can_cut(Place()):
+            state.cut(Place())  # It was founded in a view that never opened; another one did.
+        elif foreign or self._node in adopted.contradicts:
             others = [n for n in opening.journals if n != self._node]
             self._fork(f"the logs of {self._node} and of {', '.join(others)} contradict each other")
             return

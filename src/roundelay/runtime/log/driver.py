@@ -255,12 +255,12 @@ class LogDriver:
     # Effects
 
     def perform(self, effect: LogEffect) -> None:
+        if self._tracing is not None:
+            self._tracing.write_out()  # The journal outlives this node, as the trace has to.
         if type(effect) is Store:
             self.feed.store(effect.records)
             self.writer.put(effect)
         elif type(effect) is Committed:
-            if self._tracing is not None:
-                self._tracing.write_out()
             self.writer.committed = effect.length
             self.feed.commit(effect.length)
         elif type(effect) is Appended:
@@ -289,7 +289,8 @@ class LogDriver:
             case LogChanged():
                 self._on_changed()
             case Fork():
-                self._fail(ForkError(f"{effect.why}; this node has stopped"))
+                # Nothing that follows among the effects is done any more.
+                raise ForkError(f"{effect.why}; this node has stopped")
             case Store() | Committed() | Appended():
                 raise AssertionError("`perform` handles these itself")
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any, Generic, TypeVar, cast
 
 from roundelay.core.ids import NodeId
-from roundelay.core.log import Mark
+from roundelay.core.log import NAMED, Mark
 from roundelay.runtime.errors import (
     ClosedError,
     ConfigError,
@@ -67,6 +67,8 @@ class NodePort(Generic[M]):
         self._runner: Callable[[Coroutine[Any, Any, Any]], Any] | None = None
         self._replies: dict[tuple[int, int], asyncio.Future[bytes | None]] = {}
         """Commands whose replies somebody waits for, by session and number."""
+        self._committed: dict[tuple[int, int], int] = {}
+        """The indexes of those that are committed and not applied here yet."""
         self._sessions: dict[str, Session] = {}
         self._conditions: list[tuple[Callable[[Any], Any], asyncio.Future[Any]]] = []
         self._watchers: list[_Watcher] = []
@@ -125,6 +127,9 @@ class NodePort(Generic[M]):
             watcher.miss()
         if self._watchers:
             vars(self.machine)["told"] = self._tell
+        for key, index in self._committed.items():
+            if index < self._replica.index and (reply := self._replies.get(key)) is not None:
+                reply.set_result(None)  # It is in the snapshot; its reply is not.
         self._wake()
 
     def status(self) -> dict[str, object]:
@@ -249,13 +254,17 @@ class NodePort(Generic[M]):
         reply = self._replies.get(key)
         if reply is None:
             reply = self._replies[key] = self._loop.create_future()
+        index: int | None = -1
         try:
             index = await receipt
-            if index is not None:
-                await self._applied(index)
+            if index is not None and index >= self._replica.index:
+                self._committed[key] = index
+                return index, await (asyncio.shield(reply) if session & NAMED else reply)
         finally:
-            if self._replies.get(key) is reply:
-                del self._replies[key]
+            # Of a named session another caller may wait for the same command.
+            if not session & NAMED or index != -1:
+                self._replies.pop(key, None)
+                self._committed.pop(key, None)
         return index, reply.result() if reply.done() else None
 
     async def _write_once(self, call: Call) -> bytes:

@@ -182,7 +182,7 @@ def test_nothing_committed_is_ever_lost(seed: int):
     Story(seed).run(40)
 
 
-@pytest.mark.parametrize("seed", [59, 145, 1093, 2088, 3040, 3112])
+@pytest.mark.parametrize("seed", [59, 145, 1093, 2088, 3040, 3112, 4220])
 def test_stories_that_found_something(seed: int):
     """A log cut back to nothing; an offer that is told again after a cut; a donor among several
     that have nothing which was never asked."""
