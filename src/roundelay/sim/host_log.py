@@ -32,7 +32,7 @@ from roundelay.core.effects import (
     Synced,
 )
 from roundelay.core.ids import NodeId
-from roundelay.core.log import Checkpoint, Entries, KeptLog, LogRecord, LogStatus
+from roundelay.core.log import Checkpoint, Entries, KeptLog, LogRecord, LogStatus, Place
 from roundelay.core.value import value
 from roundelay.sim.disk import Disk, Ending, Mood, Policy, position
 from roundelay.wire.log_record import encode_record
@@ -292,7 +292,10 @@ class HostLog:
                     self._opened[session] = core.open_session(session, stamp_us)
                 named = self._opened[session]
                 at = None if number is None else number + i
-                core.append(payload, stamp_us, named, at)
+                try:
+                    core.append(payload, stamp_us, named, at)
+                except ValueError:  # The node keeps as many numbers as the log has sessions.
+                    core.append(payload, stamp_us, core.open_session(session, stamp_us), at)
         except QueueFullError:
             self.refused += 1
         return core.flush()
@@ -335,10 +338,10 @@ class HostLog:
         digest = blake2b(data, digest_size=DIGEST_BYTES).digest()
         self.disk.keep_snapshot(index, data + encode_end(len(state), digest))
         self._host.recorder.snapshot(index, application.state)
-        self._remove(index, index)
+        self._remove(index, index, checkpoint.place)
 
-    def _remove(self, below: int, snapshot: int | None) -> None:
-        first = self.disk.remove(below)
+    def _remove(self, below: int, snapshot: int | None, place: Place | None = None) -> None:
+        first = self.disk.remove(below, place)
         self.view = self._view_from(first)
         self._host.call(("held", first, snapshot))
 
