@@ -105,6 +105,7 @@ NOTHING_SHOWN = {
     "J8 of a cut in a primary view": "p>1 pX p^ p+V2{p}!{p} p<0",
     "J12 of any state": "p=a@0 p|1 q[m.get~ q]m@0",
     "J12 of an operation without an answer": "p=a@0 p|1 q[m.get",
+    "L8 of a session that is forgotten": "p&V1=0{p} p+s.3 p+s.3~ end{p}",
     "L8 of an earlier life": "p&V1=0{p} p+a pX p^ p&V2=0{p} end{p}",
     "L8 of a group that cannot open": "p+V1{p} p+a end{p}",
     "L9 of a group that cannot open": "p+V1{p} q+V1{q} p=a@0 p|1 end{p,q}",
