@@ -473,8 +473,8 @@ class HostLog:
                 self.application.length = step.checkpoint.place.length
             else:
                 self._restore(self.disk.snapshots[step.snapshot])
-            state = self.application
-            self._host.recorder.snapshot(state.length, state.state, restored=True)
+                state = self.application
+                self._host.recorder.snapshot(state.length, state.state, restored=True)
         self._steps.append(step)
         self._work()
 

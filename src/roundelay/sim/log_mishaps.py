@@ -205,7 +205,7 @@ def _many_clients(draft: ScenarioDraft, at: int, later: int) -> None:
     for k, client in enumerate((*CLIENTS, *CLIENTS[:3])):
         number = draft.numbers.get(client, 0)
         draft.numbers[client] = number + 1
-        when = at + (4 * k + (200 if k >= len(CLIENTS) else 0)) * MS
+        when = at + (4 * k + (60 if k >= len(CLIENTS) else 0)) * MS
         draft.at(when, f"append {homes[client]} {_in_session(draft, client, number)}")
 
 

@@ -228,6 +228,8 @@ def _events(
     if certain is not None:
         certain(draft, length_ms)
     kinds = [kind for kind in mishaps if random.random() < 0.35]
+    if draft.few_sessions and "many-clients" not in kinds:
+        kinds.append("many-clients")
     if len(draft.nodes) == 1:
         kinds = ["crash"] if not draft.keeper else ["crash", "power"]
     for _ in range(random.randint(2, 11) if kinds else 0):
