@@ -296,7 +296,7 @@ class LogDriver:
 
     def _on_changed(self) -> None:
         status = self.status
-        self.appending.is_open = status.state == "open"
+        self.appending.set_open(status.state == "open")
         self._node_log.log_changed(status)
         if not self._able and status.condition == "able":
             self._able = True
