@@ -2,6 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -36,16 +37,13 @@ def appended(run, *, room=1 << 20):
     """Run a test of a log that is open."""
 
     async def main():
-        core = Core(room)
-        appending = Appending(
-            asyncio.get_running_loop(),
-            core,
-            SimpleNamespace(input_log=None),
-            lambda: None,
-            lambda: 1_000,
-        )
+        core: Any = Core(room)
+        instruments: Any = SimpleNamespace(input_log=None)
+        loop = asyncio.get_running_loop()
+        appending = Appending(loop, core, instruments, lambda: None, lambda: 1_000)
         appending.set_open(True)
-        log = Log(SimpleNamespace(appending=appending))
+        driver: Any = SimpleNamespace(appending=appending)
+        log = Log(driver)
         await run(log, appending)
 
     asyncio.run(main())
