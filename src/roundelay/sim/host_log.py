@@ -275,7 +275,7 @@ class HostLog:
         self._host.call(("append", payload, session, number, times, once))
 
     def _do_append(
-        self, payload: bytes, session: str, number: int | None, times: int, once: bool
+        self, payload: bytes, session: str, number: int | None, times: int, once: bool = False
     ) -> list[Effect[Any]]:
         core, stamp_us, clients = self._core, self._host.wall_us(), self._world.log_clients
         if session in clients.gave_up:
