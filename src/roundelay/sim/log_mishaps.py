@@ -172,7 +172,7 @@ def _in_doubt(draft: ScenarioDraft, at: int, later: int) -> None:
         to = random.choice(("", f" to={','.join(first[1:])}"))
         draft.at(at, f"lose {frame}{to}")
     draft.at(at, f"partition {','.join(first)} {','.join(rest)}")
-    again = at + random.choice((235, 260, 300)) * MS
+    again = at + random.choice((235, 260, 300, 400, 600)) * MS
     back = random.sample(first, random.choice((1, 1, 1, 2)))
     others = [node for node in first if node not in back]
     sides = [sorted([*back, *rest]), sorted(others)]

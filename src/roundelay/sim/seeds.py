@@ -232,6 +232,9 @@ def _events(
     kinds = [kind for kind in mishaps if random.random() < 0.35]
     if draft.few_sessions and "many-clients" not in kinds:
         kinds.append("many-clients")
+    if draft.keeper and len(draft.nodes) == 5 and "in-doubt" in mishaps:
+        # With fewer nodes, or six, there is no minority of a view in doubt with a majority of all.
+        kinds += ["in-doubt"] * 2
     if len(draft.nodes) == 1:
         kinds = ["crash"] if not draft.keeper else ["crash", "power"]
     for _ in range(random.randint(2, 11) if kinds else 0):
