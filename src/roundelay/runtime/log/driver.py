@@ -222,7 +222,7 @@ class LogDriver:
             "committed": status.committed,
             "lag": status.length - status.committed,
             "applied": None if self.applying is None else self.applying.applied,
-            "machine": self._machine_status(),
+            "machines": self._machine_status(),
             "snapshot": self._journal.snapshot,
             "waiting": status.waiting,
             "waiting_bytes": status.waiting_bytes,
@@ -233,9 +233,9 @@ class LogDriver:
         }
 
     def _machine_status(self) -> object:
-        """What the machine tells of itself, if it does."""
+        """What the machines tell of themselves, by name, if they do."""
         machine = None if self.applying is None else self.applying.machine
-        status = getattr(machine, "status", None)
+        status = getattr(machine, "machine_status", None)
         return None if status is None else status()
 
     def start(self) -> None:
