@@ -83,7 +83,7 @@ CASES = {
     "begun-in-the-middle": Case(
         "append a m times=20 size=500B\nrun 50ms\ncrash c\nrun 500ms\nappend a n times=20\n"
         "run 50ms\nsnapshot a\nsnapshot b\nrestart c storage=lost\nrun 1s",
-        edit=("storage=lost", "storage=kept"),
+        edit=("snapshot a\nsnapshot b\n", "run 1ms\n"),
     ),
     "window-joined": Case("window_with_a_gap", "r05_two_of_three"),
     "duplicate-dropped": Case(
