@@ -51,6 +51,22 @@ def test_a_session_of_a_member_is_never_forgotten():
     assert {session.session for session in table.sessions} == {1, 2, 3, 5}
 
 
+def test_sessions_of_nodes_that_are_away_are_forgotten_after_named_ones():
+    table = SessionTable(4)
+    for session in (1, 2, CLIENTS[0], CLIENTS[1], CLIENTS[2]):
+        table.use(session, 0, 0, ())
+    assert [session.session for session in table.sessions] == [1, 2, *CLIENTS[1:3]]
+
+
+def test_sessions_of_nodes_that_are_away_never_fill_more_than_half_for_long():
+    table = SessionTable(4)
+    for session in (1, 2, 3, CLIENTS[0], CLIENTS[1]):
+        table.use(session, 0, 0, ())
+    assert [session.session for session in table.sessions] == [2, 3, *CLIENTS[:2]]
+    table.use(CLIENTS[2], 0, 0, (2,))
+    assert [session.session for session in table.sessions] == [2, 3, *CLIENTS[1:3]]
+
+
 def test_an_own_session_gets_its_next_number_alone():
     state = new_state()
     state.append(mark(4, 0, (1,)))
