@@ -114,6 +114,9 @@ class LogState:
         """Called with the new end of the log when it was cut."""
         self.stored = self.place
         """The end of what is stored."""
+        for mark in kept.marks:  # A checkpoint may stand within a term, whose mark is before it.
+            if mark.term == start.place.term:
+                self._spared = frozenset(mark.sessions)
         for record in kept.tail:
             if isinstance(record, Mark):
                 self._apply_mark(record)

@@ -1,10 +1,14 @@
 """The table of sessions: a function of the log, also after records were taken away again."""
 
+from dataclasses import replace
+from typing import Any
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from roundelay.core.contract import Boot
+from roundelay.core.effects import Effect
 from roundelay.core.ids import ViewId
 from roundelay.core.log import EMPTY_LOG, NAMED, Mark, Place, Session
 from roundelay.group.body import pack
@@ -168,3 +172,24 @@ class Table(RuleBasedStateMachine):
 
 TestTable = Table.TestCase
 TestTable.settings = settings(stateful_step_count=25)
+
+
+def test_a_restart_within_a_term_spares_the_same_sessions():
+    """The journal begins to be read at a checkpoint, behind the mark that says who is spared."""
+    state = new_state(2)
+    begun = mark(4, 0, (1, 2))
+    state.append(begun)
+    state.take(arrival(1, 0, 1))
+    state.take(arrival(2, 0, 1))
+    checkpoint = state.checkpoint
+    out: list[Effect[Any]] = []
+    kept = replace(
+        EMPTY_LOG, log=LOG, marks=(begun,), checkpoint=checkpoint, tail=(), committed=1, able=True
+    )
+    taken = [state.take(arrival(client, 0, 0)) for client in CLIENTS[:3]]
+    tail = [entries.head for entries in taken if entries is not None]
+    again = LogState(
+        Boot("g", "a", journal=replace(kept, tail=tuple(tail))), LogConfig(sessions_max=2), out
+    )
+    assert again.sessions.sessions == state.sessions.sessions
+    assert again.sessions.get(1) is not None
