@@ -11,5 +11,6 @@ COMMANDS = {
     "intruder": "sealed nodes next to somebody without their key who attacks them",
     "soak": "real nodes under full load for minutes",
     "pipeline": "the check on Spark next to DuckDB",
+    "stream": "the ordered log in Spark next to Parquet; appending to it",
     "sweep": "a sweep on Spark next to a pool of processes",
 }
