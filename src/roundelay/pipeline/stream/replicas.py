@@ -23,8 +23,9 @@ KEPT_READERS = 16
 """Readers that a process keeps open for its next task: with fewer, a task searches the journal
 again; with more, a process of many queries holds more files open."""
 
-_readers: dict[tuple[Path, str, int], Reader] = {}
-"""Of this process, the one used last at the end; Spark's Python workers serve many tasks."""
+_readers: dict[tuple[Path, str, int], tuple[Reader, object]] = {}
+"""Of this process, the one used last at the end, with what tells a directory from another that took
+its place; Spark's Python workers serve many tasks."""
 
 
 @value
@@ -156,20 +157,34 @@ class Replicas:
 
     def _reader(self, path: Path) -> Reader:
         key = (path, self.at.log, self.at.generation)
-        reader = _readers.pop(key, None)
+        there = journal_in(path)
+        place = _place(there)
+        reader, known = _readers.pop(key, (None, None))
+        if reader is not None and known != place:  # A copy took its place: nothing is known of it.
+            reader.close()
+            reader = None
         if reader is None:
             log = bytes.fromhex(self.at.log) or None
-            reader = Reader(journal_in(path), log, self.at.generation if log else None)
+            reader = Reader(there, log, self.at.generation if log else None)
             while len(_readers) >= KEPT_READERS:
-                _readers.pop(next(iter(_readers))).close()
-        _readers[key] = reader
+                _readers.pop(next(iter(_readers)))[0].close()
+        _readers[key] = reader, place
         return reader
 
     def _lose(self, path: Path, error: Exception) -> None:
         self.why[path] = str(error)
-        reader = _readers.pop((path, self.at.log, self.at.generation), None)
+        reader, _ = _readers.pop((path, self.at.log, self.at.generation), (None, None))
         if reader is not None:
             reader.close()
+
+
+def _place(path: Path) -> object:
+    """A node writes the file `identity` once, when it makes the directory."""
+    try:
+        found = (path / "identity").stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_ctime_ns
 
 
 def removed_error(index: int, first: int, reasons: str = "") -> PipelineError:
