@@ -51,7 +51,7 @@ print("ended", flush=True)
 class Driver:
     """A process with both queries, and the Java process behind it."""
 
-    def __init__(self, told: dict[str, object], log: Path) -> None:
+    def __init__(self, told: dict[str, Any], log: Path) -> None:
         self.log = log
         self._process = subprocess.Popen(
             [sys.executable, "-c", DRIVER, json.dumps(told)],
@@ -96,7 +96,7 @@ def test_every_entry_and_every_row_once_although_nodes_and_the_driver_are_killed
     with LogCluster(tmp_path, "abc", rate=100) as cluster:
         cluster.start()
         cluster.open()
-        told = {
+        told: dict[str, Any] = {
             "rows": str(rows.path),
             "journals": ",".join(str(cluster.journal(node)) for node in cluster.nodes),
             "table": str(tmp_path / "table"),

@@ -1,6 +1,7 @@
 """Journals as alternatives for one log, without Spark: columns, payloads, ranges and replicas."""
 
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -161,7 +162,7 @@ def test_a_journal_that_is_behind_is_waited_for(tmp_path, monkeypatch):
         waited.append(seconds)
         node.grow(5)
 
-    monkeypatch.setattr(replicas.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     assert len(read([tmp_path], 0, 20, patience_s=30)) == 20
     assert len(waited) == 2
 

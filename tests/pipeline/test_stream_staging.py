@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ def array(*payloads):
 
 
 def contents(directory, parts, entries_max=100, bytes_max=1000):
-    got = []
+    got: list[bytes] = []
     for chunk in staging.chunks(directory, parts, entries_max, bytes_max):
         assert chunk.first == len(got)
         at = 0
@@ -146,7 +147,7 @@ class Fake:
 
 def appender(monkeypatch, failures, timeout):
     monkeypatch.setattr(sink, "Client", Fake)
-    monkeypatch.setattr(sink.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     monkeypatch.setattr(Fake, "failures", failures)
     monkeypatch.setattr(Fake, "heard", [])
     options = {"staging": "s", "control": "x,y", "timeoutSeconds": timeout}

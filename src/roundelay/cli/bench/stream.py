@@ -10,19 +10,15 @@ from roundelay.trace.extras import needs
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    number = {"type": int, "metavar": "N"}
-    parser.add_argument("--entries", **number, default=6_000_000, help="entries that are read")
-    parser.add_argument("--size", **number, default=100, help="bytes of an entry")
-    parser.add_argument(
-        "--packet-bytes", **number, default=60_000, help="bytes of the packets they came in"
-    )
-    parser.add_argument("--rounds", **number, default=5, help="how often both are read")
-    parser.add_argument(
-        "--stream-batch", **number, default=1_000_000, help="entries in a batch of the stream"
-    )
-    parser.add_argument(
-        "--sink-entries", **number, default=800_000, help="entries that are appended; 0 for none"
-    )
+    for name, default, words in (
+        ("--entries", 6_000_000, "entries that are read"),
+        ("--size", 100, "bytes of an entry"),
+        ("--packet-bytes", 60_000, "bytes of the packets they came in"),
+        ("--rounds", 5, "how often both are read"),
+        ("--stream-batch", 1_000_000, "entries in a batch of the stream"),
+        ("--sink-entries", 800_000, "entries that are appended; 0 for none"),
+    ):
+        parser.add_argument(name, type=int, metavar="N", default=default, help=words)
     parser.add_argument("--fsync", default="interval", help="policy of the nodes appended to")
     parser.add_argument("--master", metavar="URL", default="local[2]", help="of this machine")
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
