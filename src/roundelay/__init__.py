@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         StateError,
         TruncatedError,
         UncertainError,
+        VersionError,
     )
     from roundelay.runtime.events import Arrival, Batch, Event, Message, Payload, Position
     from roundelay.runtime.group import Group, join
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from roundelay.runtime.log.entries import Entry, EntryBatch, Lossy
     from roundelay.runtime.log.receipts import LogReceipt, SessionReceipt
     from roundelay.runtime.receipts import Receipt
-    from roundelay.runtime.replicas.replicate import Replicated, replicate
+    from roundelay.runtime.replicas.replicate import Replicas, Replicated, replicate
     from roundelay.runtime.settings import Settings
     from roundelay.structures.errors import Refused
     from roundelay.structures.machine import Machine
@@ -79,6 +80,7 @@ __all__ = [
     "QueueFullError",
     "Receipt",
     "Refused",
+    "Replicas",
     "Replicated",
     "RoundelayError",
     "SendError",
@@ -91,6 +93,7 @@ __all__ = [
     "StateMachine",
     "TruncatedError",
     "UncertainError",
+    "VersionError",
     "View",
     "ViewId",
     "__version__",
@@ -124,6 +127,7 @@ _HOMES = {
         "StateError",
         "TruncatedError",
         "UncertainError",
+        "VersionError",
     ),
     "roundelay.runtime.events": ("Arrival", "Batch", "Event", "Message", "Payload", "Position"),
     "roundelay.runtime.group": ("Group", "join"),
@@ -132,7 +136,7 @@ _HOMES = {
     "roundelay.runtime.log.entries": ("Entry", "EntryBatch", "Lossy"),
     "roundelay.runtime.log.receipts": ("LogReceipt", "SessionReceipt"),
     "roundelay.runtime.receipts": ("Receipt",),
-    "roundelay.runtime.replicas.replicate": ("Replicated", "replicate"),
+    "roundelay.runtime.replicas.replicate": ("Replicas", "Replicated", "replicate"),
     "roundelay.runtime.settings": ("Settings",),
     "roundelay.structures.errors": ("Refused",),
     "roundelay.structures.machine": ("Machine",),

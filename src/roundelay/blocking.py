@@ -9,13 +9,14 @@ from roundelay.runtime.blocking import (
     SessionReceipt,
     join,
 )
-from roundelay.runtime.replicas.blocking import Replicated, replicate
+from roundelay.runtime.replicas.blocking import Replicas, Replicated, replicate
 
 __all__ = [
     "Group",
     "Log",
     "LogReceipt",
     "Receipt",
+    "Replicas",
     "Replicated",
     "Session",
     "SessionReceipt",

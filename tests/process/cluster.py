@@ -275,7 +275,8 @@ class Cluster:
         )
 
     def log(self, node: str) -> str:
-        return (self.directory / f"log-{node}-{self._lives[node] - 1}").read_text()
+        path = self.directory / f"log-{node}-{self._lives[node] - 1}"
+        return path.read_text() if path.exists() else ""  # Its process may not have begun yet.
 
     # The end
 

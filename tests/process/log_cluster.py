@@ -14,8 +14,12 @@ from tests.patience import LIMIT_S, until
 from tests.process.cluster import Cluster
 
 from roundelay.bench.kills.judge import Held, Receipts, Verdict, judge
+from roundelay.check import check
+from roundelay.check.text import table
 from roundelay.journal.reader import Batch, Reader
 from roundelay.runtime.client import Client, ClientError
+from roundelay.runtime.replay import replay
+from roundelay.trace import reader
 
 
 class LogCluster(Cluster):
@@ -29,12 +33,15 @@ class LogCluster(Cluster):
         fsync: str = "always",
         rate: float = 100,
         power: bool = False,
+        traced: bool = False,
         more: Mapping[str, object] | None = None,
     ) -> None:
-        """With `power` a kill is a power cut: what was not synced is lost."""
+        """With `power` a kill is a power cut: what was not synced is lost. With `traced` there are
+        traces and records, and they are judged too."""
         super().__init__(directory, nodes, rate=rate, relay=False)
         self.fsync = fsync
         self.power = power
+        self.traced = traced
         self.more = more or {}
         self.boots = 0
         """How often all machines lost their power."""
@@ -50,12 +57,11 @@ class LogCluster(Cluster):
             "journal": str(self.journal(node)),
             "fsync": self.fsync,
             "appends": str(self.directory / f"appends-{node}-{life}"),
-            "trace": None,
-            "trace_every_row": False,
-            "trace_frames": False,
-            "record": None,
             **self.more,
         }
+        if not self.traced:
+            told |= {"trace": None, "trace_every_row": False, "record": None}
+        told["trace_frames"] = False
         if self.power:
             told["power"] = f"boot {self.boots}"
         return told, log
@@ -112,7 +118,8 @@ class LogCluster(Cluster):
             found = [self.log_status(node) for node in self.nodes]
             if not all(found):
                 return False
-            return len({(f["committed"], f["length"], f["waiting"]) for f in found if f}) == 1
+            stored = {(f["committed"], f["stored"], f["length"]) for f in found if f}
+            return len(stored) == 1 and len(set(stored.pop())) == 1
 
         self.open()
         until(quiet, "one log at all nodes")
@@ -141,8 +148,11 @@ class LogCluster(Cluster):
     def judge(self, receipts: Receipts | None = None, *, least: int = 50) -> Verdict:
         """After the load has ended and all have caught up: stop everybody and look."""
         self.stop_load()
-        for node in self.nodes:
-            self.stop(node)
+        if self.traced:
+            self._judge_trace()
+        else:
+            for node in self.nodes:
+                self.stop(node)
         told = self.confirmed()
         if receipts is not None:
             for key, index in receipts.told.items():
@@ -152,6 +162,21 @@ class LogCluster(Cluster):
         assert verdict.kept, verdict.words
         assert verdict.confirmed >= least
         return verdict
+
+    def _judge_trace(self) -> None:
+        length = self.committed(self.nodes[0])
+        until(
+            lambda: all(self.held(node).length == length for node in self.nodes),
+            "the files to tell how much is committed",
+        )
+        whole = reader.read(self.finish())
+        report = check(whole.rows, whole.manifest, problems=whole.problems)
+        assert report.ok, table(report, whole.manifest)
+        judged = {verdict.property for verdict in report.verdicts if verdict.instances}
+        assert judged >= {"J1", "J2", "J3", "J4", "J5", "J6", "J7", "J8", "J9", "J11", "L8", "L9"}
+        for record in self.records:
+            found = replay(record)
+            assert found.differs_at is None, f"{record.name}: {found}"
 
 
 class Repeater:

@@ -316,6 +316,33 @@ def test_a_ledger_outlives_all_its_nodes(tmp_path):
             terminal.ends()
 
 
+def test_hits_outlive_all_their_nodes(tmp_path):
+    with Terminals("hits.py", journal=tmp_path) as nodes:
+        nodes.ask("a", "10", "value 10")
+        nodes.kill("c")
+        nodes.ask("b", "-3", "value 7")
+        nodes.kill("ab")
+        for node in "abc":
+            nodes.start(node)
+        nodes.ask("c", "show", "value 7")
+        nodes.ask("b", "5", "value 12")
+        for terminal in nodes.of.values():
+            terminal.ends()
+
+
+def test_a_bank_without_asyncio(tmp_path):
+    with Terminals("bank.py", journal=tmp_path) as nodes:
+        nodes.ask("a", "ann 10", "ann has 10, all have 10")
+        nodes.ask("b", "bob 5", "bob has 5, all have 15")
+        nodes.kill("a")
+        nodes.ask("c", "ann -3", "ann has 7, all have 12")
+        nodes.ask("b", "ann -8", "refused: ann has only 7")
+        nodes.start("a")
+        nodes.ask("a", "bob 1", "bob has 6, all have 13")
+        for terminal in nodes.of.values():
+            terminal.ends()
+
+
 def test_dictionary():
     with Terminals("kv.py") as nodes:
         nodes.wait_for(WAITING)

@@ -21,7 +21,7 @@ ROUNDS = 10
 
 def test_kill_9_of_a_minority_again_and_again(tmp_path):
     chance = random.Random(1)
-    with LogCluster(tmp_path, "abc") as cluster:
+    with LogCluster(tmp_path, "abc", traced=True) as cluster:
         for node in cluster.nodes:
             cluster.fork(node)
         cluster.open()
@@ -180,7 +180,7 @@ def test_a_disk_that_fills_up_holds_nobody_up_and_goes_on_when_there_is_room(tmp
             ballast.unlink()
             subprocess.run(["mount", "-o", "remount,size=200m", str(place)], check=True)
             cluster.open()
-            cluster.judge()
+            cluster.judge()  # Which waits until c has stored what it lacked.
     finally:
         subprocess.run(["umount", "-l", str(place)], check=True)
 

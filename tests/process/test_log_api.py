@@ -79,8 +79,8 @@ def test_what_is_appended_is_read_everywhere_and_after_a_restart(tmp_path):
             assert await large == 100
             wanted = [*(b"%d" % n for n in range(100)), b"x" * 1_000_000]
             assert await read(b, 101) == wanted
-            assert a.log.committed == 101
             assert await a.log.sync() == 101
+            assert a.log.committed == 101
             assert a.log.voters == ("a", "b")
             id_before = a.log.id
             await nodes.stop()

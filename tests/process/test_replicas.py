@@ -11,6 +11,7 @@ from tests.patience import LIMIT_S
 
 import roundelay
 from roundelay.structures import Change, Counter, Lock, Machine, Map, Queue, Refused
+from roundelay.structures.replica import command_head
 from roundelay.transport.address import free_addresses
 
 pytestmark = pytest.mark.process
@@ -204,6 +205,28 @@ def test_work_is_handed_over_and_done_once(tmp_path):
     run(story())
 
 
+def test_commands_of_one_named_session_may_be_under_way_together(tmp_path):
+    async def story() -> None:
+        async with trio(Counter, tmp_path) as nodes:
+            calls = [nodes["a"].add.once("billing", number)(1) for number in range(5)]
+            assert await asyncio.gather(*calls) == [1, 2, 3, 4, 5]
+            again = [nodes["a"].add.once("billing", 7)(1) for _ in range(3)]
+            assert await asyncio.gather(*again) == [6, 6, 6]
+
+    run(story())
+
+
+def test_the_status_of_a_node_tells_of_its_machine(tmp_path):
+    async def story() -> None:
+        async with trio(Lock, tmp_path) as nodes:
+            await nodes["a"].acquire()
+            await nodes["b"].holder()
+            told = nodes.group("b").status()["log"]["machines"][""]
+            assert (told["kind"], told["holders"], told["watchers"]) == ("Lock", ["a"], 0)
+
+    run(story())
+
+
 def test_a_watcher_sees_changes_of_other_nodes(tmp_path):
     async def story() -> None:
         async with trio(Map[int], tmp_path) as nodes:
@@ -257,24 +280,109 @@ class NewCounter(Counter):
         return self._become(self.number * 2)
 
 
+async def upgraded(nodes: Trio[Counter], node: str) -> NewCounter:
+    """Start a node anew, with the next version, and wait until all know it."""
+    await nodes.stop(node)
+    face = await nodes.start(node, NewCounter)
+    assert isinstance(face, NewCounter)
+
+    def known(_: Machine) -> bool | None:
+        told = nodes.group("a").status()["log"]["machines"][""]
+        return True if told["versions"].get(node) == 2 else None
+
+    await nodes["a"].port.until(known)
+    return face
+
+
+def test_an_upgrade_node_by_node_loses_nothing_and_new_writes_wait_for_the_last(tmp_path):
+    async def story() -> None:
+        async with trio(Counter, tmp_path) as nodes:
+            await nodes["a"].add(3)
+            new = await upgraded(nodes, "a")
+            assert await new.add(1) == 4
+            with pytest.raises(roundelay.VersionError, match=r"b runs version 1.*upgrade b first"):
+                await new.double()
+            await upgraded(nodes, "b")
+            with pytest.raises(roundelay.VersionError, match="upgrade c first"):
+                await new.double()
+            assert await nodes["c"].add(1) == 5
+            last = await upgraded(nodes, "c")
+            assert await last.double() == 10
+            assert await new.double() == 20
+
+    run(story())
+
+
 def test_an_old_node_stops_at_a_command_that_it_does_not_know(tmp_path):
     async def story() -> None:
         async with trio(Counter, tmp_path) as nodes:
             await nodes["a"].add(3)
             old = nodes.group("b")
-            await nodes.stop("a")
-            new = await nodes.start("a", NewCounter)
-            assert isinstance(new, NewCounter)
-            await nodes.stop("c")
-            await nodes.start("c", NewCounter)
-            assert await new.double() == 6
+            new = await upgraded(nodes, "a")
+            await upgraded(nodes, "c")
+            await nodes.group("a").log.append(command_head("") + b'["double",2]')
             error = await old.wait_closed()
             assert str(error).endswith("upgrade this node first")
             await nodes.stop("b")
             again = await nodes.start("b", NewCounter)
-            assert await again.value() == 6
+            assert await again.value() == await new.value() == 6
 
     run(story())
+
+
+def test_several_machines_share_a_log_and_nothing_else(tmp_path):
+    async def story() -> None:
+        peers = free_addresses("ab")
+        async with contextlib.AsyncExitStack() as stack:
+            found: list[tuple[Map[int], Map[int], Lock]] = []
+            shops: list[roundelay.Replicas] = []
+            for node in "ab":
+                shop = roundelay.Replicas("s", node=node, peers=peers, journal=tmp_path / node)
+                faces = (
+                    shop.add("stock", Map[int]),
+                    shop.add("sold", Map[int]),
+                    shop.add("door", Lock),
+                )
+                found.append(faces)
+                shops.append(await stack.enter_async_context(shop))
+            (stock, sold, door), (other_stock, other_sold, other_door) = found
+            await stock.set("apples", 3)
+            await sold.set("apples", 1)
+            assert await other_sold.get("apples") == 1
+            assert other_stock.get.stale("apples") == 3
+            async with door.hold():
+                assert await other_door.try_acquire() is None
+            assert await shops[1].group.log.snapshot() > 0
+            told = shops[1].group.status()["log"]["machines"]
+            assert {name: m["kind"] for name, m in told.items()} == {
+                "stock": "Map",
+                "sold": "Map",
+                "door": "Lock",
+            }
+            with pytest.raises(roundelay.ConfigError, match="before"):
+                shops[0].add("late", Counter)
+
+    run(story())
+
+
+def test_two_machines_of_one_name_are_refused(tmp_path):
+    shop = roundelay.Replicas("s", node="a", peers=free_addresses("a"), journal=tmp_path / "a")
+    shop.add("stock", Map[int])
+    with pytest.raises(roundelay.ConfigError, match="'stock' already"):
+        shop.add("stock", Counter)
+
+
+def test_several_machines_without_asyncio(tmp_path):
+    shop = roundelay.blocking.Replicas(
+        "s", node="a", peers=free_addresses("a"), journal=tmp_path / "a"
+    )
+    stock, hits = shop.add("stock", Map[str]), shop.add("hits", Counter)
+    with shop:
+        stock.set.wait("colour", "red")
+        assert hits.add.wait(2) == 2
+        assert stock.get.wait("colour") == "red"
+    with pytest.raises(roundelay.ClosedError):
+        hits.add.wait()
 
 
 def test_whoever_waits_is_told_that_the_node_has_ended(tmp_path):

@@ -11,12 +11,12 @@ import pytest
 
 import roundelay
 from roundelay import cli
-from roundelay.cli import audit, bench, journal, key, main, sim
+from roundelay.cli import audit, bench, journal, key, kv, main, sim
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 COMMAND_MODULES = {*cli.COMMANDS, *audit.COMMANDS, *bench.COMMANDS, *journal.COMMANDS}
-COMMAND_MODULES |= {*key.COMMANDS, *sim.COMMANDS}
+COMMAND_MODULES |= {*key.COMMANDS, *kv.COMMANDS, *sim.COMMANDS}
 SCENARIOS = sorted([*(ROOT / "tests").rglob("*.txt"), *(ROOT / "src").rglob("*.txt")])
 SCENARIOS = [path for path in SCENARIOS if "scenarios" in path.parts]
 

@@ -215,10 +215,18 @@ def _never_sent(model: Model, count: int) -> Finding:
         component = home.get(event.proc)
         if event.message is None or component is None or event.message in model.originates:
             continue
+        if _goes_again_otherwise(model, event.message):
+            continue
         if event.row.inc == model.by_proc[event.proc][-1].row.inc:
             reason = f"{model.name(event.proc)} never sends {model.label(event.message)}"
             return Finding(count + 1, reason, (event, _end(model, component)))
     return Finding(count)
+
+
+def _goes_again_otherwise(model: Model, message: Message) -> bool:
+    """Whether a message was withdrawn and is perhaps of a packet of the log: its entries go again
+    under another number."""
+    return message in model.withdraws and model.manifest is not None and bool(model.manifest.fsync)
 
 
 @declare("L7", "What a node that stays up submits is sent and delivered, to itself at least")
@@ -234,8 +242,8 @@ def submission(model: Model) -> Finding:
         if event.proc not in home or event.row.inc != model.by_proc[event.proc][-1].row.inc:
             continue
         message = about(event)
-        if message in model.withdraws and model.manifest is not None and model.manifest.fsync:
-            continue  # Perhaps a packet of the log, whose entries go again under another number.
+        if _goes_again_otherwise(model, message):
+            continue
         count += 1
         mine = event.row.dst is None or event.proc in event.row.dst
         if message not in model.originates or (mine and (event.proc, message) not in delivered):

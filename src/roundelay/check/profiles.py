@@ -68,7 +68,7 @@ _TRACE = Properties("T1 T2 T3 T4 D1 D2 D11", derived="L7")
 _VIEWS = Properties("M1 M2 M3 M4 M5 M6 M7 M8 M10 D3 D4e D5 D6 D7 L2 L3")
 """What every engine is held to where there are views."""
 
-_LOG = Properties("J1 J2 J3 J4 J5 J6 J7 J8 J9 J10 J11 J12 H2 H3 L8 L9", optional="H1")
+_LOG = Properties("J1 J2 J3 J4 J5 J6 J7 J8 J9 J10 J11 J12 H2 H3 H4 L8 L9", optional="H1")
 """What every run with a replicated log is held to, whatever its engine and its policy: who may have
 lost something says that it is not able to vote. H1 is optional since it may find no answer; H2
 implies it where answers carry an index."""

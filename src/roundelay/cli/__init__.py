@@ -25,6 +25,8 @@ COMMANDS = {
     "send": "send messages through a running node",
     "tail": "show what a running node delivers",
     "status": "show how a running node is",
+    "kv": "get, set and watch keys that a group keeps",
+    "lock": "run a command while holding a lock of a group",
     "journal": "look into the journal of a node: list, verify, print, export, recover",
     "collect": "put the traces of real nodes together",
     "replay": "run a node's recorded inputs through a fresh core",

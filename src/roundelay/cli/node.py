@@ -15,6 +15,8 @@ from roundelay.runtime.client import ClientError, control_path, own_directory
 from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import RoundelayError
 from roundelay.runtime.group import Group
+from roundelay.runtime.replicas.replicate import Replicas
+from roundelay.runtime.replicas.tools import Tools
 from roundelay.runtime.settings import Settings, settings
 
 
@@ -54,6 +56,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fsync", metavar="POLICY", help="always (default), interval, interval:20ms or off"
     )
+    parser.add_argument(
+        "--tools",
+        action="store_true",
+        default=None,
+        help="with --journal: keep the map and the locks of `roundelay kv` and `roundelay lock`; "
+        "at all nodes of the group or at none",
+    )
     parser.add_argument("--trace", metavar="DIR", help="write a trace")
     parser.add_argument(
         "--trace-every-row", action="store_true", default=None, help="so that kill -9 loses none"
@@ -70,13 +79,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    told = _settings(args)
+    told, tools = _settings(args)
     logging.basicConfig(
         level=logging.WARNING if args.quiet else logging.INFO,
         format="%(asctime)s %(levelname)s %(message)s",
     )
     try:
-        asyncio.run(_serve(told))
+        asyncio.run(_serve(told, tools))
     except RoundelayError as e:
         raise UserError(str(e)) from None
     except OSError as e:
@@ -86,13 +95,17 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-async def _serve(told: Settings) -> None:
-    """Run the node until a signal comes or it fails."""
+async def _serve(told: Settings, tools: bool) -> None:
+    """Run the node, and machines for shells if it has `tools`, until a signal comes or it fails."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with Group(told) as group:
+    replicas = Replicas.of(told) if tools else None
+    if replicas is not None:
+        Tools(replicas)
+    group = Group(told) if replicas is None else replicas.group
+    async with replicas or group:
         if told.key is not None:
             loop.add_signal_handler(signal.SIGHUP, _reload_key, group)
         group.ignore()  # `roundelay tail` asks for events; here nobody reads them.
@@ -113,7 +126,8 @@ def _reload_key(group: Group) -> None:
         logging.getLogger("roundelay").error("the key was not changed: %s", e)
 
 
-def _settings(args: argparse.Namespace) -> Settings:
+def _settings(args: argparse.Namespace) -> tuple[Settings, bool]:
+    """The settings of the node, and whether it has `--tools`."""
     values: dict[str, Any] = {} if args.file is None else _read(args.file)
     for name in (
         *("group", "node", "bind", "multicast", "engine", "timeout_s", "datagram_bytes"),
@@ -127,12 +141,17 @@ def _settings(args: argparse.Namespace) -> Settings:
         values["peers"] = pairs(args.peer, "--peer")
     if args.option:
         values["options"] = {**values.get("options", {}), **pairs(args.option, "--option")}
+    tools = values.pop("tools", False) or bool(args.tools)
+    if not isinstance(tools, bool):
+        raise UserError(f"tools = {tools!r}: write true or false")
+    if tools and values.get("journal") is None:
+        raise UserError("--tools keeps a map and locks in the log; add --journal DIR")
     try:
         told = settings(values)
     except RoundelayError as e:
         raise UserError(str(e)) from None
     if told.control is not None:
-        return told
+        return told, tools
     try:
         own_directory(make=True)
     except ClientError as e:
@@ -140,8 +159,8 @@ def _settings(args: argparse.Namespace) -> Settings:
             f"no control socket, so send, tail and status do not reach this node: {e}",
             file=sys.stderr,
         )
-        return told
-    return replace(told, control=control_path(told.group, told.node))
+        return told, tools
+    return replace(told, control=control_path(told.group, told.node)), tools
 
 
 def _read(path: Path) -> dict[str, Any]:

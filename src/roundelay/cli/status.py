@@ -106,12 +106,37 @@ def _log(log: dict[str, Any] | None) -> list[str]:
     if log["applied"] is not None:
         snapshot = "none" if log["snapshot"] is None else f"{log['snapshot']:,}"
         lines.append(f"           {log['applied']:,} applied, newest snapshot {snapshot}")
+    for name, machine in (log["machines"] or {}).items():
+        lines += _machine(name, machine)
     if log["sync"]["count"]:
         lines.append(
             f"           fsync {log['fsync']}: {log['sync']['count']:,} syncs, mean "
             f"{log['sync']['mean_ms']:.2f} ms, 99 % up to {log['sync']['p99_ms']:g} ms"
         )
     return lines
+
+
+def _machine(name: str, machine: dict[str, Any]) -> list[str]:
+    """A replicated machine: sizes, who holds it, who watches it here."""
+    known = machine["versions"]
+    told = [
+        f"{key} {_told(value)}"
+        for key, value in machine.items()
+        if key not in ("kind", "versions", "watchers")
+    ]
+    if machine["watchers"]:
+        told.append(f"{machine['watchers']} watch it here")
+    line = f"machine    {name + ', ' if name else ''}{machine['kind']}: {', '.join(told)}"
+    if len(set(known.values())) <= 1:
+        return [line]
+    versions = ", ".join(f"{node} {version}" for node, version in known.items())
+    return [line, f"           its versions differ: {versions}; upgrade the older ones"]
+
+
+def _told(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _check(check: dict[str, Any] | None) -> list[str]:

@@ -152,9 +152,8 @@ class Wording:
             case Kind.ENTRY:
                 texts = [f"{self.entry(row)} @{_indexes(row)}", f"@{_indexes(row)}"]
             case Kind.OPEN:
-                view = self.ring(row)
-                base = f"{view} open from {row.idx}"
-                texts = [f"{base}, voters {self.group(row.members)}", base, f"{view} open"]
+                base = f"open @{row.idx}"  # Its view is the one that the node is in.
+                texts = [f"{base}, voters {self.group(row.members)}", base, "open"]
             case Kind.STORED | Kind.COMMIT | Kind.CAUGHT:
                 texts = [f"{row.kind} {row.idx}"]
             case Kind.CUT:

@@ -141,7 +141,8 @@ class Stack:
     def flush(self) -> list[Effect[Any]]:
         if self.log is not None:
             self.log.record()
-            return self._to_driver(self.membership.submit())
+            rows = self.log.pop()  # Before those of the packets that bring the messages.
+            return [*rows, *self._to_driver(self.membership.submit())]
         effects = self.delivery.accepted()
         submitted = self.membership.submit()
         if submitted or self.membership.waiting:

@@ -44,14 +44,16 @@ def removable(
     now_us: int,
     replaced: bool,
 ) -> int:
-    """How many of the first segments may go. All entries before index `below` may; `replaced` says
-    that a snapshot has them, so that without a limit in the configuration they need not stay."""
+    """How many of the first segments may go. All entries before index `below` may, and the one
+    before that stays: marks that follow it are needed by whoever goes on from that index.
+    `replaced` says that a snapshot has the entries, so that without a limit in the configuration
+    they need not stay."""
     size = sum(segment.end for segment in segments)
     no_limit = config.retain_bytes is None and config.retain_s is None
     count = 0
     for number in range(1, len(segments)):
         following = segments[number]
-        if following.place.length > below or following.place.length >= committed:
+        if following.place.length >= min(below, committed):
             break  # The mark of a term that is not open yet may be cut off again.
         too_large = config.retain_bytes is not None and size > config.retain_bytes
         age_s = (now_us - following.header.wall_us) / 1e6

@@ -132,6 +132,12 @@ class Membership:
         return self._state.standing.able
 
     @property
+    def last_open(self) -> ViewId | None:
+        """The last primary view that this node knows to have begun."""
+        last = self._state.standing.last
+        return None if last is None else last.id
+
+    @property
     def journals(self) -> tuple[NodeId, ...]:
         """The members of the view that keep the replicated log."""
         return self._state.journals

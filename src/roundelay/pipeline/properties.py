@@ -117,7 +117,7 @@ METHODS: Mapping[str, Method] = {
     "E2": Method(Slice.LOSSES, frames=True),
     "J1": Method(Slice.ENTRIES),
     **_each("J2 J11 L8", Method(Slice.SESSIONS)),
-    **_each("J3 J8 J10 H1 H2 H3", Method(Slice.WHOLE)),
+    **_each("J3 J8 J10 H1 H2 H3 H4", Method(Slice.WHOLE)),
     **_each("J4 J5 J6 J7 J9 J12 L9", Method(Slice.LOG)),
     "L5": Method(Slice.MESSAGES, two_layers=True),
     "E5": Method(Slice.WHOLE, Proof.PARTS, "judge/layer_below", two_layers=True),

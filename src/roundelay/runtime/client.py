@@ -30,6 +30,11 @@ _CREDENTIALS = struct.Struct("3i")
 class ClientError(Exception):
     """A node that does not answer, or that says no. Its message is a sentence for the user."""
 
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        """The class of the node's error; empty if it is ours."""
+
 
 def control_directory() -> Path:
     """Where nodes put their control sockets by default."""
@@ -151,7 +156,7 @@ class Client:
         if not isinstance(answer, dict):
             raise self.foreign()
         if "error" in answer:
-            raise ClientError(str(answer["error"]))
+            raise ClientError(str(answer["error"]), str(answer.get("kind", "")))
         return answer
 
     def foreign(self) -> ClientError:
@@ -195,6 +200,14 @@ class Client:
         if answer.get("count") != header["count"] or not isinstance(index, int | None):
             raise self.foreign()
         return index
+
+    def fileno(self) -> int:
+        """The descriptor of the connection, which lasts while anybody has it open."""
+        return self._socket.fileno()
+
+    def tell(self, **request: Any) -> None:
+        """Send a request, and let others read its answers."""
+        self._send(request)
 
     def _send(self, request: dict[str, Any], *data: bytes | memoryview) -> None:
         try:

@@ -80,7 +80,7 @@ def collect(
         format=format,
     ) as writer:
         for life in lives:
-            for row in _life(life, last, alive, end_ns):
+            for row in _life(life, last, alive, end_ns, manifest):
                 writer.append(row)
         for row in world:
             writer.append(row)
@@ -231,7 +231,9 @@ def _writer(life: _Life, manifest: Manifest) -> str | None:
     return None
 
 
-def _life(life: _Life, last: dict[int, int], alive: set[int], end_ns: int | None) -> list[Row]:
+def _life(
+    life: _Life, last: dict[int, int], alive: set[int], end_ns: int | None, manifest: Manifest
+) -> list[Row]:
     rows = [row for row in life.rows if end_ns is None or row.t_ns <= end_ns]
     if not rows:
         return []
@@ -248,6 +250,7 @@ def _life(life: _Life, last: dict[int, int], alive: set[int], end_ns: int | None
             c_seq=final.c_seq,
             c_rep=final.c_rep,
             c_kind=final.c_kind,
+            tag="kill" if manifest.fsync else "",
         )
         rows.append(crash)
     return rows

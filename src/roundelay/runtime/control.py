@@ -21,6 +21,10 @@ A Unix socket that only its owner can use. A request is one line of JSON, an ans
     {"do": "log", "from": 40}                       a line for every entry of the log from there on;
                                                     without "from", from now on
     {"do": "reload_key"}                            read the key file again; the state of the seal
+    {"do": "kv", ..}, {"do": "lock", ..}            see `runtime.replicas.tools`; of nodes that have
+                                                    these machines
+
+An error is {"error": .., "kind": ..} with a sentence and the name of its class.
 """
 
 import asyncio
@@ -32,7 +36,7 @@ import socket
 import stat
 import struct
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -46,6 +50,10 @@ from roundelay.runtime.log.entries import LogArrival, Lossy
 from roundelay.runtime.log.receipts import LogReceipt, SessionReceipt
 from roundelay.runtime.node import Node
 from roundelay.runtime.sealing import no_key
+from roundelay.structures.errors import GapError, Refused
+
+Handler = Callable[[dict[str, Any], asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+"""Answers one kind of request; what it raises is told to the client."""
 
 LINE_BYTES_MAX = 2 * 1024 * 1024
 """Longest request, in bytes: a message of 1.5 MB in base64. Too small: larger messages need the
@@ -81,7 +89,9 @@ class ControlServer:
         node: Node,
         peers: Collection[NodeId],
         status: Callable[[], dict[str, Any]],
+        more: Mapping[str, Handler],
     ) -> None:
+        """`more` answers requests that are not those of every node."""
         if len(os.fsencode(path)) > PATH_BYTES_MAX:
             raise ConfigError(
                 f"the control socket's path has more than {PATH_BYTES_MAX} bytes; name a shorter "
@@ -91,6 +101,7 @@ class ControlServer:
         self._node = node
         self._peers = peers
         self._status = status
+        self._more = more
         self._server: asyncio.Server | None = None
         self._clients: set[asyncio.Task[None]] = set()
         self._idle: dict[asyncio.Task[None], None] = {}
@@ -189,10 +200,15 @@ class ControlServer:
                     if self._node.sealing is None:
                         raise no_key()
                     _reply(writer, self._node.sealing.reload())
+                case other if other in self._more:
+                    await self._more[other](request, reader, writer)
+                case "kv" | "lock":
+                    raise ConfigError(
+                        "this node has no map and no locks; start all nodes of the group with "
+                        "--tools"
+                    )
                 case unknown:
                     _reply(writer, {"error": f"there is no request {unknown!r}"})
-        except RoundelayError as e:
-            _reply(writer, {"error": str(e)})
         except _OutOfStepError:
             _reply(
                 writer,
@@ -203,6 +219,8 @@ class ControlServer:
             )
             await writer.drain()
             raise ConnectionResetError("what follows the request is not read") from None
+        except (RoundelayError, TimeoutError, Refused, GapError) as e:
+            _reply(writer, {"error": str(e), "kind": type(e).__name__})
         except (ValueError, KeyError, TypeError, RecursionError):
             _reply(writer, {"error": "the request makes no sense; use the roundelay command"})
         await writer.drain()

@@ -11,6 +11,7 @@
     |   +-- NotPrimaryError nothing was sent, since no view is open here
     |   +-- UncertainError  the message was sent, and may or may not be in the log
     |   +-- SessionForgottenError  the log remembers the message's session no more
+    |   +-- VersionError    another node runs an older machine, which would stop at the command
     +-- LogError            what was to be read is not in this log
     |   +-- TruncatedError  it was removed; `first` is the first entry that is left
     |   +-- ForeignLogError  it is of another log, or of another generation of this one
@@ -67,6 +68,11 @@ class UncertainError(SendError):
 
 class SessionForgottenError(SendError):
     """The log remembers this session no more, so it cannot tell whether the message is there."""
+
+
+class VersionError(SendError):
+    """Another node runs an older version of the machine, and would stop at this command. Nothing
+    was sent."""
 
 
 class LogError(RoundelayError):

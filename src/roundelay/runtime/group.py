@@ -12,7 +12,7 @@ from roundelay.core.ids import NodeId, Service, View
 from roundelay.runtime import descriptors
 from roundelay.runtime.addressees import addressees
 from roundelay.runtime.assembly import make_node, open_port
-from roundelay.runtime.control import ControlServer
+from roundelay.runtime.control import ControlServer, Handler
 from roundelay.runtime.errors import ClosedError, ConfigError, QueueFullError
 from roundelay.runtime.events import Arrival, Event, Payload
 from roundelay.runtime.log.api import Log
@@ -142,6 +142,8 @@ class Group:
         self._machine = machine or Machine()
         self._state_machine = state_machine
         self._log: Log | None = None
+        self.requests: dict[str, Handler] = {}
+        """Answers further requests that come to the control socket, by their names."""
         self._node: Node | None = None
         self._port: Port | None = None
         self._sending: Sending | None = None
@@ -179,7 +181,7 @@ class Group:
             undo.callback(node.close, ClosedError("the node did not start"))
             if self.settings.control is not None:
                 control = ControlServer(
-                    self.settings.control, node, self.settings.peers, self.status
+                    self.settings.control, node, self.settings.peers, self.status, self.requests
                 )
                 await control.start()
                 self._control = control

@@ -113,6 +113,7 @@ class InputLog:
     def kept(self, kept: KeptLog) -> None:
         """What the journal holds; before everything else."""
         self.write(Input.KEPT, encode_kept(kept), ())
+        self.flush()  # As with the header: without it the rest is worth nothing.
 
     def append(
         self, payload: bytes, stamp_us: int, session: int | None, number: int | None

@@ -53,6 +53,7 @@ def prometheus(document: dict[str, Any]) -> str:
     metric("drops_total", "counter", "Datagrams dropped", list(drops))
     if document.get("log") is not None:
         _log(document["log"], metric, plain)
+        _machines(document["log"].get("machines") or {}, metric, labels)
     if document.get("check") is not None:
         found = document["check"]["violations"]
         metric("violations_total", "counter", "Breaches found in own rows", [(plain, found)])
@@ -77,6 +78,20 @@ def _log(log: dict[str, Any], metric: Metric, plain: str) -> None:
     opened, able = int(log["state"] == "open"), int(log["condition"] == "able")
     metric("log_open", "gauge", "Whether what is appended is committed", [(plain, opened)])
     metric("log_able", "gauge", "Whether the node votes and keeps up", [(plain, able)])
+
+
+def _machines(machines: dict[str, Any], metric: Metric, labels: str) -> None:
+    """Numbers that the replicated machines tell of themselves; of lists, how long they are."""
+    samples: dict[str, list[tuple[str, object]]] = {}
+    for name, machine in machines.items():
+        of = f'{{{labels},machine="{_escaped(name)}",kind="{_escaped(machine["kind"])}"}}'
+        for key, value in machine.items():
+            number = len(value) if isinstance(value, list) else value
+            known = key.replace(" ", "_")
+            if isinstance(number, int) and known.isidentifier() and known.isascii():
+                samples.setdefault(known, []).append((of, number))
+    for key, found in samples.items():
+        metric(f"machine_{key}", "gauge", f"{_spoken(key)} of a replicated machine", found)
 
 
 def _buckets(histogram: dict[str, Any], labels: str) -> list[tuple[str, object]]:

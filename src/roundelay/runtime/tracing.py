@@ -58,6 +58,7 @@ class Tracing:
             mode="views",
             revision=version,
             machine=machine,
+            fsync="" if settings.journal is None else settings.policy.name,
             config={"options": setup.options, "timeout_s": setup.timeout_s},
         )
         self.check = _own_check(settings, manifest) if settings.check else None

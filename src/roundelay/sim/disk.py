@@ -143,9 +143,10 @@ class Disk:
         self.first = checkpoint.place.length
         self.synced = self.noted = len(self.written)
 
-    def remove(self, first: int) -> int:
+    def remove(self, first: int, snapshot: Place | None = None) -> int:
         """Remove entries below an index, as far as whole terms or checkpoints allow; the index of
-        the first that is left. The journal then begins with a checkpoint and a mark."""
+        the first that is left. The journal then begins with a checkpoint and a mark, and not behind
+        the place of `snapshot`: whoever gets that needs what follows it, marks too."""
         records = self.records()
         start, begin = 0, 0
         mark: Mark | None = None
@@ -153,8 +154,10 @@ class Disk:
         for i, record in enumerate(records):
             if isinstance(record, Mark):
                 mark = record
-            elif isinstance(record, Checkpoint) and record.place.length <= first and mark:
-                start, begin, before = i, record.place.length, mark
+            elif isinstance(record, Checkpoint) and mark:
+                place = record.place
+                if place.length <= first and (snapshot is None or place <= snapshot):
+                    start, begin, before = i, place.length, mark
         if before is None or begin <= self.first:
             return self.first
         data = encode_record(before)

@@ -172,14 +172,14 @@ def _in_doubt(draft: ScenarioDraft, at: int, later: int) -> None:
         to = random.choice(("", f" to={','.join(first[1:])}"))
         draft.at(at, f"lose {frame}{to}")
     draft.at(at, f"partition {','.join(first)} {','.join(rest)}")
-    again = at + random.choice((200, 260)) * MS
-    back = random.sample(first, random.choice((1, 1, 2)))
+    again = at + random.choice((235, 260, 300)) * MS
+    back = random.sample(first, random.choice((1, 1, 1, 2)))
     others = [node for node in first if node not in back]
     sides = [sorted([*back, *rest]), sorted(others)]
     draft.at(again, "lose none")
     draft.at(again, "partition " + " ".join(",".join(side) for side in sides if side))
     draft.at(again + 250 * MS, f"append {random.choice(rest)} doubt")
-    draft.at(again + random.choice((300, 450)) * MS, "merge")
+    draft.at(again + random.choice((300, 450, 600)) * MS, "merge")
 
 
 def _retry(draft: ScenarioDraft, at: int, later: int) -> None:
@@ -196,6 +196,16 @@ def _retry(draft: ScenarioDraft, at: int, later: int) -> None:
         draft.restart(later, first)
     gap = random.choice((0, 2, 50, 400)) * MS
     draft.at(at + gap, f"append {second} {said}")
+
+
+def _many_clients(draft: ScenarioDraft, at: int, later: int) -> None:
+    """More clients append than the log remembers, and then the first ones again."""
+    node = draft.random.choice(draft.nodes)
+    for k, client in enumerate((*CLIENTS, *CLIENTS[:3])):
+        number = draft.numbers.get(client, 0)
+        draft.numbers[client] = number + 1
+        when = at + (4 * k + (200 if k >= len(CLIENTS) else 0)) * MS
+        draft.at(when, f"append {node} {client}{number} session={client} number={number}")
 
 
 def _reads(draft: ScenarioDraft, at: int, later: int) -> None:
@@ -230,5 +240,6 @@ LOG_MISHAPS: dict[str, Mishap] = {
     "tail": _tail,
     "in-doubt": _in_doubt,
     "retry": _retry,
+    "many-clients": _many_clients,
     "reads": _reads,
 }

@@ -11,6 +11,7 @@ from roundelay.structures.kinds import Codec
 from roundelay.structures.leader import Leader, Leadership
 from roundelay.structures.locks import Lock, Semaphore
 from roundelay.structures.machine import Machine, Now
+from roundelay.structures.many_locks import Locks
 from roundelay.structures.maps import Change, Map
 from roundelay.structures.methods import read, task, write
 from roundelay.structures.queue import Job, Queue
@@ -30,6 +31,7 @@ __all__ = [
     "Leader",
     "Leadership",
     "Lock",
+    "Locks",
     "Machine",
     "MachineError",
     "Map",

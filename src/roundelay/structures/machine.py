@@ -41,7 +41,7 @@ from roundelay.structures.values import dumps, loads
 _RESERVED = frozenset(
     {
         *("apply", "begin_term", "bind", "index", "node", "now", "pass_time", "port", "primary"),
-        *("snapshot_version", "tell", "told"),
+        *("newest_version", "snapshot_version", "tell", "told", "version_of"),
     }
 )
 """Names that a face, or the machinery, needs."""
@@ -225,6 +225,16 @@ class Machine:
         told = vars(self).get("told")  # Set by the driver if somebody watches.
         if told is not None:
             told(change)
+
+    @classmethod
+    def version_of(cls, method: str) -> int:
+        """The version of a write, which commands carry."""
+        return cls._writes[method].version
+
+    @classmethod
+    def newest_version(cls) -> int:
+        """Of the class and its writes: this node can apply what is not newer."""
+        return max((cls.version, *(write.version for write in cls._writes.values())))
 
     # The face.
 

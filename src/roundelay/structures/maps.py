@@ -150,6 +150,15 @@ class Map(Machine, Generic[V]):
         return {key: s.value for key, s in self._slots.items() if key.startswith(prefix)}
 
     @read
+    def present(self, prefix: str = "") -> list[Change]:
+        """As `items`, in the form that `watch` tells changes in."""
+        return [
+            Change(key, slot.value, slot.version)
+            for key, slot in self._slots.items()
+            if key.startswith(prefix)
+        ]
+
+    @read
     def size(self) -> int:
         """How many keys there are."""
         return len(self._slots)

@@ -7,16 +7,18 @@ name. A payload of the log that belongs to a machine is
     u8 size, name           the machine, in UTF-8
     command                 see `methods`
 
-and a tick, which only moves log time, is 0xD7 0x02. Payloads that begin otherwise are not ours and
-are skipped, by all replicas alike. A payload of our magic number and another form is what a newer
-version wrote.
+a tick, which only moves log time, is 0xD7 0x02, and 0xD7 0x03 with a JSON object behind it tells
+which version of each machine the node of that session runs. Payloads that begin otherwise are not
+ours and are skipped, by all replicas alike. A payload of our magic number and another form is what
+a newer version wrote.
 
 A snapshot is a sequence of pieces, each with its size (u32) before it, so that whoever keeps or
 sends it may divide it anywhere:
 
     "RDS", version 1
     JSON: index, last term, log time, number of skipped payloads, number of named sessions, for each
-          machine its name, class and version
+          machine its name, class and version, the sessions of the last mark, and the versions that
+          they told
     each session: u64 session, u64 number, u64 index, reply
     the pieces of each machine, and an empty one behind them
 """
@@ -43,7 +45,7 @@ done, but not what the reply was."""
 PIECE_BYTES_MAX = 1 << 31
 """Of a snapshot."""
 
-_COMMAND, TICK = b"\xd7\x01", b"\xd7\x02"
+_COMMAND, TICK, _VERSIONS = b"\xd7\x01", b"\xd7\x02", b"\xd7\x03"
 _SIZE = struct.Struct(">I")
 _REPLY = struct.Struct(">QQQ")
 _SNAPSHOT = b"RDS\x01"
@@ -94,6 +96,10 @@ class Replica:
         """Payloads that were no commands."""
         self._by_head = {command_head(name)[2:]: m for name, m in self.machines.items()}
         self._sessions: dict[int, Kept] = {}
+        self._members: dict[NodeId, int] = {}
+        """The sessions of the last mark."""
+        self._told: dict[int, dict[str, int]] = {}
+        """The versions that those sessions told."""
 
     def apply(self, entry: LogEntry) -> bytes | None:
         """The reply to the command in the entry; None if there is none. `MachineError` if this
@@ -112,6 +118,9 @@ class Replica:
             self.skipped_count += 1
             return None
         elif payload == TICK:
+            return None
+        elif payload[:2] == _VERSIONS:
+            self._hear(payload[2:], entry.session)
             return None
         else:
             raise UpgradeError(
@@ -143,6 +152,34 @@ class Replica:
         short = reply if len(reply) <= REPLY_KEPT_BYTES_MAX else None
         sessions[entry.session] = Kept(entry.number, entry.index, short)
 
+    def _hear(self, packed: bytes, session: int) -> None:
+        """Remember which versions a member runs. What is no announcement changes nothing."""
+        try:
+            told = loads(packed)
+        except ValueError:
+            return
+        if not isinstance(told, dict) or any(type(number) is not int for number in told.values()):
+            return
+        if session in self._members.values():
+            self._told[session] = told
+
+    def versions(self) -> dict[str, int]:
+        """The newest version of each machine that this node can apply."""
+        return {name: machine.newest_version() for name, machine in self.machines.items()}
+
+    def announced(self, session: int) -> bool:
+        """Whether a member told its versions since it is one."""
+        return session in self._told
+
+    def all_announced(self) -> bool:
+        """Whether all members of the last mark did."""
+        return bool(self._members) and self._told.keys() >= set(self._members.values())
+
+    def known_versions(self, name: str) -> list[tuple[NodeId, int]]:
+        """The members that told their versions, with that of one machine."""
+        told = ((node, self._told.get(session)) for node, session in self._members.items())
+        return sorted((node, found.get(name, 0)) for node, found in told if found is not None)
+
     def kept(self, session: int) -> Kept | None:
         """The last command of a named session."""
         return self._sessions.get(session)
@@ -153,6 +190,9 @@ class Replica:
         if term <= self.term:
             return
         self.term = term
+        self._members = dict(sessions)
+        alive = frozenset(sessions.values())
+        self._told = {session: told for session, told in self._told.items() if session in alive}
         now = Now(self.index, term, "", 0, self.time_us)
         for machine in self.machines.values():
             machine.begin_term(now, sessions)
@@ -174,6 +214,8 @@ class Replica:
             "skipped": self.skipped_count,
             "sessions": len(self._sessions),
             "machines": [[n, type(m).__name__, m.version] for n, m in self.machines.items()],
+            "members": sorted(self._members.items()),
+            "told": sorted([session, told] for session, told in self._told.items()),
         }
         return _snapshot(dumps(head), list(self._sessions.items()), states)
 
@@ -195,6 +237,8 @@ class Replica:
         self.index, self.time_us = head["index"], head["time_us"]
         self.term = ViewId(*head["term"])
         self.skipped_count = head["skipped"]
+        self._members = dict(head["members"])
+        self._told = dict(head["told"])
         self._sessions = {}
         for _ in range(head["sessions"]):
             session, kept = _read_session(next(pieces))
@@ -229,6 +273,11 @@ def command_head(name: str) -> bytes:
     """What stands before the commands of a machine in the payloads of a log."""
     raw = name.encode()
     return b"".join((_COMMAND, bytes((len(raw),)), raw))
+
+
+def announcement(versions: Mapping[str, int]) -> bytes:
+    """The payload by which a node tells which versions of its machines it runs."""
+    return _VERSIONS + dumps(dict(versions))
 
 
 def _pieces(state: bytes | Iterable[bytes]) -> Iterator[bytes]:

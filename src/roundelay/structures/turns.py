@@ -10,15 +10,16 @@ grant to grant, and a store that refuses what comes with a smaller token than th
 seen is safe from a holder that does not know yet that it lost its turn.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from roundelay.core.ids import NodeId
 from roundelay.core.log import NAMED
 from roundelay.structures.errors import Refused
 from roundelay.structures.machine import Machine
 from roundelay.structures.methods import read, task, write
+from roundelay.structures.port import Port
 
 
 class Claim(NamedTuple):
@@ -111,7 +112,7 @@ class Turns(Machine):
                 lambda: self.give(handle)
             )  # Behind the question, in the same session.
             raise
-        return Hold(self, handle, claim.token, claim.number)
+        return Hold(self.port, claim, self._claim_of(handle), lambda: self.give(handle))
 
     @task
     async def try_acquire(self, label: str = "") -> "Hold | None":
@@ -125,11 +126,15 @@ class Turns(Machine):
         claim = self.port.look(lambda state: state.claim(self.port.session, handle))
         if token is None or claim is None:
             return None
-        return Hold(self, handle, claim.token, claim.number)
+        return Hold(self.port, claim, self._claim_of(handle), lambda: self.give(handle))
 
     def hold(self, label: str = "", *, timeout_s: float | None = None) -> "Holding":
         """For `async with` and `with`: a turn for the length of a block."""
         return Holding(self, label, timeout_s)
+
+    def _claim_of(self, handle: int) -> "Callable[[Self], Claim | None]":
+        session = self.port.session
+        return lambda state: state.claim(session, handle)
 
     async def _claimed(self, handle: int, label: str) -> Claim:
         session = self.port.session
@@ -167,12 +172,20 @@ class Turns(Machine):
 class Hold:
     """A turn that this node got."""
 
-    def __init__(self, face: Turns, handle: int, token: int, number: int) -> None:
-        self._face = face
-        self._handle = handle
-        self.token = token
+    def __init__(
+        self,
+        port: Port,
+        claim: Claim,
+        find: Callable[[Any], Claim | None],
+        give: Callable[[], Coroutine[Any, Any, bool]],
+    ) -> None:
+        """`find` looks for the claim in a state, and `give` gives it up."""
+        self._port = port
+        self._find = find
+        self._give = give
+        self.token = claim.token
         """Give it to whatever the turn protects, which refuses smaller ones than it has seen."""
-        self.number = number
+        self.number = claim.number
         """How many turns were granted up to this one."""
 
     @property
@@ -180,19 +193,18 @@ class Hold:
         """Whether this node cannot be sure of its turn any more: the log has given it up, or the
         log is not open here, and so may have given it up elsewhere. Of a log that opens again with
         this node the turn is still held."""
-        return not self._face.port.primary or self._face.port.look(self._is_lost)
+        return not self._port.primary or self._port.look(self._is_lost)
 
     async def until_lost(self) -> None:
         """Wait for `lost`."""
-        port = self._face.port
-        await port.until(lambda state: True if self.lost else None)
+        await self._port.until(lambda state: True if self.lost else None)
 
     async def release(self) -> bool:
         """Give the turn to the next. False if it was lost before."""
-        return await self._face.give(self._handle)
+        return await self._give()
 
-    def _is_lost(self, state: Turns) -> bool:
-        claim = state.claim(self._face.port.session, self._handle)
+    def _is_lost(self, state: Any) -> bool:
+        claim = self._find(state)
         return claim is None or claim.token != self.token
 
 

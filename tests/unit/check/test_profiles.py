@@ -134,7 +134,7 @@ def test_an_engine_is_held_to_all_that_its_description_promises(engine):
 
 
 def test_a_run_with_a_log_is_held_to_what_logs_promise():
-    of_log = {*(f"J{n}" for n in range(1, 13)), "H1", "H2", "H3", "L8", "L9"}
+    of_log = {*(f"J{n}" for n in range(1, 13)), "H1", "H2", "H3", "H4", "L8", "L9"}
     for protocol in ("totem", "dtp"):
         alone = profile(protocol, mode="views", nodes=3)
         held = profile(protocol, mode="views", nodes=3, log=True)

@@ -267,7 +267,7 @@ def test_rows_of_the_log_have_marks_words_facts_and_a_legend() -> None:
     assert glyphs["entry"] == "entry of the log, with its index"
     words = {label.text for label in scene.labels}
     assert {"a", "a @0", "p:0..3 @0..3", "commit 1", "cut to 1", "caught 1", "m.get"} <= words
-    assert {"R1 open from 0, voters {p,q}", "reply @1", "crash, power"} <= words
+    assert {"open @0, voters {p,q}", "reply @1", "crash, power"} <= words
     root = parsed(draw.svg(rows, manifest))
     tips = "\n\n".join(title.text or "" for title in root.iter(f"{SVG}title"))
     for fact in (

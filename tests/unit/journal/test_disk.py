@@ -28,6 +28,7 @@ from roundelay.core.log import LogRecord, Place
 from roundelay.journal.errors import DiskError, FullError, JournalError
 from roundelay.journal.files import HeldFiles, OsFiles
 from roundelay.journal.journal import Journal, JournalConfig
+from roundelay.journal.retention import removable
 
 
 class SmallDisk(QuickFiles):
@@ -413,3 +414,25 @@ def test_a_disk_that_cannot_be_opened_is_a_journal_error(tmp_path):
     with pytest.raises(JournalError, match="check the disk"):
         open_journal(tmp_path, files=Broken())
     open_journal(tmp_path).close()
+
+
+def test_the_marks_behind_a_snapshot_stay(tmp_path):
+    """A node that gets the snapshot goes on from there: a segment that begins at its index may
+    begin behind marks that the node lacks."""
+    journal, _, _, _ = filled(tmp_path, retain_bytes=20_000)
+    journal.committed = 500
+    begins = [segment.place.length for segment in journal._segments]
+    index = begins[3]
+    counts = [
+        removable(
+            journal._segments,
+            journal.config,
+            below=below,
+            committed=500,
+            now_us=0,
+            replaced=True,
+        )
+        for below in (index, index + 1)
+    ]
+    assert counts == [2, 3]
+    journal.close()

@@ -71,7 +71,7 @@ def test_a_damaged_command_is_refused(payload):
     assert one.apply(entry(0, payload)) == b"\1this is no command"
 
 
-@pytest.mark.parametrize("payload", [b"\xd7", b"\xd7\x03x", TICK + b"x", add(1, "other")])
+@pytest.mark.parametrize("payload", [b"\xd7", b"\xd7\x04x", TICK + b"x", add(1, "other")])
 def test_what_a_newer_version_wrote_stops_the_node(payload):
     with pytest.raises(UpgradeError, match="upgrade this node first"):
         Replica({"": Counter()}).apply(entry(0, payload))

@@ -13,6 +13,7 @@ from roundelay.bench.ring.cluster import Cluster, RunError
 from roundelay.bench.ring.runs import names
 from roundelay.journal.directory import group_directory
 from roundelay.journal.errors import BaseJournalError
+from roundelay.journal.inspect import verify
 from roundelay.journal.reader import Batch, Reader
 from roundelay.transport.address import free_addresses
 
@@ -307,6 +308,7 @@ def _read(node: str, path: Path) -> Held:
                 held.breaches.append(
                     f"{node} began anew at {batch.from_index}, which nobody wanted"
                 )
+        held.breaches += [str(damage)] if (damage := verify(path).damage) else []
     except BaseJournalError as e:
         held.breaches.append(str(e))
     finally:

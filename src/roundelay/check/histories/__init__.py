@@ -11,7 +11,7 @@ matter. Pure functions; whoever runs clients brings the history.
     H4  done once       items of a queue are done once, and taken again only when they were given up
 """
 
-from roundelay.check.histories.certificate import Replay, certified
+from roundelay.check.histories.certificate import Replay, certified, certified_by_itself
 from roundelay.check.histories.fences import Holding, Taking, done_once, fenced
 from roundelay.check.histories.history import Judgement, Operation
 from roundelay.check.histories.linearizable import linearizable
@@ -25,6 +25,7 @@ __all__ = [
     "Replay",
     "Taking",
     "certified",
+    "certified_by_itself",
     "counter",
     "done_once",
     "fenced",

@@ -4,12 +4,17 @@ A write stands at its index, and a read that saw a log of length k stands betwee
 and k. If that order never contradicts real time, and replaying the log in it gives every reply that
 was seen, then it is an order as H1 wants it. Looking takes a time that is linear in the history,
 but for sorting it, so histories of any size can be judged.
+
+Where nobody kept the log, the operations themselves are replayed, up to where one may stand whose
+place is not known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, Protocol
 
 from roundelay.check.histories.history import Judgement, Operation
+from roundelay.check.histories.models import Model
 from roundelay.check.verdict import Validity
 
 
@@ -36,6 +41,54 @@ def certified(history: Sequence[Operation], replay: Replay, length: int) -> Judg
         reason = f"{left_out} operations returned without an index"
         return Judgement("H2", Validity.INCONCLUSIVE, len(judged), reason=reason)
     return Judgement("H2", Validity.OK, len(judged))
+
+
+def certified_by_itself(
+    history: Sequence[Operation], model: Callable[[], Model], *, clock: bool = True
+) -> Judgement:
+    """Judge each key by itself, without its log. `clock` says whether times can be compared."""
+    count = 0
+    by_key = sorted(history, key=lambda operation: operation.key)
+    for _, group in groupby(by_key, key=lambda operation: operation.key):
+        operations = list(group)
+        judged = [o for o in operations if o.returned is not None and o.index is not None]
+        count += len(judged)
+        verdict = (
+            _twice(judged)
+            or (_against_time(judged) if clock else None)
+            or _stepped(operations, judged, model(), clock)
+        )
+        if verdict is not None:
+            return verdict
+    if not count:
+        return Judgement("H2", Validity.VACUOUS, reason="no operation carries an index")
+    return Judgement("H2", Validity.OK, count)
+
+
+def _stepped(
+    operations: Sequence[Operation], judged: Sequence[Operation], model: Model, clock: bool
+) -> Judgement | None:
+    """A reply that the object does not give where the operation stands. Writes whose place is not
+    known stand behind all that had returned when they were called; what stands behind that is not
+    judged."""
+    known = float("inf")
+    for write in operations:
+        if not write.reads and (write.returned is None or write.index is None):
+            before = [_place(o) for o in judged if o.returned is not None and clock
+                      and o.returned < write.called]  # fmt: skip
+            known = min(known, max(before, default=-1))
+    state, last = model.start(), None
+    for operation in sorted(judged, key=_place):
+        if _place(operation) > known:
+            return None
+        allowed, state = model.step(state, operation)
+        if not allowed:
+            there = "nothing was written" if last is None else f"the last write is {last}"
+            reason = f"where it stands {there}, which gives another reply"
+            return _violated(len(judged), reason, *(() if last is None else (last,)), operation)
+        if not operation.reads:
+            last = operation
+    return None
 
 
 def _place(operation: Operation) -> int:

@@ -6,8 +6,9 @@ release was confirmed, which were held up to that release.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise
+from typing import Any
 
 from roundelay.check.histories.history import Judgement, Operation
 from roundelay.check.verdict import Validity
@@ -25,6 +26,8 @@ class Holding:
     """When it called to give it back; None if it never did."""
     confirmed: bool = False
     """Whether it was told that it had held the turn up to then."""
+    source: tuple[Any, ...] = field(default=(), compare=False, repr=False)
+    """As that of an operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +45,13 @@ class Taking:
     """Whether it was told that the item is done by it."""
     lost: bool = False
     """Whether its node ended, or was cut off, at `ended` or some time after it got the item."""
+    source: tuple[Any, ...] = field(default=(), compare=False, repr=False)
+    """As that of an operation."""
 
 
-def fenced(holdings: Sequence[Holding], limit: int = 1) -> Judgement:
-    """Tokens of one lock, or of a semaphore with this limit."""
+def fenced(holdings: Sequence[Holding], limit: int = 1, *, clock: bool = True) -> Judgement:
+    """Tokens of one lock, or of a semaphore with this limit. `clock` says whether times can be
+    compared; if not, all that shows is whether a token was given twice."""
     if not holdings:
         return Judgement("H3", Validity.VACUOUS, reason="nobody held it")
     by_token: dict[int, Holding] = {}
@@ -55,6 +61,8 @@ def fenced(holdings: Sequence[Holding], limit: int = 1) -> Judgement:
             return _judge(
                 "H3", holdings, f"the token {holding.token} was given twice", other, holding
             )
+    if not clock:
+        return Judgement("H3", Validity.OK, len(holdings))
     latest: Holding | None = None
     at, by_got = 0, sorted(holdings, key=lambda holding: holding.got)
     for holding in sorted(holdings, key=lambda holding: holding.asked):
@@ -86,8 +94,8 @@ def _at_once(holdings: Sequence[Holding], limit: int) -> Judgement | None:
     return None
 
 
-def done_once(takings: Sequence[Taking]) -> Judgement:
-    """Items of one queue."""
+def done_once(takings: Sequence[Taking], *, clock: bool = True) -> Judgement:
+    """Items of one queue. `clock` says whether times can be compared."""
     if not takings:
         return Judgement("H4", Validity.VACUOUS, reason="nothing was taken")
     for item, group in groupby(sorted(takings, key=lambda t: (t.item, t.token)), lambda t: t.item):
@@ -100,12 +108,17 @@ def done_once(takings: Sequence[Taking]) -> Judgement:
                 reason = f"item {item} was taken twice with one token"
             elif earlier.done:
                 reason = f"item {item} was taken again after it was done"
-            elif not earlier.lost and (earlier.ended is None or earlier.ended > later.got):
+            elif clock and _had(earlier, later.got):
                 reason = f"item {item} was taken again while somebody had it"
             else:
                 continue
             return _judge("H4", takings, reason, earlier, later)
     return Judgement("H4", Validity.OK, len(takings))
+
+
+def _had(taking: Taking, moment: float) -> bool:
+    """Whether nobody else can have been given the item yet."""
+    return not taking.lost and (taking.ended is None or taking.ended > moment)
 
 
 def _judge(
@@ -121,4 +134,5 @@ def _judge(
 def _operation(shown: Holding | Taking) -> Operation:
     key = str(shown.item) if isinstance(shown, Taking) else ""
     op = "take" if isinstance(shown, Taking) else "acquire"
-    return Operation(shown.client, key, op, None, shown.asked, shown.got, shown.token)
+    return Operation(shown.client, key, op, None, shown.asked, shown.got, shown.token,
+                     source=shown.source)  # fmt: skip

@@ -1,6 +1,6 @@
 """Operations of clients, and what a judge says of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from roundelay.check.verdict import Validity
@@ -27,6 +27,8 @@ class Operation:
     saw."""
     reads: bool = False
     """Whether it changes nothing."""
+    source: tuple[Any, ...] = field(default=(), compare=False, repr=False)
+    """What it was read from, such as rows of a trace, for whoever shows a witness."""
 
     def __str__(self) -> str:
         came = "did not return" if self.returned is None else f"= {self.reply!r}"

@@ -8,7 +8,8 @@ a state was either never reached before, or is not worth going on from again.
 
 Operations that did not return may be placed at any time after their call, or never.
 
-What is shown of a history that has no such order is its shortest beginning that has none.
+What is shown of a history that has no such order is its shortest beginning that has none, without
+operations that it does not need.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,6 +25,9 @@ OVERLAPPING_MAX = 60
 STEPS_MAX = 2_000_000
 """States that the search looks at before it gives up. Too few: histories stay undecided that are
 not hard; too many: one that is hard takes minutes."""
+SHORTER_STEPS_MAX = 20_000
+"""The same for each try to show fewer operations. Too few: witnesses are longer than they need be;
+too many: a violation takes minutes to be told."""
 
 
 class TooHardError(Exception):
@@ -58,7 +62,7 @@ def linearizable(
             len(history),
             witness,
             f"no order of the operations on {key!r} fits real time and their replies; without "
-            f"the last to return, which is {_last(witness)}, there is one",
+            f"the last reply there is one: {_last(witness)}",
         )
     if hard:
         return Judgement("H1", Validity.INCONCLUSIVE, len(history), reason=hard)
@@ -142,7 +146,12 @@ def _shortest(
             low = middle + 1
         else:
             high = middle
-    return tuple(_until(operations, returns[low]))
+    needed = _until(operations, returns[low])
+    for operation in list(needed):
+        rest = [other for other in needed if other is not operation]
+        if model().needless(operation, rest) and not _decided(rest, model(), SHORTER_STEPS_MAX):
+            needed = rest
+    return tuple(needed)
 
 
 def _decided(operations: Sequence[Operation], model: Model, steps_max: int) -> bool:

@@ -4,7 +4,7 @@ A model says what states may follow when an operation happens, given its reply. 
 that can be compared and hashed.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
 from roundelay.check.histories.history import Operation
@@ -22,6 +22,10 @@ class Model(Protocol):
     def step(self, state: Any, operation: Operation) -> tuple[bool, Hashable]:
         """Whether the operation could give its reply in this state, and the state afterwards. Of an
         operation that did not return any reply will do."""
+
+    def needless(self, operation: Operation, rest: Sequence[Operation]) -> bool:
+        """Whether `rest` has an order if it has one together with this operation. Only such
+        operations are left out of what is shown."""
 
 
 class _Register:
@@ -46,6 +50,14 @@ class _Register:
                 return not known or reply == done, new if done else state
         raise ValueError(f"a register has no operation {operation.op!r}")
 
+    def needless(self, operation: Operation, rest: Sequence[Operation]) -> bool:
+        if operation.op != "set":
+            return operation.op == "get"
+        return all(
+            other.op == "set" or (other.op == "get" and other.reply != operation.argument)
+            for other in rest
+        )
+
 
 class _Counter:
     def start(self) -> Hashable:
@@ -59,6 +71,9 @@ class _Counter:
             after = state + operation.argument
             return not known or operation.reply == after, after
         raise ValueError(f"a counter has no operation {operation.op!r}")
+
+    def needless(self, operation: Operation, rest: Sequence[Operation]) -> bool:
+        return operation.op == "value"
 
 
 class _OfMachine:
@@ -78,6 +93,9 @@ class _OfMachine:
             found = self._known[key] = self._run(state, operation)
         reply, after = found
         return operation.returned is None or operation.reply == reply, after
+
+    def needless(self, operation: Operation, rest: Sequence[Operation]) -> bool:
+        return operation.reads
 
     def _run(self, state: bytes, operation: Operation) -> tuple[Any, bytes]:
         made = self._make()

@@ -142,7 +142,13 @@ class _Best:
     def before(self, model: Model, view: ViewRef, event: Event) -> Event | None:
         """The greatest of all views before this one."""
         earlier = [commit for known, commit in self._found.items() if known < view]
-        earlier += [commit for commit in self._nowhere if model.before(commit, event)]
+        # What a node reads in its journal as it starts, it may have known long before or after: of
+        # real nodes, whose rows have no common order, only the node itself tells.
+        earlier += [
+            commit
+            for commit in self._nowhere
+            if (model.total or commit.proc == event.proc) and model.before(commit, event)
+        ]
         return max(earlier, key=_length, default=None)
 
     def until(self, view: ViewRef) -> Event | None:

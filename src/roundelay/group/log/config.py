@@ -51,8 +51,9 @@ class LogConfig:
     full, and a view change withdraws more."""
     unsynced_bytes: int = 64 * 1024 * 1024
     """Bytes of records that may wait for the disk. A node whose disk lets more wait drops what is
-    delivered from then on, and fetches it later. Too small: a short stall of a disk makes a node
-    fetch; too large: memory."""
+    delivered from then on, and fetches it later; from half of it on it lets nothing of its own be
+    ordered. Too small, which is less than twice what an engine has in flight: a short stall of a
+    disk makes a node fetch; too large: memory."""
     live_window_bytes: int = 64 * 1024 * 1024
     """Bytes of log packets that a learner keeps while it fetches what came before them. Too small:
     a learner never catches up with a busy group; too large: memory."""

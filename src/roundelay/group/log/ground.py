@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 from roundelay.core.effects import Effect
-from roundelay.core.ids import NodeId, Packet, View
+from roundelay.core.ids import NodeId, Packet, View, ViewId
 
 
 class Ground(Protocol):
@@ -17,6 +17,11 @@ class Ground(Protocol):
     @property
     def able(self) -> bool:
         """Whether this node has a vote."""
+        ...
+
+    @property
+    def last_open(self) -> ViewId | None:
+        """The last primary view that this node has noted as open."""
         ...
 
     @property

@@ -224,8 +224,8 @@ class Learner:
         self._tries += 1
         if self._tries == _TRIES - 1 and self._begun() != Place():
             self._forget_part()  # The log of a donor begins elsewhere by now.
-        if self._tries % _TRIES == 0:
-            self._turn_to_next()
+        if self._tries % _TRIES == 0 and self._intake is not None:
+            self._turn_to_next()  # One that had no more has made room for the next already.
         self._slow_down()
         self._ask()
 
@@ -338,8 +338,11 @@ class Learner:
             self._donors.append(self._donors.pop(0))
 
     def _slow_down(self) -> None:
-        """Chunks were lost: ask for fewer at once."""
-        least = max(self._config.chunk_bytes, self._config.fetch_window_bytes // 16)
+        """Chunks were lost: ask for fewer at once. In the end for so few that no more can overtake
+        one than `Intake` lets: where a network delays each frame by chance, nothing else helps."""
+        config = self._config
+        least = min(4 * config.chunk_bytes, config.fetch_window_bytes // 16)
+        least = max(least, config.chunk_bytes)
         self._fetch_bytes = max(least, self._fetch_bytes // 2)
 
     # What comes

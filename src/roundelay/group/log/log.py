@@ -336,6 +336,14 @@ class ReplicatedLog:
         )
         self._send(offer, to)
 
+    @property
+    def _never_open(self) -> bool:
+        """Whether this node never found a view open in which its log was kept, and so has never
+        acknowledged anything of it."""
+        opened, marks = self._ground.last_open, self.state.marks
+        never = opened is None or (bool(marks) and opened < marks[0].term)
+        return never and not self.state.committed and not self.state.first
+
     def _adopt(self) -> None:
         """With the offers of all: find the log that the view goes on with, and go there."""
         opening, state = self.opening, self.state
@@ -345,18 +353,24 @@ class ReplicatedLog:
         for node, base in [*opening.ready.items()]:
             if base != adopted.place.length:
                 del opening.ready[node]
-        if self._node in adopted.contradicts or (state.log and state.log != adopted.log):
+        foreign = bool(state.log) and state.log != adopted.log
+        if foreign and self._never_open and state.can_cut(Place()):
+            state.cut(Place())  # It was founded in a view that never opened; another one did.
+        elif foreign or self._node in adopted.contradicts:
             others = [n for n in opening.journals if n != self._node]
             self._fork(f"the logs of {self._node} and of {', '.join(others)} contradict each other")
             return
         if adopted.contradicts and not adopted.log:
             return
         if state.place > adopted.place and state.generation == adopted.generation:
-            # More is here than was offered, because the disk is full.
-            if not state.can_cut(adopted.place):
+            # More is here than was offered, because the disk is full: marks of views that nobody
+            # offers, or a tail. What this log shares with the adopted one goes on.
+            end = state.end_of(adopted.place.term)
+            shared = None if end is None else min(end, adopted.place)
+            if shared is None or not state.can_cut(shared):
                 self._fork("what is committed here is not in the log of the others")
                 return
-            state.cut(adopted.place)
+            state.cut(shared)
         donors = tuple([node for node in adopted.donors if node != self._node])
         self._mark = opening.mark(self._group)
         self.learner.begin(adopted.place, self._mark, donors)
@@ -377,7 +391,8 @@ class ReplicatedLog:
             assert self.opening is not None, "filled in no view"
             assert self.opening.adopted is not None, "filled, and nobody knows with what"
             digest = mark_digest(self.opening.adopted.digest, mark)
-            if state.digest_at(Place(mark.term, mark.base)) != digest:
+            # None: the donor has removed the adopted log, and this one begins behind its mark.
+            if state.digest_at(Place(mark.term, mark.base)) not in (digest, None):
                 self._fork(f"this log and the adopted one differ before entry {mark.base}")
         if learner.stuck:
             learner.stuck = False
@@ -441,9 +456,17 @@ class ReplicatedLog:
 
     # Sending and committing
 
+    @property
+    def _may_feed(self) -> bool:
+        """Whether what was appended may be ordered now: not while this node's disk is far behind,
+        or all members together may order more than any of them can store."""
+        if not self._moved or self._ground.frozen:
+            return False
+        return 2 * self.state.waiting_bytes < self.config.unsynced_bytes
+
     def _feed(self) -> None:
         """Give the engine what was appended, a few packets at a time."""
-        if not self._moved or self._ground.frozen:
+        if not self.sending.unfed or not self._may_feed:
             return
         while self.sending.unfed and self._queue.log_packets < self.config.feed_packets:
             self.sending.feed(self._queue.enqueue)
@@ -456,7 +479,7 @@ class ReplicatedLog:
     @property
     def waiting(self) -> int:
         """Packets that could be fed."""
-        return self.sending.unfed if self._moved and not self._ground.frozen else 0
+        return self.sending.unfed if self._may_feed else 0
 
     def _acknowledge(self, *, again: bool = False) -> None:
         """Tell how much is stored, once the view is open and that is noted."""

@@ -50,7 +50,6 @@ class Appending:
     ) -> None:
         """`flush` lets the core send what it accepted, and performs the effects."""
         self.receipts = LogReceipts()
-        self._runs = self.receipts.runs
         self.error: ClosedError | None = None
         self.flush_due = False
         """Whether messages were appended that leave in the next turn of the event loop."""
@@ -58,11 +57,17 @@ class Appending:
         """Whether the log is open here: what `log.state` says, without asking."""
         self._loop = loop
         self._core = core
-        self._append = core.append
+        self.put = core.append
+        self.short = False
+        """Whether the log is open and a flush is due: then an own message needs nothing but `put`,
+        and a receipt of `run` if its number, which is noted as `newest`, is below `run_end`."""
+        self.run = Run(0)
+        self.newest = -1
+        self.run_end = 0
         self._input_log = instruments.input_log
         self._flush = flush
         self._wall_ns = wall_ns
-        self._stamp_us = 0
+        self.stamp_us = 0
         """Of all messages of one flush: the clock need not be read for each."""
         self.commit_times = Histogram()
         """From a flush to the commit of its first message."""
@@ -87,20 +92,7 @@ class Appending:
     # Own messages
 
     def accept_now(self, payload: Payload) -> LogReceipt:
-        """The same, if the log is open; else NotPrimaryError."""
-        if self.is_open and self.flush_due and self._input_log is None:
-            # A short cut for the usual case, which may come by the million: a flush is due.
-            try:
-                number = self._append(payload, self._stamp_us)  # type: ignore[arg-type]
-            except (CoreFullError, ValueError, TypeError):
-                pass  # Below it is copied and accepted, or refused with a better message.
-            else:
-                runs = self._runs
-                if runs and (run := runs[-1]).count < RUN_MESSAGES:
-                    run.count += 1
-                else:
-                    run = self.receipts.own(number)
-                return LogReceipt((run, number, None))
+        """Accept a message for the log if it is open; else NotPrimaryError."""
         if not self.is_open and self.error is None:
             raise self.not_open()
         return self.accept(payload)
@@ -108,7 +100,20 @@ class Appending:
     def accept(self, payload: Payload, deadline: float | None = None) -> LogReceipt:
         """Accept a message for the log; QueueFullError if there is no room."""
         number = self._put(payload, None, None)
-        return LogReceipt((self.receipts.own(number), number, deadline))
+        self.short = self.is_open and self.flush_due and self._input_log is None
+        return self.receipt(number, deadline)
+
+    def receipt(self, number: int, deadline: float | None = None) -> LogReceipt:
+        """The receipt of the next own message, which may be the first one of its run."""
+        self._count()
+        self.run = run = self.receipts.own(number)
+        self.newest, self.run_end = number, run.first + RUN_MESSAGES
+        return LogReceipt((run, number, deadline))
+
+    def _count(self) -> None:
+        """Note how many messages took the short cut."""
+        run = self.run
+        run.count = max(run.count, self.newest + 1 - run.first)
 
     def _put(self, payload: Payload, session: int | None, number: int | None) -> int:
         if self.error is not None:
@@ -119,27 +124,32 @@ class Appending:
         try:
             if type(payload) is not bytes:
                 payload = copied(payload)
-            given = self._append(payload, self._stamp_us, session, number)
+            given = self.put(payload, self.stamp_us, session, number)
         except CoreFullError as e:
             raise QueueFullError(f"{e}; use `await append`, which waits for room") from None
         except (ValueError, TypeError) as e:
             raise SendError(str(e)) from None
         if self._input_log is not None:
-            self._input_log.append(payload, self._stamp_us, session, number)
+            self._input_log.append(payload, self.stamp_us, session, number)
         if first and session is None:
             self._flushes.append((given, self._loop.time()))
         return given
 
     def _schedule_flush(self) -> None:
         self.flush_due = True
-        self._stamp_us = self._wall_ns() // 1000
+        self.stamp_us = self._wall_ns() // 1000
         self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
         """Let the core send what was accepted."""
         if self.flush_due and self.error is None:
-            self.flush_due = False
+            self.flush_due = self.short = False
+            self._count()
             self._flush()
+
+    def set_open(self, is_open: bool) -> None:
+        self.is_open = is_open
+        self.short = self.short and is_open
 
     def not_open(self) -> NotPrimaryError:
         log = self.log
@@ -193,7 +203,7 @@ class Appending:
             raise self.error
         if not self.flush_due:
             self._schedule_flush()
-        stamp_us = self._stamp_us
+        stamp_us = self.stamp_us
         try:
             session = self._core.open_session(name, stamp_us)
         except CoreFullError as e:
@@ -251,6 +261,7 @@ class Appending:
                 if not future.done():
                     future.set_result(effect.number)
         else:
+            self._count()
             self.receipts.on_appended(effect)
             if not effect.session & NAMED:
                 end, flushes = effect.number + effect.count, self._flushes
@@ -261,12 +272,14 @@ class Appending:
 
     def last(self) -> Run | None:
         """The newest own messages, if they are not committed yet."""
+        self._count()
         return self.receipts.last()
 
     def close(self, error: ClosedError) -> None:
         """Nothing more is appended; every task that waits is told `error`."""
         self.error = error
-        self.flush_due = self.is_open = False
+        self.flush_due = self.is_open = self.short = False
+        self._count()
         self.receipts.fail(error)
         self.wake_waiting()
         for futures in self._sessions.values():

@@ -222,6 +222,7 @@ class LogDriver:
             "committed": status.committed,
             "lag": status.length - status.committed,
             "applied": None if self.applying is None else self.applying.applied,
+            "machines": self._machine_status(),
             "snapshot": self._journal.snapshot,
             "waiting": status.waiting,
             "waiting_bytes": status.waiting_bytes,
@@ -230,6 +231,12 @@ class LogDriver:
             "sync": self.sync_times.as_dict(),
             "commit": self.appending.commit_times.as_dict(),
         }
+
+    def _machine_status(self) -> object:
+        """What the machines tell of themselves, by name, if they do."""
+        machine = None if self.applying is None else self.applying.machine
+        status = getattr(machine, "machine_status", None)
+        return None if status is None else status()
 
     def start(self) -> None:
         self._scrubbing = self._loop.call_later(SCRUB_S, self._scrub)
@@ -248,12 +255,12 @@ class LogDriver:
     # Effects
 
     def perform(self, effect: LogEffect) -> None:
+        if self._tracing is not None:
+            self._tracing.write_out()  # The journal outlives this node, as the trace has to.
         if type(effect) is Store:
             self.feed.store(effect.records)
             self.writer.put(effect)
         elif type(effect) is Committed:
-            if self._tracing is not None:
-                self._tracing.write_out()
             self.writer.committed = effect.length
             self.feed.commit(effect.length)
         elif type(effect) is Appended:
@@ -282,13 +289,14 @@ class LogDriver:
             case LogChanged():
                 self._on_changed()
             case Fork():
-                self._fail(ForkError(f"{effect.why}; this node has stopped"))
+                # Nothing that follows among the effects is done any more.
+                raise ForkError(f"{effect.why}; this node has stopped")
             case Store() | Committed() | Appended():
                 raise AssertionError("`perform` handles these itself")
 
     def _on_changed(self) -> None:
         status = self.status
-        self.appending.is_open = status.state == "open"
+        self.appending.set_open(status.state == "open")
         self._node_log.log_changed(status)
         if not self._able and status.condition == "able":
             self._able = True

@@ -117,14 +117,20 @@ class DiskJournal:
 
     # For the writer
 
-    def write(self, records: Sequence[LogRecord], committed: int) -> None:
-        self.inner.committed = committed
+    def write(self, records: Sequence[LogRecord], committed: int) -> int:
+        self._know(committed)
         try:
             self.inner.append(records)
         except faults.FullError as e:
             raise DiskFullError(str(e)) from None
         except faults.DiskError as e:
             raise DiskError(str(e)) from None
+        return self.inner.committed
+
+    def _know(self, committed: int) -> None:
+        """Readers of the files expect all that is said to be committed to be there: a node whose
+        disk lags knows of more."""
+        self.inner.committed = min(committed, self.inner.place.length)
 
     def cut(self, place: Place) -> None:
         with _translated():
@@ -151,10 +157,11 @@ class DiskJournal:
         with _translated():
             self.inner.sync()
 
-    def note(self, committed: int) -> None:
-        self.inner.committed = committed
+    def note(self, committed: int) -> int:
+        self._know(committed)
         with _translated():
             self.inner.note()
+        return self.inner.committed
 
     def trim(self) -> int | None:
         now = time.monotonic()

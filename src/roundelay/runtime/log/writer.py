@@ -49,8 +49,9 @@ class DiskFullError(Exception):
 class Target(Protocol):
     """What the writer needs of a journal."""
 
-    def write(self, records: Sequence[LogRecord], committed: int) -> None:
-        """Append records; `DiskFullError` if there is no room, and then nothing has changed."""
+    def write(self, records: Sequence[LogRecord], committed: int) -> int:
+        """Append records; `DiskFullError` if there is no room, and then nothing has changed. So
+        many entries are `committed`; how many of them the journal says so of from now on."""
         ...
 
     def cut(self, place: Place) -> None: ...
@@ -65,8 +66,8 @@ class Target(Protocol):
 
     def sync(self) -> None: ...
 
-    def note(self, committed: int) -> None:
-        """Write down how far the log is committed, if that is not known on disk."""
+    def note(self, committed: int) -> int:
+        """Write down how far the log is committed, if that is not known on disk; how far."""
         ...
 
     def trim(self) -> int | None:
@@ -228,9 +229,7 @@ class Writer:
                         records += more.records
                         after += 1
                     if records:
-                        committed = self.committed
-                        target.write(records, committed)
-                        self._noted = committed
+                        self._noted = target.write(records, self.committed)
                         self._written_at = time.monotonic()
                     done, at = job.number + after - 1 - at, after
                     continue
@@ -264,14 +263,9 @@ class Writer:
     def _sync_if_due(self, *, ended: bool) -> None:
         quiet = time.monotonic() >= self._written_at + NOTE_S
         if self._noted != self.committed and (ended or quiet):
-            now = self.committed
             self._written_at = time.monotonic()
-            try:
-                self._target.note(now)
-            except DiskFullError:
-                pass  # It is written with the next records.
-            else:
-                self._noted = now
+            before, self._noted = self._noted, self._target.note(self.committed)
+            if self._noted != before:
                 self._dirty_since = self._dirty_since or time.monotonic()
         if self._dirty_since is None or self._policy.name != "interval":
             return

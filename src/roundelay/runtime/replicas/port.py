@@ -1,301 +1,108 @@
-"""The port of a machine at one running node: commands to its log, and tasks that wait for it.
-
-The log's task applies entries, in the event loop, and gives them to `NodePort.apply`; whoever waits
-for a reply or for a state is woken there. The state may be looked at from any thread, so a lock is
-held while an entry is applied and while somebody looks.
-"""
+"""The port of one machine at a running node: what its faces reach their log and state through."""
 
 import asyncio
 import concurrent.futures
-import contextlib
-import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, Generic, TypeVar
 
 from roundelay.core.ids import NodeId
-from roundelay.core.log import Mark
-from roundelay.runtime.errors import ClosedError, ConfigError, NotPrimaryError, UncertainError
-from roundelay.runtime.log.api import Log, Session
-from roundelay.runtime.log.driver import LogDriver
-from roundelay.runtime.log.entries import Entry
+from roundelay.runtime.errors import ClosedError, ConfigError, NotPrimaryError
+from roundelay.runtime.replicas.site import Site
 from roundelay.structures.errors import GapError
 from roundelay.structures.machine import Machine
 from roundelay.structures.port import Call, Options
-from roundelay.structures.replica import TICK, LogEntry, Replica, command_head
+from roundelay.structures.replica import command_head
 
 M = TypeVar("M", bound=Machine)
 R = TypeVar("R")
 
-TICK_S = 1.0
-"""How often a node looks whether log time, or a mark, waits for an entry, in seconds. Too small:
-ticks fill the log; too large: times to live end late, and locks of lost nodes are free late."""
 WATCH_MAX = 10_000
 """Changes that may wait for one watcher. Too small: bursts end watching; too large: a watcher that
 never reads holds memory."""
-NAME = ""
-"""Of the only machine of a log."""
 
 
 class NodePort(Generic[M]):
-    """A machine at a node. It is the state machine of the node's log, and the port of its faces."""
+    """One machine at a node."""
 
-    def __init__(self, make: Callable[[], M], node: NodeId) -> None:
-        self._make = make
-        self._node = node
-        self._replica = Replica({NAME: make()})
-        self._head = command_head(NAME)
-        self.machine: M = cast("M", self._replica.machines[NAME])
-        self.lock = threading.RLock()
-        self._log: Log | None = None
-        self._driver: LogDriver | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._error: ClosedError | None = None
-        self._session = 0
-        self._fresh = 0
-        self._members: Callable[[], tuple[NodeId, ...]] = lambda: ()
-        self._runner: Callable[[Coroutine[Any, Any, Any]], Any] | None = None
-        self._replies: dict[int, asyncio.Future[bytes | None]] = {}
-        """Own commands whose replies somebody waits for, by their numbers."""
-        self._sessions: dict[str, Session] = {}
-        self._conditions: list[tuple[Callable[[Any], Any], asyncio.Future[Any]]] = []
+    def __init__(self, site: Site, name: str, make: Callable[[], M]) -> None:
+        self.site = site
+        self.machine: M = site.add(name, make, self)
+        """The state of this node."""
+        self.lock = site.lock
+        self._name = name
+        self._head = command_head(name)
         self._watchers: list[_Watcher] = []
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._ticking: asyncio.TimerHandle | None = None
 
-    # As the log's state machine
+    @property
+    def face(self) -> M:
+        """What an application uses."""
+        return type(self.machine).bind(self)
 
-    def apply(self, entry: Entry) -> None:
-        """The next entry of the log."""
-        batch = entry.batch
-        head, offset = batch.head, entry.offset
-        number = batch.number + offset
-        given = LogEntry(
-            batch.index + offset,
-            entry.payload,
-            head.term,
-            head.sender,
-            head.session,
-            number,
-            head.stamp_us,
-        )
-        with self.lock:
-            reply = self._replica.apply(given)
-        if head.session == self._session and self._replies:
-            waiting = self._replies.pop(number, None)
-            if waiting is not None and not waiting.done():
-                waiting.set_result(reply)
-        if self._conditions:
-            self._wake()
-
-    def on_mark(self, mark: Mark) -> None:
-        """The next term of the log."""
-        with self.lock:
-            self._replica.begin_term(mark.term, dict(zip(mark.members, mark.sessions, strict=True)))
-        self._wake()
-
-    def snapshot(self) -> Iterable[bytes]:
-        """The state. Called in a thread, while nothing is applied."""
-        return self._replica.snapshot()
-
-    def restore(self, chunks: Iterable[bytes]) -> None:
-        """Take over a state. Called in a thread, while nothing is applied."""
-        fresh = Replica({NAME: self._make()})
-        fresh.restore(chunks)
-        with self.lock:
-            self._replica = fresh
-            self.machine = cast("M", fresh.machines[NAME])
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._after_restore)
-
-    def _after_restore(self) -> None:
-        for watcher in self._watchers:
-            watcher.miss()
-        if self._watchers:
-            vars(self.machine)["told"] = self._tell
-        self._wake()
-
-    # The life of the port
-
-    def open(
-        self,
-        log: Log,
-        members: Callable[[], tuple[NodeId, ...]],
-        runner: Callable[[Coroutine[Any, Any, Any]], Any] | None = None,
-    ) -> None:
-        """The node runs. `members` are those of its view; `runner` runs a coroutine in the node's
-        thread for others that wait."""
-        driver = log.driver
-        self._log, self._driver, self._members, self._runner = log, driver, members, runner
-        self._session = driver.session
-        self._loop = asyncio.get_running_loop()
-        driver.on_changed = self._wake
-        self._ticking = self._loop.call_later(TICK_S, self._tick)
-
-    def close(self, error: ClosedError) -> None:
-        """The node has ended: whoever waits is told `error`."""
-        self._error = error
-        if self._ticking is not None:
-            self._ticking.cancel()
-        for _, future in self._conditions:
-            _fail(future, error)
-        for future in self._replies.values():
-            _fail(future, error)
-        self._conditions, self._replies = [], {}
-        for watcher in self._watchers:
-            watcher.end()
-        for task in self._tasks:
-            task.cancel()
-
-    def _tick(self) -> None:
-        """Append a tick if log time must go on, or if the mark of this term has no entry behind it
-        and so is not shown to the machine."""
-        assert self._loop is not None
-        self._ticking = self._loop.call_later(TICK_S, self._tick)
-        log = self._the_log
-        if not log.primary:
-            return
-        present = [node for node in log.voters if node in self._members()]
-        first = not present or self._node == min(present)
-        assert self._driver is not None
-        new_term = self._driver.status.term != self._replica.term
-        if first and (new_term or self._replica.due_us() is not None):
-            with contextlib.suppress(Exception):  # What fails now is tried again.
-                log.append_nowait(TICK)
+    def status(self) -> dict[str, object]:
+        """What the node shows of this machine."""
+        machine, replica = self.machine, self.site.replica
+        return {
+            "kind": type(machine).__name__,
+            **machine.status(),
+            "watchers": len(self._watchers),
+            "versions": dict(replica.known_versions(self._name)),
+        }
 
     # As the port of faces
 
     @property
     def node(self) -> NodeId:
-        return self._node
+        return self.site.node
 
     @property
     def session(self) -> int:
-        return self._session
+        return self.site.session
 
     @property
     def index(self) -> int:
-        return self._replica.index
+        return self.site.replica.index
 
     @property
     def primary(self) -> bool:
-        return self._error is None and self._log is not None and self._log.primary
-
-    @property
-    def _the_log(self) -> Log:
-        if self._error is not None:
-            raise self._error
-        if self._log is None:
-            raise ConfigError("the group is not joined yet; use `async with replicate(...) as ...`")
-        return self._log
+        return self.site.primary
 
     def fresh(self) -> int:
-        self._fresh += 1
-        return self._fresh
+        return self.site.fresh()
 
     async def write(self, call: Call) -> bytes:
-        options = call.options
-        if options.session is not None:
-            return await self._write_once(call)
-        log, payload = self._the_log, self._head + call.command
-        receipt = await log.append(payload, options.timeout_s)
-        assert self._loop is not None
-        reply: asyncio.Future[bytes | None] = self._loop.create_future()
-        self._replies[receipt.number] = reply
-        try:
-            index = await receipt
-            await self._applied(index)
-        finally:
-            self._replies.pop(receipt.number, None)
-        found = reply.result() if reply.done() else None
-        if found is None:
-            raise _no_reply(index)
-        return found
-
-    async def _write_once(self, call: Call) -> bytes:
-        name, number = call.options.session, call.options.number
-        assert name is not None
-        session = self._sessions.get(name)
-        if session is None:
-            session = await self._the_log.session(name, call.options.timeout_s)
-            self._sessions[name] = session
-        payload = self._head + call.command
-        receipt = await session.append(payload, number, call.options.timeout_s)
-        index = await receipt
-        if index is not None:
-            await self._applied(index)
-        kept = self._replica.kept(session.id)
-        if kept is None or kept.number != receipt.number or kept.reply is None:
-            raise _no_reply(index)
-        return kept.reply
-
-    async def _applied(self, index: int) -> None:
-        """Wait until the entry is in the state."""
-        if self._replica.index <= index:
-            await self.until(lambda _: True if self._replica.index > index else None)
+        version = self.machine.version_of(call.method)
+        if version > 1:
+            await self.site.may_send(self._name, call, version)
+        return await self.site.write(self._head + call.command, call.options)
 
     async def sync(self, options: Options) -> None:
         try:
-            length = await self._the_log.sync(options.timeout_s)
+            length = await self.site.log.sync(options.timeout_s)
         except TimeoutError as e:
             raise NotPrimaryError(f"the state may be old: {e}") from None
-        await self._applied(length - 1)
+        await self.site.applied(length - 1)
 
     def look(self, run: Callable[[Any], R]) -> R:
         with self.lock:
             return run(self.machine)
 
     async def until(self, ready: Callable[[Any], R | None]) -> R:
-        if self._error is not None:
-            raise self._error
-        found = self.look(ready)
-        if found is not None:
-            return found
-        assert self._loop is not None
-        future: asyncio.Future[R] = self._loop.create_future()
-        condition = (ready, future)
-        self._conditions.append(condition)
-        try:
-            return await future
-        finally:
-            if condition in self._conditions:
-                self._conditions.remove(condition)
-
-    def _wake(self) -> None:
-        """Ask the conditions of all who wait."""
-        if not self._conditions:
-            return
-        waiting, self._conditions = self._conditions, []
-        for ready, future in waiting:
-            if future.done():
-                continue
-            try:
-                found = self.look(ready)
-            except Exception as e:  # Of the application's function: it is told.
-                future.set_exception(e)
-                continue
-            if found is None:
-                self._conditions.append((ready, future))
-            else:
-                future.set_result(found)
+        return await self.site.until(lambda: self.look(ready))
 
     async def limited(self, work: Coroutine[Any, Any, R], timeout_s: float | None) -> R:
         async with asyncio.timeout(timeout_s):
             return await work
 
     def background(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        if self._error is not None or self._loop is None or self._loop.is_closed():
-            return
-        task = self._loop.create_task(_quiet(work()))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.site.background(work)
 
     async def changes(self) -> AsyncIterator[object]:
         watcher = _Watcher()
         self._watchers.append(watcher)
         vars(self.machine)["told"] = self._tell
         try:
-            while self._error is None:
+            while self.site.error is None:
                 while watcher.waiting:
                     yield watcher.waiting.popleft()
                 if watcher.missed:
@@ -314,11 +121,23 @@ class NodePort(Generic[M]):
         for watcher in self._watchers:
             watcher.tell(change)
 
+    def miss(self) -> None:
+        """The state was replaced: watchers have missed what led to it."""
+        for watcher in self._watchers:
+            watcher.miss()
+        if self._watchers:
+            vars(self.machine)["told"] = self._tell
+
+    def end(self) -> None:
+        """The node has ended."""
+        for watcher in self._watchers:
+            watcher.end()
+
     def run(self, work: Coroutine[Any, Any, R]) -> R:
-        loop = self._loop
-        if loop is None or self._error is not None:
+        loop, error = self.site.loop, self.site.error
+        if loop is None or error is not None:
             work.close()
-            raise self._error or ConfigError("the group is not joined yet")
+            raise error or ConfigError("the group is not joined yet")
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:
@@ -326,14 +145,14 @@ class NodePort(Generic[M]):
         if running is loop:
             work.close()
             raise ConfigError("`wait` would stop the event loop; use `await` here")
-        if self._runner is not None:
-            done: R = self._runner(work)
+        if self.site.runner is not None:
+            done: R = self.site.runner(work)
             return done
         future = asyncio.run_coroutine_threadsafe(work, loop)
         try:
             return future.result()
         except concurrent.futures.CancelledError:
-            raise self._error or ClosedError("the group was left") from None
+            raise self.site.error or ClosedError("the group was left") from None
         except BaseException:
             future.cancel()  # A signal interrupted it.
             raise
@@ -360,21 +179,3 @@ class _Watcher:
 
     def end(self) -> None:
         self.more.set()
-
-
-async def _quiet(work: Coroutine[Any, Any, object]) -> None:
-    with contextlib.suppress(Exception):
-        await work
-
-
-def _fail(future: "asyncio.Future[Any]", error: BaseException) -> None:
-    if not future.done():
-        future.set_exception(error)
-        future.exception()  # Nobody may wait for it any more.
-
-
-def _no_reply(index: int | None) -> UncertainError:
-    where = "" if index is None else f" at index {index}"
-    return UncertainError(
-        f"the command is in the log{where} and was done, but its reply is not known here any more"
-    )

@@ -36,7 +36,7 @@ from roundelay.core.effects import (
 )
 from roundelay.core.ids import View, ViewId
 from roundelay.core.kept import kept_log, split
-from roundelay.core.log import EMPTY_LOG, Checkpoint, Entries, KeptLog, LogRecord, Mark
+from roundelay.core.log import EMPTY_LOG, Checkpoint, Entries, KeptLog, LogRecord, Mark, Place
 from roundelay.group.body import unpack
 from roundelay.group.engines import engine_factory
 from roundelay.group.log.config import LogConfig
@@ -97,6 +97,7 @@ class Member:
         self.full = False
         self.frozen: ViewId | None = None
         """The view that is about to end, since the node froze."""
+        self.offered: tuple[ViewId | None, Place] = (None, Place())
         self.timers: dict[str, int] = {}
         self.view = View(ViewId(0, name), (name,))
         self.committed = kept.committed

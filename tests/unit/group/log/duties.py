@@ -25,8 +25,10 @@ def check_duties(member: Any, effect: Send[Any]) -> None:
     """BrokenDutyError if this frame must not leave now."""
     message, view, disk = effect.message, effect.view, member.disk
     if isinstance(message, Offer):
-        places = all_places(disk.records)
-        require(message.place in places, f"offers {message.place}, and has not stored it")
+        if member.offered != (view, message.place):  # It is told again also after it was cut.
+            places = all_places(disk.records)
+            require(message.place in places, f"offers {message.place}, and has not stored it")
+            member.offered = view, message.place
     elif isinstance(message, Ready):
         marks = [record.term for record in disk.records if isinstance(record, Mark)]
         require(view in marks, "says that it is ready, and its mark is not stored")

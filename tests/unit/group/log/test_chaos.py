@@ -14,8 +14,6 @@ from roundelay.core.log import NAMED
 from roundelay.group.log.config import LogConfig
 from roundelay.group.packer import GroupConfig
 
-CONFIG = LogConfig(checkpoint_bytes=2_000, live_window_bytes=3_000, fetch_window_bytes=4_000)
-
 
 class Story:
     """One random story and what must hold in it."""
@@ -23,9 +21,17 @@ class Story:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         size = self.random.choice((3, 3, 4, 5))
-        engine = self.random.choice(("totem", "totem", "totem", "dtp", "cm"))
+        engine = self.random.choice(("totem", "totem", "pinwheel", "dtp", "cm", "fc"))
         group = GroupConfig(packet_bytes=self.random.choice((200, 1200)))
-        self.cluster = Cluster("abcde"[:size], engine, config=CONFIG, group=group, start=False)
+        config = LogConfig(
+            checkpoint_bytes=self.random.choice((500, 5_000)),
+            live_window_bytes=self.random.choice((1_500, 50_000)),
+            fetch_window_bytes=4_000,
+            unsynced_bytes=self.random.choice((3_000, 1_000_000)),
+            undo_records=self.random.choice((3, 1_000)),
+            feed_packets=self.random.choice((1, 2, 8)),
+        )
+        self.cluster = Cluster("abcde"[:size], engine, config=config, group=group, start=False)
         self.names = self.cluster.founders
         self.final: dict[int, str] = {}
         """What anybody ever knew to be committed."""
@@ -174,3 +180,10 @@ class Story:
 @pytest.mark.parametrize("seed", range(60))
 def test_nothing_committed_is_ever_lost(seed: int):
     Story(seed).run(40)
+
+
+@pytest.mark.parametrize("seed", [59, 145, 1093, 2088, 3040, 3112, 4220])
+def test_stories_that_found_something(seed: int):
+    """A log cut back to nothing; an offer that is told again after a cut; a donor among several
+    that have nothing which was never asked."""
+    Story(seed).run(60)

@@ -74,6 +74,17 @@ def alike(cluster: Cluster, names: str) -> None:
     cluster.check()
 
 
+def remove(cluster: Cluster, index: int) -> None:
+    """Nodes a and b remove the entries below an index."""
+    for name in "ab":
+        member = cluster[name]
+        records = member.disk.records
+        at = next(i for i in range(1, len(records)) if replay(records[:i]).length == index)
+        removed = replay(records[:at])
+        records[:] = [removed.checkpoint, removed.marks[-1], *records[at:]]
+        member.do(member.stack.held(index, None))
+
+
 def joined(cluster: Cluster, name: str) -> bool:
     status = cluster[name].status
     return bool(status.condition == "able" and status.state == "open")
@@ -240,13 +251,7 @@ def test_when_all_disks_stall_the_senders_send_again_in_another_view() -> None:
 
 def test_a_new_node_begins_where_the_others_begin() -> None:
     cluster = founded(texts=60)
-    for name in "ab":
-        member = cluster[name]
-        records = member.disk.records
-        at = next(i for i, r in enumerate(records) if replay(records[: i + 1]).length == 30)
-        removed = replay(records[: at + 1])
-        records[:] = [removed.checkpoint, removed.marks[-1], *records[at + 1 :]]
-        member.do(member.stack.held(30, None))
+    remove(cluster, 30)
     cluster.kill("c")
     cluster.run(2)
     cluster.start("c", lost=True)
@@ -255,4 +260,27 @@ def test_a_new_node_begins_where_the_others_begin() -> None:
     assert cluster["c"].status.first == 30
     assert isinstance(cluster["c"].disk.records[0], Checkpoint)
     assert texts(cluster, "c") == list(range(30, 60))
+    alike(cluster, "abc")
+
+
+def test_a_log_that_begins_within_the_present_term_is_no_fork() -> None:
+    """While the learner fetches, the others remove more than the view adopted."""
+    cluster = founded(replace(SLOW, live_window_bytes=5_000), texts=20)
+    cluster.kill("c")
+    cluster.run(2)
+    spy = Spy(cluster)
+    look = spy._look
+    cluster.loses = lambda s, to, m: look(s, to, m) or isinstance(m, Chunk)
+    cluster.start("c", lost=True)
+    cluster.run_until(lambda: len(spy.of(Chunk, "c")) > 2)
+    for i in range(20, 60):
+        cluster["a"].append(text(i))
+    cluster.run_until(lambda: all(cluster[name].committed == 60 for name in "ab"))
+    view = cluster["c"].view
+    remove(cluster, 50)
+    cluster.loses = look
+    cluster.run(5)
+    assert cluster["c"].view == view
+    assert joined(cluster, "c")
+    assert texts(cluster, "c") == list(range(50, 60))
     alike(cluster, "abc")

@@ -311,6 +311,26 @@ def test_a_node_whose_disk_is_full_offers_what_it_has_stored():
     assert cluster["c"].texts == ["x"]
 
 
+def test_members_order_no_more_than_their_disks_can_take():
+    config = LogConfig(unsynced_bytes=20_000)
+    cluster = founded(config=config, group=GroupConfig(packet_bytes=300))
+    for name in "abc":
+        cluster[name].syncs = False
+        for i in range(100):
+            cluster[name].append(f"{name}{i}".ljust(200))
+    cluster.run(0.5)
+    for name in "abc":
+        log = cluster[name].log
+        assert config.unsynced_bytes // 2 <= log.state.waiting_bytes < config.unsynced_bytes
+        assert log.learner.joined
+        assert log.waiting == 0  # And the engine is told of none, or it would count on them.
+        assert log.sending.unfed
+        cluster[name].syncs = True
+        cluster.later(0, cluster[name].sync)
+    cluster.run(2)
+    assert cluster["a"].committed == 300
+
+
 def test_offers_and_readiness_are_told_until_all_know_them():
     cluster = Cluster("abc")
     count = 0

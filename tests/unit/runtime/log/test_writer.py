@@ -38,13 +38,15 @@ class Disk:
         self.noted = 0
         self.trimmed: int | None = None
 
-    def write(self, records: Sequence[LogRecord], committed: int) -> None:
+    def write(self, records: Sequence[LogRecord], committed: int) -> int:
         if len(records) > self.room:
             raise DiskFullError("full")
         self.room -= len(records)
         indexes = [record.head.index for record in records if isinstance(record, Entries)]
         self.calls.append(("write", indexes))
         self.stored += indexes
+        self.noted = min(committed, len(self.stored) - len(indexes))
+        return self.noted
 
     def cut(self, place: Place) -> None:
         self.calls.append(("cut", place.length))
@@ -65,8 +67,9 @@ class Disk:
             raise self.sync_error
         self.synced = list(self.stored)
 
-    def note(self, committed: int) -> None:
-        self.noted = committed
+    def note(self, committed: int) -> int:
+        self.noted = min(committed, len(self.stored))
+        return self.noted
 
     def trim(self) -> int | None:
         trimmed, self.trimmed = self.trimmed, None
@@ -260,9 +263,10 @@ def test_a_failed_sync_ends_the_writer_and_is_not_repeated(fsync):
 def test_at_the_end_all_that_waits_is_written_and_the_commit_is_noted():
     async def story() -> None:
         harness = Harness()
-        harness.store(0, 1)
         harness.writer.committed = 2
+        harness.store(0, 1)
         harness.end()
+        assert harness.disk.noted == 2
         assert harness.disk.synced == [0, 1]
         assert harness.disk.calls[-1] == "close"
 

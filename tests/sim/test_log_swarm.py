@@ -1,0 +1,78 @@
+"""The swarm with a replicated log: what seeds draw, and seeds that keep all promises."""
+
+import re
+
+import pytest
+
+from roundelay.sim.log_mishaps import LOG_MISHAPS
+from roundelay.sim.recording import Recording
+from roundelay.sim.runner import ScenarioRunner
+from roundelay.sim.scenario import parse
+from roundelay.sim.seeds import scenario
+from roundelay.sim.swarm import run
+
+SEEDS = range(0, 40)
+CHUNK = 10
+
+
+@pytest.mark.parametrize("first", SEEDS[::CHUNK])
+def test_what_is_promised_is_kept(first):
+    failed = {
+        seed: outcome.failures
+        for seed in range(first, first + CHUNK)
+        if (outcome := run(seed, "totem", log=True)).failures
+    }
+    assert not failed
+
+
+def test_other_engines_carry_a_log_too():
+    failed = {
+        (engine, seed): outcome.failures
+        for engine in ("dtp", "cm", "pinwheel")
+        for seed in range(3)
+        if (outcome := run(seed, engine, log=True)).failures
+    }
+    assert not failed
+
+
+def test_a_seed_without_a_log_draws_what_it_drew_before():
+    for seed in range(20):
+        assert "journal" not in scenario(seed, "totem")
+
+
+def test_all_policies_and_mishaps_are_drawn():
+    text = "".join(scenario(seed, "totem", log=True) for seed in range(120))
+    assert {"always", "interval", "off"} == set(re.findall(r"^fsync (\w+)", text, re.MULTILINE))
+    for command in (
+        *("power", "blackout", "storage=lost", "storage=rot:", "full", "slow", "fails", "snapshot"),
+        *("session=", "read ", "lose OFFER", "lose CHUNK", "append=30%"),
+    ):
+        assert command in text, command
+    assert len(LOG_MISHAPS) >= 15
+
+
+def test_one_node_never_loses_its_disk():
+    """Else the founders may found another log, which is no bug."""
+    for seed in range(200):
+        text = scenario(seed, "totem", log=True)
+        (nodes,) = re.findall(r"^nodes (.*)$", text, re.MULTILINE)
+        lost = re.findall(r"restart (\w+) storage=(?:lost|torn)", text)
+        assert set(nodes.split()) - set(lost)
+
+
+def test_a_recording_repeats_power_cuts():
+    """What a power cut left is a choice like any other."""
+    text = (
+        "engine totem\nnetwork lan\njournal\nfsync always sync=5ms\nnodes a b c\nrun 300ms\n"
+        "append a m times=40 size=200B\nrun 3ms\nblackout\nrestart a\nrestart b\nrestart c\n"
+        "end after=3s\n----\n"
+    )
+    kept = set()
+    for seed in range(6):
+        runner = ScenarioRunner(seed=seed)
+        for block in parse(text):
+            runner.play(block)
+        recording = Recording.of(text, runner)
+        assert recording.replay().sha256() == recording.sha256
+        kept.add(tuple(sorted(recording.choices.items())))
+    assert len(kept) > 1
