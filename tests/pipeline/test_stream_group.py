@@ -32,7 +32,7 @@ def read(path, most):
     reader = spark.readStream.format("roundelay").option("minPartitions", 2)
     return reader.option("maxEntriesPerTrigger", most).load(path)
 sink = (
-    read(told["rows"], 50).select("payload").writeStream.format("roundelay")
+    read(told["rows"], told["most"]).select("payload").writeStream.format("roundelay")
     .option("control", told["control"]).option("staging", told["staging"])
     .option("checkpointLocation", told["staging"] + "-checkpoint").trigger(**trigger).start()
 )
@@ -102,6 +102,7 @@ def test_every_entry_and_every_row_once_although_nodes_and_the_driver_are_killed
             "table": str(tmp_path / "table"),
             "control": ",".join(str(cluster.control(node)) for node in cluster.nodes),
             "staging": str(tmp_path / "staging"),
+            "most": 50,
             "trigger": {"processingTime": "100 milliseconds"},
         }
         driver = Driver(told, tmp_path / "log-driver")
@@ -128,7 +129,7 @@ def test_every_entry_and_every_row_once_although_nodes_and_the_driver_are_killed
                 cluster.open()
             driver.kill()
             cluster.stop_load()
-            driver = Driver(told | {"trigger": {"availableNow": True}}, driver.log)
+            driver = Driver(told | {"most": 1000, "trigger": {"availableNow": True}}, driver.log)
             driver.finish()
         finally:
             driver.kill()

@@ -131,6 +131,7 @@ class Fake:
     """A node that says no so many times."""
 
     failures = 0
+    kind = ""
     heard: list[tuple[str, str, int]] = []  # noqa: RUF012  # Of all clients together.
 
     def __init__(self, path):
@@ -139,7 +140,7 @@ class Fake:
     def append_all(self, session, first, sizes, payloads, timeout_s):
         self.heard.append((str(self.path), session, first))
         if len(self.heard) <= self.failures:
-            raise ClientError("the node went away")
+            raise ClientError("the node went away", self.kind)
 
     def __exit__(self, *_):
         pass
@@ -166,3 +167,11 @@ def test_the_sink_gives_up_in_words_when_no_node_takes_it(monkeypatch):
     made = appender(monkeypatch, 10**6, "0.1")
     with pytest.raises(PipelineError, match=r"\(the node went away\).*start the query again"):
         made.append(5, staging.Chunk(0, b"\0\0\0\1", memoryview(b"a")))
+
+
+def test_what_every_node_would_refuse_is_told_at_once(monkeypatch):
+    made = appender(monkeypatch, 1, "60")
+    monkeypatch.setattr(Fake, "kind", "SessionForgottenError")
+    with pytest.raises(PipelineError, match="cannot be appended: the node went away"):
+        made.append(5, staging.Chunk(0, b"\0\0\0\1", memoryview(b"a")))
+    assert len(Fake.heard) == 1

@@ -39,6 +39,9 @@ PAUSE_S = 0.2
 """Between two attempts, in seconds. Shorter: a node that starts is asked in vain many times;
 longer: the query goes on later than it could."""
 
+FINAL = ("SendError", "SessionForgottenError", "ConfigError")
+"""What another node would answer in the same way."""
+
 
 class Staged(WriterCommitMessage):
     """What a task has left."""
@@ -144,6 +147,8 @@ class Appender:
                 return
             except ClientError as e:
                 why = str(e)
+                if e.kind in FINAL:
+                    raise PipelineError(f"the batch cannot be appended: {why}") from None
             self.close()
             self._turn += 1
             if not self._turn % max(1, len(self._options.controls)):
