@@ -35,7 +35,7 @@ def lose_an_executor(home: str) -> list[tuple[int, bytes]]:
         until(lambda: (tmp_path / "checkpoint" / "commits" / "0").exists(), "the first batch")
         victim = min(executors(logs))
         os.kill(victim, signal.SIGKILL)
-        assert query.awaitTermination(LIMIT_S)
+        assert query.awaitTermination(int(LIMIT_S))
         assert victim not in executors(logs)
         found = spark.read.parquet(str(tmp_path / "out")).select("index", "payload").collect()
         return sorted((row[0], bytes(row[1])) for row in found)

@@ -10,7 +10,7 @@ from tests.pipeline.stream_logs import numbered
 
 pytest.importorskip("pyspark")
 
-from tests.pipeline.stream_cluster import ENTRIES, lose_an_executor  # noqa: E402
+from tests.pipeline.stream_cluster import ENTRIES, lose_an_executor
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
