@@ -53,12 +53,13 @@ class Driver:
 
     def __init__(self, told: dict[str, Any], log: Path) -> None:
         self.log = log
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", DRIVER, json.dumps(told)],
-            stdout=subprocess.PIPE,
-            stderr=log.open("ab"),
-            start_new_session=True,
-        )
+        with log.open("ab") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", DRIVER, json.dumps(told)],
+                stdout=subprocess.PIPE,
+                stderr=said,
+                start_new_session=True,
+            )
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == b"started\n", log.read_text()
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.pipeline.stream_logs import Node, numbered, record, rows_of, varied
 from tests.unit.journal.logs import LOG, T1, T2, log_files, mark
@@ -137,6 +137,16 @@ def test_a_journal_that_is_gone_or_of_another_log_is_passed_over(tmp_path):
     assert found.refresh()
     assert found.committed == 20
     assert set(found.why) == {tmp_path / "none", other.path}
+
+
+def test_of_journals_with_two_logs_the_first_one_says_which_is_meant(tmp_path):
+    good, other = Node(tmp_path / "good"), Node(tmp_path / "other", b"X" * 16)
+    good.grow(20)
+    other.grow(50)
+    found = Replicas([good.path, other.path], START)
+    assert found.refresh()
+    assert (found.log, found.committed) == (LOG.hex(), 20)
+    assert "it holds the log" in found.why[other.path]
 
 
 def test_entries_that_are_not_known_to_be_committed_there_are_not_read_there(tmp_path):
@@ -301,6 +311,7 @@ def test_json_is_read_object_by_object_whatever_lies_next_to_it(bad):
         strict(values, [40, 41, 42, 43])
 
 
+@example([b"", b"{}{}"])
 @given(st.lists(st.binary(max_size=12) | st.sampled_from([*GOOD, *BAD]), min_size=1, max_size=6))
 def test_what_json_gives_for_a_payload_does_not_depend_on_the_others(values):
     decode = payloads.decoder("json", PERSON, permissive=True)
