@@ -22,7 +22,7 @@ PAYLOADS = [{"who": "ann", "amount": 5}, {"who": "bob", "amount": -3}, {"who": "
 def play(spark, home: Path, name: str, **known: object) -> None:
     """Run a recipe with its relative paths below `home`."""
     code = re.sub(
-        r'"((?:data|lake|staging|named|alerts|people)[^" ]*)"',
+        r'"((?:data|lake|named|alerts|people)[^" ]*)"',
         lambda m: json.dumps(",".join(str(home / path) for path in m[1].split(","))),
         RECIPES[name],
     )
