@@ -36,7 +36,8 @@ class Figures:
     """Of all nodes together, with many outstanding at each."""
     counter_writes_per_s: float
     map_p50_ms: float
-    """From the call to its reply, of one write at a time at one node in an idle group."""
+    """From the call to its reply, of one write at a time, at each node in turn: a leader knows of a
+    commit before others do."""
     map_p99_ms: float
     counter_p50_ms: float
     reads_per_s: float
@@ -83,12 +84,11 @@ def compare(
 def measure(system: str, nodes: int, outstanding: int, seconds: float, fsync: str) -> Figures:
     """One group of one system."""
     with _group(system, nodes, fsync) as members:
-        alone = [1, *[0] * (nodes - 1)]
         all_write = [outstanding] * nodes
         many = _perform(members, "map", seconds, all_write)
         counted = _perform(members, "counter", seconds, all_write)
-        times = _perform(members, "map", seconds, alone)[0]["times_s"]
-        counter_times = _perform(members, "counter", seconds, alone)[0]["times_s"]
+        times = _one_at_a_time(members, "map", seconds)
+        counter_times = _one_at_a_time(members, "counter", seconds)
         reads = _perform(members[:1], "reads", seconds / 2, [0])[0]
     window_s = (1 - WARM_SHARE) * seconds
     writes, counts = (sum(r["writes"] for r in results) for results in (many, counted))
@@ -177,6 +177,15 @@ def _group(system: str, nodes: int, fsync: str) -> Iterator[list[_Member]]:
         finally:
             for member in members:
                 member.end()
+
+
+def _one_at_a_time(members: Sequence[_Member], do: str, seconds: float) -> list[float]:
+    """How long writes took, of each member while the others write nothing."""
+    times: list[float] = []
+    for n in range(len(members)):
+        alone = [int(n == other) for other in range(len(members))]
+        times += _perform(members, do, seconds / len(members), alone)[n]["times_s"]
+    return times
 
 
 def _perform(
