@@ -354,4 +354,7 @@ CONVICTIONS: dict[str, Conviction] = {
     "log_read_answered_locally": Violates("log/r11_read_waits", "J12"),
     "log_snapshot_without_sessions": Violates("log/snapshot_and_a_retry", "J2 J11", watched=False),
     "log_open_drops_later_attempts": Violates("log/r13_opened_as_it_ends", "J7 J9"),
+    # Replicated machines
+    "lock_token_per_node": Violates("log/lock_hand_over", "H3"),
+    "items_of_everybody_go_back": Violates("log/item_of_the_lost", "H4"),
 }

@@ -20,6 +20,7 @@ from . import (  # noqa: F401  # They register their bugs.
     planted_orders,
     planted_st,
     planted_st_order,
+    planted_structures,
 )
 from .convictions import CONVICTIONS, Breaks, Conviction, Exceeds, Played, Violates
 from .planted import BUGS, planted

@@ -31,7 +31,7 @@ def test_a_note_that_lies_is_found(tmp_path):
     """The judge reads what is on disk: with one reply changed it convicts."""
     outcome = perform(Run("counter", 5, 1.0), tmp_path / "run")
     assert outcome.judgement.validity is Validity.OK
-    path = max((tmp_path / "run").glob("saw-*"), key=lambda path: path.stat().st_size)
+    path = max((tmp_path / "run").glob("saw-*[0-9]"), key=lambda path: path.stat().st_size)
     lines = path.read_text().splitlines(True)
     place = max(n for n, line in enumerate(lines) if '"reply": ' in line)
     before, reply, after = lines[place].partition('"reply": ')

@@ -13,7 +13,7 @@ from roundelay.runtime.chaos import Relay
 from roundelay.runtime.settings import SETTINGS
 from roundelay.sim import intruder
 from roundelay.sim.commands import COMMANDS
-from roundelay.sim.coverage import goal_name, links, logs, sealed, sentence, traffic, views
+from roundelay.sim.coverage import goal_name, links, logs, objects, sealed, sentence, traffic, views
 from roundelay.sim.engines import allack, causal
 from roundelay.sim.engines.atop import goals as atop
 from roundelay.sim.engines.atop import mishaps as atop_mishaps
@@ -78,7 +78,7 @@ CATALOGUE = {
     "`fc`, in views": fc.IN_VIEWS,
     "`st`": st.ALWAYS,
     "`st`, in views": st.IN_VIEWS,
-    "`--log`": logs.WITH_A_LOG,
+    "`--log`": (*logs.WITH_A_LOG, *objects.WITH_MACHINES),
     "Every engine, with `--intruder`": sealed.ALWAYS,
     "Every engine, with `--intruder`, in views": sealed.IN_VIEWS,
 }

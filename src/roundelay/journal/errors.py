@@ -25,14 +25,18 @@ class DamageError(BaseJournalError):
     """A record in the middle of the journal cannot be read. At its next start the node sets the
     damaged part aside and fetches it again."""
 
-    def __init__(self, path: Path, offset: int, why: str) -> None:
+    def __init__(self, path: Path, offset: int, why: str, index: int | None = None) -> None:
+        """`index` is that of the first entry that cannot be read, if it is known."""
+        lost = "" if index is None else f", so entries from {index} on cannot be read"
         super().__init__(
-            f"{path} is damaged at byte {offset} ({why}); check the disk and restart the node, "
-            "which then fetches from its peers what it cannot read"
+            f"{path} is damaged at byte {offset} ({why}){lost}; `roundelay journal verify` tells "
+            "more; check the disk and restart the node, which then fetches from its peers what it "
+            "cannot read"
         )
         self.path = path
         self.offset = offset
         self.why = why
+        self.index = index
 
 
 class TruncatedError(BaseJournalError):

@@ -85,6 +85,8 @@ class Journal:
         self._boot = boot_id() if boot is None else boot
         self._shape = threading.RLock()
         """Held while segments come or go, and by readers."""
+        self._syncing = threading.RLock()
+        """Held during a sync, and while what is being synced may not go."""
         self._directory = path / "log"
         self._lock: Lock | None = None
         self._dead: DiskError | None = None
@@ -372,15 +374,17 @@ class Journal:
 
     def _finish(self, segment: Segment) -> None:
         """Give back the room behind the last record of a segment, and sync it."""
-        self._files.ftruncate(segment.fd(), segment.end)
-        self._fdatasync(segment)
+        with self._syncing:
+            self._check_alive()  # A sync in another thread may have failed.
+            self._files.ftruncate(segment.fd(), segment.end)
+            self._fdatasync(segment)
         self._allocated = segment.end
         write_index(self._files, segment)
 
     def _undo(self, segments: int, end: int, place: Place, marks: int) -> None:
         """Take back what `append` wrote before the disk was full."""
         try:
-            with self._shape:
+            with self._syncing, self._shape:
                 for segment in self._segments[max(segments, 0) :]:
                     segment.close()
                     self._files.unlink(segment.path)
@@ -401,16 +405,22 @@ class Journal:
 
     def sync(self) -> None:
         """All that was appended is on disk when this returns. DiskError: the disk failed, and the
-        node must stop."""
-        self._check_alive()
-        if not self._segments or self._synced == self._end:
-            return
-        end = self._end
-        try:
-            self._fdatasync(self._segments[-1])
-        except OSError as e:
-            raise self._die("sync", e) from None
-        self._synced = end
+        node must stop. For one thread, which may be another than the one that appends: then it
+        is what was appended before this was called."""
+        with self._syncing:
+            self._check_alive()
+            segments = self._segments
+            if not segments:
+                return
+            segment = segments[-1]
+            end = segment.start + segment.end
+            if self._synced >= end:
+                return
+            try:
+                self._fdatasync(segment)
+            except OSError as e:
+                raise self._die("sync", e) from None
+            self._synced = max(self._synced, end)
 
     def note(self) -> None:
         """Write down how much is synced and committed, if no frame has told yet. Call it when
@@ -440,7 +450,7 @@ class Journal:
         if not self._segments or place >= self._place:
             return
         try:
-            with self._shape:
+            with self._syncing, self._shape:
                 self._cut(place)
         except OSError as e:
             raise self._die("cut", e) from None
@@ -490,7 +500,7 @@ class Journal:
                 checkpoint,
             )
             segment.close()
-            with self._shape:
+            with self._syncing, self._shape:
                 for old in self._segments:
                     old.close()
                 self._finish_reset()
@@ -543,7 +553,7 @@ class Journal:
         except OSError as e:
             raise self._die("close", e) from None
         finally:
-            with self._shape:
+            with self._syncing, self._shape:
                 for segment in self._segments:
                     segment.close()
             self._release()
@@ -625,7 +635,7 @@ class Journal:
             return False
         try:
             self._write_life(start=self._segments[removed].start)
-            with self._shape:
+            with self._syncing, self._shape:
                 for segment in self._segments[:removed]:
                     segment.close()
                     self._remove_index(segment)

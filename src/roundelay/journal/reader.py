@@ -4,6 +4,10 @@ A reader stops at the greatest number of committed entries that it has seen in t
 above may be cut off again, what is below never changes. It polls: ask again for more. Numbers of
 committed entries come with later records, or within a second if none follow.
 
+A record at the very end that is not whole yet is the end. A record that cannot be read although
+others follow, or although the journal was closed behind it, is damage: what is before it is read,
+and then there is an error until the node has repaired its journal.
+
     reader = Reader(Path("data/a/orders"))
     for batch in reader.read(from_index=0):    # up to what is committed now
         for index, payload in enumerate(batch.payloads, batch.index): ...
@@ -20,13 +24,15 @@ from roundelay.core.ids import NodeId, ViewId
 from roundelay.core.log import Head, LogRecord, Mark, Place
 from roundelay.core.value import value
 from roundelay.group.body import Piece, unpack
+from roundelay.journal.directory import read_life
 from roundelay.journal.errors import DamageError, ForeignLogError, JournalError, TruncatedError
 from roundelay.journal.files import Files, OsFiles
-from roundelay.journal.frame import MARK, Found
+from roundelay.journal.frame import MARK, Found, whole_behind
 from roundelay.journal.segment import (
     HEADER_BYTES,
     Header,
     Segment,
+    Walk,
     decode_header,
     open_segment,
     read_index,
@@ -34,6 +40,10 @@ from roundelay.journal.segment import (
 )
 from roundelay.wire.log_record import decode_record
 from roundelay.wire.primitives import WireError
+
+_LOOKS = 3
+"""So often a reader looks before it believes that something is damaged: who reads while others
+write may meet the middle of a record before its beginning."""
 
 
 @value
@@ -68,9 +78,11 @@ Item: TypeAlias = Batch | Lossy
 class _Position:
     """Where a reader is: the frame that it reads next."""
 
-    def __init__(self, segment: Segment, offset: int) -> None:
+    def __init__(self, segment: Segment, offset: int, index: int) -> None:
         self.segment = segment
         self.offset = offset
+        self.index = index
+        """Of the first entry there."""
 
 
 class Reader:
@@ -109,6 +121,12 @@ class Reader:
         """An index that was read, and the segment and the offset of its frame."""
         self._seen: _Position | None = None
         """Up to where the files were searched for numbers of committed entries."""
+        self._damage: DamageError | None = None
+        """Why the search did not come to the end of the files."""
+        self._ended = "", 0
+        """The file and the offset at which the records ended when that was last looked at."""
+        self._checked = False
+        """Whether it is known that no record follows there."""
         if not self._directory.is_dir():
             raise JournalError(
                 f"there is no journal in {path}; name the directory of a group in it"
@@ -121,8 +139,16 @@ class Reader:
         self._order = []
 
     def refresh(self) -> int:
-        """Look for more; how many entries are known to be committed."""
+        """Look for more; how many entries are known to be committed. DamageError if a record
+        cannot be read behind which there may be more of them."""
+        self._look()
+        if self._damage is not None:
+            raise self._damage
+        return self.committed
+
+    def _look(self) -> None:
         self._list()
+        self._damage = None
         if self._order:
             self._search()
             if self._wanted is not None and self.generation < self._wanted:
@@ -131,17 +157,17 @@ class Reader:
                     f"{self._wanted} was asked for; it missed what an operator recovered: let its "
                     "node fetch that, or read another node's journal"
                 )
-        return self.committed
 
     def read(self, from_index: int, to: int | None = None) -> Iterator[Item]:
         """Committed entries from this index on and below `to`, if it is given, else below what is
         committed when this is called. TruncatedError if the first was removed, also if that happens
         while the reader waits; DamageError if a record cannot be read: none is skipped."""
-        self.refresh()
+        self._look()
         end = self.committed if to is None else min(to, self.committed)
         if from_index < self.first:
             raise TruncatedError(from_index, self.first)
         self._check_generation(from_index)
+        damage = self._damage if to is None or to > end else None
         at, tried = from_index, ""
         while at < end:
             for item in self._from(at, end):
@@ -149,7 +175,7 @@ class Reader:
                     at = item.index + len(item.payloads)
                 yield item
             if at >= end:
-                return
+                break
             # The files changed under the reader, or they are damaged.
             self._list()
             if at < self.first:
@@ -157,6 +183,8 @@ class Reader:
             if str(self._problem) == tried:
                 raise self._problem
             tried = str(self._problem)
+        if damage is not None:
+            raise damage
 
     def _check_generation(self, index: int) -> None:
         if self._wanted is None:
@@ -222,25 +250,74 @@ class Reader:
 
     def _search(self) -> None:
         """Look for the greatest number of committed entries, from where the last search ended."""
+        before: DamageError | None = None
+        for _ in range(_LOOKS):
+            found = self._search_once()
+            if found is None:
+                return
+            if before is not None and (found.path, found.offset) == (before.path, before.offset):
+                self._damage = found
+                return
+            before = found
+            self._list()
+            if not self._order:
+                return
+
+    def _search_once(self) -> DamageError | None:
+        """Search once; what was damaged, or only being written, when that was read."""
         last = self._order[-1]
         seen = self._seen
         if seen is None or seen.segment not in self._order:
-            seen = _Position(last, last.carry_end)
+            seen = _Position(last, last.carry_end, last.place.length)
         for segment in self._order[self._order.index(seen.segment) :]:
-            offset = seen.offset if segment is seen.segment else segment.carry_end
-            walk = segment.walk(offset)
-            kept = offset
+            kept = seen
+            if segment is not seen.segment:
+                kept = _Position(segment, segment.carry_end, segment.place.length)
+            end = kept.index
+            walk = segment.walk(kept.offset)
             for found in walk:
                 if found.committed > self.committed:
                     self.committed = found.committed
                 if found.kind == MARK:
                     self._meet(decode_record(walk.data[found.start : found.end]))
-                # Only what is committed stays in its place: search the rest again.
                 head = found.head
-                if head is not None and head.index + head.count <= self.committed:
-                    kept = walk.offset
-                    segment.sample(Place(head.term, head.index), kept)
-            self._seen = _Position(segment, kept)
+                if head is None:
+                    continue
+                end = head.index + head.count
+                # Only what is committed stays in its place: search the rest again.
+                if end <= self.committed:
+                    kept = _Position(segment, walk.offset, head.index)
+                    segment.sample(Place(head.term, head.index), kept.offset)
+            self._seen = kept
+            why = self._why_damaged(segment, walk)
+            if why:
+                return DamageError(segment.path, walk.offset, why, end)
+        return None
+
+    def _why_damaged(self, segment: Segment, walk: Walk) -> str:
+        """Why the records should not end where a walk ended; empty if they may."""
+        if walk.bad is None and walk.offset == walk.end:
+            return ""
+        why = walk.bad.why if walk.bad is not None else "a record is missing"
+        if segment is not self._order[-1]:
+            return why
+        ended = segment.path.name, walk.offset
+        if self._ended != ended:
+            first = not self._ended[0]
+            self._ended, self._checked = ended, False
+            if walk.bad is None and not first:
+                return ""  # The log grows: look at the zeros behind it once it does not.
+        if walk.bad is None and self._checked:
+            return ""
+        place = segment.start + walk.offset
+        rest = self._files.pread(segment.fd(), walk.end - walk.offset, walk.offset).rstrip(b"\0")
+        if whole_behind(rest, place, segment.header.nonce):
+            return why
+        life = read_life(self.path)
+        if life is not None and life.clean and place < life.end:
+            return why
+        self._checked = True
+        return ""
 
     def _meet(self, mark: LogRecord) -> None:
         if isinstance(mark, Mark):
@@ -272,7 +349,7 @@ class Reader:
                     if isinstance(mark, Mark) and mark.lossy and mark.base >= index:
                         yield Lossy(mark.base, mark.generation)
             why = walk.bad.why if walk.bad is not None else f"entry {at} is not behind it"
-            self._problem = DamageError(segment.path, walk.offset, why)
+            self._problem = DamageError(segment.path, walk.offset, why, at)
             if walk.bad is not None:
                 return
 

@@ -10,7 +10,6 @@ states. Its clients append, open sessions by name, and read.
 """
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, cast
@@ -34,7 +33,10 @@ from roundelay.core.effects import (
 from roundelay.core.ids import NodeId
 from roundelay.core.log import Checkpoint, Entries, KeptLog, LogRecord, LogStatus, Place
 from roundelay.core.value import value
+from roundelay.sim.application import Application
+from roundelay.sim.clients import Clients, Machines
 from roundelay.sim.disk import Disk, Ending, Mood, Policy, position
+from roundelay.structures.replica import TICK
 from roundelay.wire.log_record import encode_record
 from roundelay.wire.primitives import WireError
 from roundelay.wire.snapshot_file import (
@@ -92,6 +94,8 @@ class Journals:
     """Those that do; None: all."""
     application: bool = False
     """Whether an application's state belongs to the log, of which there are snapshots."""
+    objects: bool = False
+    """Whether that application has replicated machines."""
 
     def host_log(self, host: "Host", world: "World") -> "HostLog | None":
         if self.nodes is not None and host.name not in self.nodes:
@@ -121,42 +125,6 @@ class LogReceipt:
     forgotten: bool
 
 
-class Application:
-    """What stands on the log: its state is a digest over all entries so far."""
-
-    def __init__(self) -> None:
-        self.length = 0
-        self.digest = bytes(8)
-        self.new: list[tuple[int, tuple[int, int]]] = []
-        """Indexes that were applied since somebody last looked, with session and number."""
-
-    def apply(self, records: Sequence[LogRecord], length: int) -> None:
-        """Apply what is new in these records, below an index."""
-        for record in records:
-            if not isinstance(record, Entries):
-                continue
-            head = record.head
-            for i in range(head.count):
-                index = head.index + i
-                if index == self.length < length:
-                    said = f"{index} {head.session} {head.number + i} {head.crc}".encode()
-                    self.digest = blake2b(self.digest + said, digest_size=8).digest()
-                    self.length += 1
-                    self.new.append((index, (head.session, head.number + i)))
-
-    @property
-    def state(self) -> int:
-        """The digest as a number that a row can hold."""
-        return int.from_bytes(self.digest, "big") >> 1
-
-    def snapshot(self) -> bytes:
-        return self.length.to_bytes(8, "big") + self.digest
-
-    def restore(self, data: bytes) -> None:
-        self.length = int.from_bytes(data[:8], "big")
-        self.digest = data[8:16]
-
-
 class HostLog:
     """The log of one host, over all its lives."""
 
@@ -181,6 +149,9 @@ class HostLog:
         self._host = host
         self._world = world
         self._stateful = journals.application
+        self._objects = journals.objects
+        self.clients: Clients | None = None
+        """Those of the machines, if there are any."""
         self._steps: deque[Step] = deque()
         self._busy = False
         self._number = 0
@@ -208,7 +179,8 @@ class HostLog:
         self.view = self.disk.records()
         self.committed = 0
         self.lacked_room = False
-        self.application = Application()
+        self._begin_application()
+        self.clients = Clients(self._host, self.session()) if self._objects else None
         self._steps.clear()
         self._reads.clear()
         self._opened = {}
@@ -272,6 +244,19 @@ class HostLog:
         return (*state, *waiting, bytes(self._parts), tuple(self._reads.items()))
 
     # Clients
+
+    def _begin_application(self) -> None:
+        self.application = Application(Machines() if self._objects else None)
+
+    def _do_command(self, call: int) -> list[Effect[Any]]:
+        """Append the command of a client's call."""
+        core, clients = self._core, self.clients
+        assert clients is not None
+        try:
+            clients.send(call, lambda payload: core.append(payload, self._host.wall_us()))
+        except QueueFullError:
+            self.refused += 1
+        return core.flush()
 
     def append(
         self, payload: bytes, session: str = "", number: int | None = None, times: int = 1
@@ -379,6 +364,9 @@ class HostLog:
             case LogChanged():
                 self.status = self._core.status.log
                 self._world.observe(self._host.name, "log", self.status)
+                machines, clients = self.application.machines, self.clients
+                if machines is not None and clients is not None and clients.tick(machines):
+                    self._later(0, ("append", TICK, "", None, 1))
             case Fork():
                 self._world.observe(self._host.name, "forks", effect.why)
                 self._host.crash()
@@ -399,6 +387,8 @@ class HostLog:
         self.application.apply(self._behind(self.application.length), self.committed)
         self._world.observe(self._host.name, "commits", self.application.length)
         self.application.new.clear()
+        if self.clients is not None and self.application.machines is not None:
+            self.clients.settle(self.application.machines)
         for request, needed in list(self._reads.items()):
             if self.application.length >= needed:
                 self._answer(request, needed)
@@ -432,6 +422,11 @@ class HostLog:
     def _answer(self, request: int, length: int) -> None:
         self._reads.pop(request, None)
         application = self.application
+        if request < 0:
+            assert self.clients is not None
+            assert application.machines is not None
+            self.clients.read(request, application.machines, application.length)
+            return
         call = self._calls.pop(request)
         recorder = self._host.recorder
         recorder.reply(call, "log", "read", application.state, application.length)
@@ -450,7 +445,7 @@ class HostLog:
         elif isinstance(step, Reset):
             self.view = [step.checkpoint, step.mark]
             if step.snapshot is None:
-                self.application = Application()  # There is no state: it just goes on from there.
+                self._begin_application()  # There is no state: it just goes on from there.
                 self.application.length = step.checkpoint.place.length
             else:
                 self._restore(self.disk.snapshots[step.snapshot])
@@ -620,7 +615,7 @@ class HostLog:
     def input(self, call: Call) -> list[Effect[Any]]:
         """Give the core an input."""
         name, *arguments = call
-        if name in ("append", "load", "load_snapshot"):
+        if name in ("append", "command", "load", "load_snapshot"):
             do = getattr(self, f"_do_{name}")
         else:
             do = getattr(self._core, name)

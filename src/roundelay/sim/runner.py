@@ -80,12 +80,17 @@ class Setup:
     journaled: frozenset[str] | None = frozenset()
     """The nodes that have a journal; None: all."""
     log: LogConfig = field(default_factory=LogConfig)
+    objects: bool = False
+    """Whether there are replicated machines on the log."""
     policy: Policy = Policy.ALWAYS
     sync_ns: int = 1_000_000
     """About how long a sync takes."""
 
     def set_journals(self, options: dict[str, str], nodes: frozenset[str] | None) -> None:
         """Give these nodes, or all, a journal."""
+        self.objects = options.pop("objects", "no") == "yes"
+        if self.objects:
+            options["application"] = "yes"
         self.log = configure("journal", LogConfig, options)
         self.journaled = nodes
 
@@ -94,7 +99,9 @@ class Setup:
         """What the world is to know of journals; None if there are none."""
         if self.journaled is not None and not self.journaled:
             return None
-        return Journals(self.policy, self.sync_ns, self.journaled, self.log.application)
+        return Journals(
+            self.policy, self.sync_ns, self.journaled, self.log.application, self.objects
+        )
 
 
 class ScenarioRunner:

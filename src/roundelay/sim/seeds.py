@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from roundelay.sim.calls import with_clients
 from roundelay.sim.draft import MS, Mishap, ScenarioDraft
 from roundelay.sim.intruder import KINDS
 from roundelay.sim.log_mishaps import LOG_MISHAPS
@@ -84,6 +85,7 @@ def scenario(
     if journal is not None:
         share = journal.choice(APPENDED)
         text = re.sub(r"^(load .*)$", rf"\1 append={share}%", text, flags=re.MULTILINE)
+        text = with_clients(text, Random(f"roundelay/{seed}/clients"), nodes, length_ms)
     text = _with_subsets(text, Random(f"roundelay/{seed}/subset"), simulation.subsets)
     quiet_ms = _quiet_ms(text, len(nodes), length_ms)
     sending_ms = simulation.sending_ns(text, draft.rotation_ns) // MS

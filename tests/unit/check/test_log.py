@@ -39,6 +39,9 @@ FINE = {
         "p+V1{p,q,r}!{p,q,r} q+V1{p,q,r}!{p,q,r} r+V1{p,q,r}!{p,q,r} p>2 q>2 r|2"
     ),
     "J6 in the view itself": "p+V1{p,q}!{p,q} q+V1{p,q}!{p,q} p>1 q>1 p&V1=1{p,q}",
+    "J7 of what a node reads at its start of a view that a learner has yet to find open": (
+        "q&V0=0{q} q|0 p&V1=0{p,q,r} p=a@0 p|1 pX p^ p|1 r&V1=0{p,q,r}"
+    ),
     "J7 of a later commit": "p&V1=0{p} p|1 q&V2=1{q}",
     "J8 of a founding again": "p+V1{p,q}!{p,q}* pX- p^- p+V3{p,q}!{p,q}*",
     "J8 of a second restart without a vote": (

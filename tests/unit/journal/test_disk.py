@@ -3,10 +3,14 @@
 import errno
 import os
 import subprocess
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.patience import LIMIT_S
 from tests.unit.journal.logs import (
     BEGIN,
     SMALL,
@@ -276,6 +280,121 @@ def test_what_a_kill_left_is_synced_before_anybody_is_told_that_it_is(tmp_path):
     assert journal.unsynced_bytes > 0
     journal.sync()
     assert journal.unsynced_bytes == 0
+
+
+class Slow(OsFiles):
+    """Syncs wait until they are allowed."""
+
+    def __init__(self) -> None:
+        self.slow = False
+        self.syncing = threading.Event()
+        self.go_on = threading.Event()
+        self.error: OSError | None = None
+
+    def fdatasync(self, fd: int) -> None:
+        if self.slow:
+            self.syncing.set()
+            assert self.go_on.wait(LIMIT_S)
+        os.fstat(fd)  # It is still open.
+        if self.error is not None:
+            raise self.error
+
+    def sync_directory(self, path: Path) -> None:
+        pass
+
+
+def in_sync(journal: Journal, files: Slow) -> Future[None]:
+    """A sync in another thread, which waits for the disk."""
+    files.slow = True
+    files.syncing.clear()
+    files.go_on.clear()
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(journal.sync)
+    assert files.syncing.wait(LIMIT_S)
+    files.slow = False
+    pool.shutdown(wait=False)
+    return future
+
+
+class Asked:
+    """A lock that tells when somebody wants it."""
+
+    def __init__(self, lock: Any) -> None:
+        self.lock = lock
+        self.asked = threading.Event()
+
+    def __enter__(self) -> None:
+        self.asked.set()
+        self.lock.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self.lock.__exit__(*error)
+
+
+def test_one_thread_appends_and_reads_while_another_syncs(tmp_path):
+    files = Slow()
+    journal = open_journal(tmp_path, files=files, config=JournalConfig(1 << 20, 1 << 16, 0))
+    journal.append([mark(), *some(3)])
+    before = journal._end
+    sync = in_sync(journal, files)
+    journal.append(some(4, 3))
+    assert held(journal) == [mark(), *some(7)]
+    assert journal._synced < before
+    files.go_on.set()
+    sync.result(LIMIT_S)
+    assert journal._synced == before, "what came meanwhile may not be on disk"
+    journal.sync()
+    assert journal.unsynced_bytes == 0
+
+
+@pytest.mark.parametrize("what", ["cut", "reset", "roll", "close"])
+def test_no_file_goes_while_it_is_synced(tmp_path, what):
+    files = Slow()
+    journal = open_journal(tmp_path, files=files)
+    journal.append([mark(), *some(30, size=100)])
+    sync = in_sync(journal, files)
+    done = []
+
+    def work() -> None:
+        if what == "cut":
+            journal.cut(Place(T1, 3))
+        elif what == "reset":
+            journal.reset(checkpoint(40), mark())
+        elif what == "roll":
+            journal.append(some(100, 30, size=100))
+        else:
+            journal.close()
+        done.append(True)
+
+    lock = Asked(journal._syncing)
+    journal._syncing = lock  # type: ignore[assignment]
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert lock.asked.wait(LIMIT_S)
+    assert not done
+    files.go_on.set()
+    thread.join(LIMIT_S)
+    assert done
+    sync.result(LIMIT_S)
+    if what == "roll":
+        assert held(journal) == [mark(), *some(130, size=100)]
+        journal.sync()
+        assert journal.unsynced_bytes == 0
+
+
+def test_after_a_sync_that_failed_in_another_thread_no_file_is_finished(tmp_path):
+    files = Slow()
+    journal = open_journal(tmp_path, files=files)
+    journal.append([mark(), *some(30, size=100)])
+    sync = in_sync(journal, files)
+    files.error = OSError(errno.EIO, "Input/output error")
+    files.go_on.set()
+    with pytest.raises(DiskError):
+        sync.result(LIMIT_S)
+    files.error = None
+    with pytest.raises(DiskError):
+        journal.append(some(100, 30, size=100))
+    assert len(log_files(tmp_path)) == 1
 
 
 def test_held_files_are_files(tmp_path):

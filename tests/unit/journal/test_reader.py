@@ -12,6 +12,7 @@ from tests.unit.journal.logs import (
     LOG,
     T1,
     T2,
+    QuickFiles,
     checkpoint,
     entries,
     held,
@@ -241,6 +242,117 @@ def test_damage_is_never_skipped(tmp_path):
         got.extend(Reader(tmp_path).read(0))
     assert 0 < len(got) < 300
     assert texts(got) == expected(0, len(got))
+
+
+def test_damage_in_the_file_that_is_written_ends_the_reading_with_an_error(tmp_path):
+    """Also a block of zeros; and what is before it is read."""
+    journal = open_journal(tmp_path, config=JournalConfig(1 << 20, 1 << 16, 0))
+    journal.committed = 3
+    journal.append([mark(), *some(10, size=900)])
+    journal.committed = 9
+    journal.append([entries(10)])
+    (file,) = log_files(tmp_path)
+    whole = file.read_bytes()
+    at = whole.index(b"000006")
+    frame = whole.rindex(b"RJ", 0, at) - 6
+    for damaged in (
+        whole[:at] + b"x" + whole[at + 1 :],
+        whole[: at - 10] + bytes(20) + whole[at + 10 :],
+        whole[:frame] + bytes(900) + whole[frame + 900 :],
+        whole[:frame] + b"\x07" * 2048 + whole[frame + 2048 :],
+    ):
+        file.write_bytes(damaged)
+        reader = Reader(tmp_path)
+        with pytest.raises(DamageError, match=rf"{file.name} .*roundelay journal verify") as caught:
+            reader.refresh()
+        assert caught.value.index == 6
+        assert "entries from 6 on" in str(caught.value)
+        got: list[Item] = []
+        with pytest.raises(DamageError):
+            got.extend(reader.read(1))
+        assert texts(got) == [(n, b"%06d" % n) for n in range(1, 3)]
+        assert texts(reader.read(1, 3)) == expected(1, 3)
+        file.write_bytes(whole)  # It was repaired.
+        assert reader.refresh() == 9
+        assert texts(reader.read(0)) == expected(0, 9)
+
+
+def test_a_file_in_the_middle_that_is_damaged_while_a_reader_follows_is_an_error(tmp_path):
+    journal = open_journal(tmp_path)
+    journal.append([mark(), *some(20, size=100)])
+    reader = Reader(tmp_path)
+    assert reader.refresh() == 0
+    journal.append(some(300, 20, size=100))
+    journal.committed = 300
+    journal.note()
+    file = log_files(tmp_path)[0]
+    data = bytearray(file.read_bytes())
+    data[data.index(b"000040")] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(DamageError, match=file.name) as caught:
+        reader.refresh()
+    assert caught.value.index == 40
+
+
+@pytest.mark.parametrize("lost", [1, 30, 500, 901])
+def test_a_record_that_is_not_whole_at_the_very_end_is_the_end(tmp_path, lost):
+    journal = open_journal(tmp_path, config=JournalConfig(1 << 20, 1 << 16, 0))
+    journal.committed = 5
+    journal.append([mark(), *some(9, size=900)])
+    end = journal._segments[-1].end
+    (file,) = log_files(tmp_path)
+    whole = file.read_bytes()
+    file.write_bytes(whole[: end - lost] + bytes(len(whole) - end + lost))
+    reader = Reader(tmp_path)
+    assert reader.refresh() == 5
+    assert texts(reader.read(0)) == expected(0, 5)
+    assert reader.refresh() == 5
+    file.write_bytes(whole)
+    journal.committed = 9
+    journal.append([entries(9)])
+    assert texts(reader.read(5)) == expected(5, 9)
+
+
+def test_a_journal_that_was_closed_behind_its_last_record_is_damaged(tmp_path):
+    journal = open_journal(tmp_path, config=JournalConfig(1 << 20, 1 << 16, 0))
+    journal.append([mark(), *some(9, size=900)])
+    journal.committed = 9
+    journal.close()
+    assert Reader(tmp_path).refresh() == 9
+    (file,) = log_files(tmp_path)
+    data = file.read_bytes()
+    at = data.index(b"000008")
+    file.write_bytes(data[:at] + bytes(len(data) - at))
+    with pytest.raises(DamageError) as caught:
+        Reader(tmp_path).refresh()
+    assert caught.value.index == 8
+
+
+def test_zeros_behind_a_log_that_stands_still_are_looked_at_once(tmp_path):
+    """A block that was lost may come to light while a reader waits."""
+    journal = open_journal(tmp_path, config=JournalConfig(1 << 20, 1 << 16, 0))
+    journal.committed = 2
+    journal.append([mark(), *some(5, size=900)])
+    reads: list[int] = []
+
+    class Counting(QuickFiles):
+        def pread(self, fd: int, size: int, offset: int) -> bytes:
+            reads.append(size)
+            return super().pread(fd, size, offset)
+
+    reader = Reader(tmp_path, files=Counting())
+    for _ in range(3):
+        reader.refresh()
+    reads.clear()
+    reader.refresh()
+    once = len(reads)
+    journal.append([entries(5)])
+    reader.refresh()
+    assert len(reads) == 2 * once
+    reader.refresh()
+    assert len(reads) == 3 * once + 1
+    reader.refresh()
+    assert len(reads) == 4 * once + 1
 
 
 def test_index_files_are_only_a_shortcut(tmp_path):

@@ -11,8 +11,9 @@ from roundelay.core.contract import Boot
 from roundelay.core.effects import Cut, Fork, Load, Reset, Store, StoreSnapshot
 from roundelay.core.ids import ViewId
 from roundelay.core.log import Checkpoint, Entries, Head, Mark, Place
+from roundelay.sim.application import Application
 from roundelay.sim.disk import Mood, Policy
-from roundelay.sim.host_log import INTERVAL_NS, Application, Journals, PowerCut
+from roundelay.sim.host_log import INTERVAL_NS, Journals, PowerCut
 from roundelay.sim.network import Lan
 from roundelay.sim.world import World
 from roundelay.wire.log_record import encode_record

@@ -2,7 +2,8 @@
 
 TOLD is JSON: `node`, `peers`, `journal`, `kind`, `out` (a file), `seed`. Each client calls, and
 writes to `out` before and after each call what it does and sees, with the clock of the machine. So
-of a call that a kill interrupted the first line is there.
+of a call that a kill interrupted the first line is there. Once commands can be committed there is a
+file of the same name that ends in `.open`.
 """
 
 import asyncio
@@ -54,8 +55,13 @@ class Notes:
     """What the clients of this life of a node saw."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file = path.open("a", buffering=1)
         self._next = 0
+
+    def open(self) -> None:
+        """Commands can be committed."""
+        self._path.with_name(f"{self._path.name}.open").touch()
 
     def call(self, client: str, key: str, op: str, argument: object, *, reads: bool) -> int:
         self._next += 1
@@ -183,6 +189,8 @@ async def main(told: dict[str, Any]) -> None:
     async with roundelay.replicate(
         make, "histories", node=node, peers=told["peers"], journal=told["journal"]
     ) as face:
+        await face.port.until(lambda _: True if face.primary else None)
+        notes.open()
         names = [f"{node}{n} of {told['seed']}" for n in range(CLIENTS)]
         clients = [Client(name, face, notes, random.Random(name)) for name in names]
         await asyncio.gather(*map(live, clients))

@@ -31,6 +31,10 @@ from roundelay.transport.address import free_addresses
 NODES = "abc"
 STOP_S = 20.0
 """How long a process may take to end."""
+OPEN_S = 60.0
+"""How long the log may take to open at the beginning of a run."""
+LOOK_S = 0.05
+"""How often is looked whether it is open."""
 SETTLE_S = 1.5
 """How long nodes have to find each other again before a run ends."""
 
@@ -81,6 +85,18 @@ class Group:
                 [sys.executable, "-m", module, json.dumps(told)], stderr=log, stdout=log
             )
 
+    def await_open(self) -> None:
+        """Wait until commands can be committed at all nodes, none of which was restarted yet."""
+        limit = time.monotonic() + OPEN_S
+        while len(list(self._directory.glob("saw-*.open"))) < len(NODES):
+            if ended := self.ended():
+                raise RuntimeError(
+                    f"node {ended[0]} ended by itself; see {self._directory / 'log'}"
+                )
+            if time.monotonic() > limit:
+                raise RuntimeError(f"the log did not open within {OPEN_S:.0f} s")
+            time.sleep(LOOK_S)
+
     def kill(self, node: str) -> None:
         self._processes[node].kill()
         self._processes[node].wait()
@@ -119,7 +135,7 @@ def perform(run: Run, directory: Path) -> Outcome:
     try:
         for node in NODES:
             group.start(node)
-        time.sleep(SETTLE_S)
+        group.await_open()
         end = time.monotonic() + run.seconds
         while time.monotonic() < end:
             what = chance.choices(list(counted), (4, 1, 2, 3))[0]
@@ -161,7 +177,7 @@ def _trouble(group: Group, what: str, chance: random.Random) -> None:
 
 def judge(kind: str, directory: Path) -> Judgement:
     """The verdict on what the clients of a run wrote down."""
-    notes = [_lines(path) for path in sorted(directory.glob("saw-*"))]
+    notes = [_lines(path) for path in sorted(directory.glob("saw-*[0-9]"))]
     if kind == "lock":
         return fenced([holding for lines in notes for holding in _holdings(lines)])
     if kind == "queue":

@@ -147,7 +147,7 @@ def _shortest(
         else:
             high = middle
     needed = _until(operations, returns[low])
-    for operation in list(needed):
+    for operation in reversed(needed):  # Reads before the writes that they have read.
         rest = [other for other in needed if other is not operation]
         if model().needless(operation, rest) and not _decided(rest, model(), SHORTER_STEPS_MAX):
             needed = rest

@@ -108,7 +108,7 @@ def durability(model: Model) -> Finding:
     count = 0
     for view, events in openings(model).items():
         for event in events:
-            commit = best.before(model, view, event)
+            commit = best.before(model, view, event, events[0])
             if commit is None:
                 continue
             count += 1
@@ -139,15 +139,17 @@ class _Best:
         if known is None or (known.row.idx or 0) < (event.row.idx or 0):
             self._found[view] = event
 
-    def before(self, model: Model, view: ViewRef, event: Event) -> Event | None:
-        """The greatest of all views before this one."""
+    def before(self, model: Model, view: ViewRef, event: Event, first: Event) -> Event | None:
+        """The greatest of all views before this one, which opened first at `first`."""
         earlier = [commit for known, commit in self._found.items() if known < view]
         # What a node reads in its journal as it starts, it may have known long before or after: of
-        # real nodes, whose rows have no common order, only the node itself tells.
+        # real nodes, whose rows have no common order, only the node itself tells. What is committed
+        # in this view itself may be read there before the last of its members finds it open.
         earlier += [
             commit
             for commit in self._nowhere
-            if (model.total or commit.proc == event.proc) and model.before(commit, event)
+            if (model.before(commit, first) if model.total else commit.proc == event.proc)
+            and model.before(commit, event)
         ]
         return max(earlier, key=_length, default=None)
 

@@ -2,6 +2,7 @@
 
 The thread takes everything that waits, writes it with as few calls of the system as it can, syncs
 once, and reports once. While it syncs the next batch gathers: that is all there is to group commit.
+With the policy `interval` another thread syncs, and the writer goes on meanwhile.
 
 Theory of operation
 ===================
@@ -25,6 +26,7 @@ from typing import Protocol, TypeAlias
 from roundelay.core.effects import Cut, Reset, Store, StoreSnapshot
 from roundelay.core.log import Checkpoint, LogRecord, Mark, Place
 from roundelay.journal.policy import Policy
+from roundelay.runtime.log.syncer import BEHIND_BYTES, Syncer
 
 NOTE_S = 1.0
 """After so many seconds without anything to write the thread writes down how far the log is
@@ -64,7 +66,9 @@ class Target(Protocol):
         """Write a part of a snapshot; False if the whole is damaged, and was dropped."""
         ...
 
-    def sync(self) -> None: ...
+    def sync(self) -> None:
+        """Sync what was written; with the policy `interval` in another thread than all else."""
+        ...
 
     def note(self, committed: int) -> int:
         """Write down how far the log is committed, if that is not known on disk; how far."""
@@ -121,6 +125,13 @@ class Writer:
         self._noted = 0
         """What the journal says that is committed."""
         self._written_at = 0.0
+        self._behind = 0
+        """Bytes that were written since the sync under way began."""
+        self._sync_error: Exception | None = None
+        """What went wrong in the other thread."""
+        self._syncer: Syncer | None = None
+        if policy.name == "interval":
+            self._syncer = Syncer(target.sync, self._on_synced, name)
         self._thread = threading.Thread(target=self._run, name=f"journal {name}", daemon=True)
         self._thread.start()
 
@@ -179,6 +190,8 @@ class Writer:
                     self._tell(first=first)
         except Exception as e:
             self._tell(error=e)
+        if self._syncer is not None:
+            self._syncer.stop()
         try:
             self._target.close()
         except Exception as e:
@@ -210,6 +223,8 @@ class Writer:
                 return jobs, False
 
     def _patience_s(self) -> float:
+        if self._syncer is not None and self._syncer.busy:
+            return NOTE_S
         if self._dirty_since is not None and self._policy.name == "interval":
             return max(0.0, self._dirty_since + self._policy.interval_s - time.monotonic())
         return NOTE_S
@@ -258,6 +273,11 @@ class Writer:
             elif self._dirty_since is None:
                 self._dirty_since = time.monotonic()
         self._full = self._full or bool(unstored)
+        self._behind += size
+        if self._syncer is not None and self._behind > BEHIND_BYTES:
+            self._syncer.wait()
+        if not (done or unstored):
+            return
         self._tell(stored=done, unstored=unstored, size=size)
 
     def _sync_if_due(self, *, ended: bool) -> None:
@@ -267,10 +287,20 @@ class Writer:
             before, self._noted = self._noted, self._target.note(self.committed)
             if self._noted != before:
                 self._dirty_since = self._dirty_since or time.monotonic()
-        if self._dirty_since is None or self._policy.name != "interval":
+        syncer = self._syncer
+        if syncer is None:
             return
-        if ended or time.monotonic() >= self._dirty_since + self._policy.interval_s:
+        if ended:
+            syncer.wait()
+        if self._sync_error is not None:
+            raise self._sync_error
+        if self._dirty_since is None or syncer.busy:
+            return
+        if ended:
             self._sync()
+        elif time.monotonic() >= self._dirty_since + self._policy.interval_s:
+            self._dirty_since, self._behind = None, 0
+            syncer.begin()
 
     def _sync(self) -> None:
         began = time.monotonic()
@@ -278,6 +308,14 @@ class Writer:
         self._dirty_since = None
         with self._lock:
             self._sync_s.append(time.monotonic() - began)
+
+    def _on_synced(self, seconds: float, error: Exception | None) -> None:
+        """In the thread that syncs."""
+        self._sync_error = error
+        if error is None:
+            with self._lock:
+                self._sync_s.append(seconds)
+        self._jobs.put((_nothing_to_do, 0))  # The writer may have to ask for the next one, or end.
 
     def _drop(self, size: int) -> None:
         with self._lock:
@@ -329,6 +367,10 @@ class Report:
         """What ended the writer."""
         self.sync_s = sync_s
         """How long each sync took, in seconds."""
+
+
+def _nothing_to_do() -> None:
+    pass
 
 
 def _size(job: Job) -> int:

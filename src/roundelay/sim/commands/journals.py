@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from roundelay.core.log import Checkpoint, Entries, LogRecord, Mark
 from roundelay.group.body import unpack
 from roundelay.sim.arguments import exactly, none_left, split
+from roundelay.sim.clients import CALLS
 from roundelay.sim.disk import Mood, Policy
 from roundelay.sim.host import Host
 from roundelay.sim.host_log import HostLog, PowerCut
@@ -55,6 +56,22 @@ def read(runner: "ScenarioRunner", arguments: list[str]) -> None:
     host, log = _log(runner, node)
     if host.alive:
         (log.read_stale if stale else log.read)()
+
+
+def call(runner: "ScenarioRunner", arguments: list[str]) -> None:
+    """A client calls a replicated machine of a node."""
+    node, op, *words = arguments if len(arguments) > 1 else (*arguments, "", "")
+    if op not in CALLS or len(words) != CALLS[op]:
+        raise ValueError(
+            "write a node and a call: set x 5, get x, delete x, add 5, value, acquire, release, "
+            "put 5, take, done or back"
+        )
+    host, log = _log(runner, node)
+    if not runner.setup.objects:
+        raise ValueError("there are no machines; write before the nodes: journal objects=yes")
+    if host.alive:
+        assert log.clients is not None
+        log.clients.call(op, words)
 
 
 def snapshot(runner: "ScenarioRunner", arguments: list[str]) -> None:
@@ -169,6 +186,7 @@ COMMANDS = {
     "fsync": fsync,
     "append": append,
     "read": read,
+    "call": call,
     "snapshot": snapshot,
     "disk": set_disk,
     "blackout": blackout,

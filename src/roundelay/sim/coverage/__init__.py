@@ -8,7 +8,7 @@ and its first line are the catalogue. A goal that no seed of a campaign reaches 
 
 from collections.abc import Mapping
 
-from roundelay.sim.coverage import logs, sealed, traffic, views
+from roundelay.sim.coverage import logs, objects, sealed, traffic, views
 from roundelay.sim.coverage.evidence import Evidence
 from roundelay.sim.simulation import Detector, simulation_of
 
@@ -35,7 +35,7 @@ def catalogue(
     if intruder:
         goals += [*sealed.ALWAYS, *(() if static else sealed.IN_VIEWS)]
     if log:
-        goals += logs.WITH_A_LOG
+        goals += [*logs.WITH_A_LOG, *objects.WITH_MACHINES]
     return {goal_name(goal): goal for goal in goals}
 
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from roundelay.check.histories import Operation, certified
+from roundelay.check.histories import Operation, certified, certified_by_itself, register
 from roundelay.check.verdict import Validity
+
+OK = Validity.OK
 
 
 class Replay:
@@ -79,3 +81,45 @@ def test_operations_without_an_index_leave_it_open():
 def test_operations_that_did_not_return_prove_nothing():
     lost = Operation("p", "k", "add", None, 20)
     assert judged(*GOOD, lost) is Validity.OK
+
+
+# Without the log, by the operations themselves.
+
+
+def by_itself(*history: Operation, clock: bool = True) -> Validity:
+    return certified_by_itself(history, register, clock=clock).validity
+
+
+def put(to: int, index: int | None, called: float, returned: float | None) -> Operation:
+    return Operation("p", "k", "set", to, called, returned, None, index)
+
+
+def get(found: int | None, index: int, called: float, returned: float) -> Operation:
+    return Operation("q", "k", "get", None, called, returned, found, index, reads=True)
+
+
+def test_operations_explain_each_other_where_nobody_kept_the_log():
+    assert by_itself() is Validity.VACUOUS
+    assert by_itself(put(1, 0, 0, 1), get(1, 1, 2, 3), put(2, 5, 2, 4), get(2, 6, 5, 6)) is OK
+    assert by_itself(put(1, 0, 0, 9), put(2, 5, 0, 9), get(1, 6, 10, 11)) is Validity.VIOLATED
+    assert by_itself(put(1, 5, 0, 1), put(2, 4, 2, 3)) is Validity.VIOLATED
+    assert by_itself(put(1, 4, 0, 9), put(2, 4, 0, 9)) is Validity.VIOLATED
+
+
+def test_a_write_whose_place_is_not_known_leaves_open_what_comes_behind_it():
+    known = (put(1, 0, 0, 1), get(1, 1, 2, 3))
+    for unknown in (put(7, None, 4, None), put(7, None, 4, 5)):
+        assert by_itself(*known, unknown, get(7, 9, 6, 7)) is OK
+        assert by_itself(*known, unknown, get(8, 9, 6, 7)) is OK
+        # It was called after the first read had returned, and so stands behind it.
+        assert by_itself(known[0], get(3, 1, 2, 3), unknown) is Validity.VIOLATED
+
+
+def test_without_a_clock_only_places_are_judged():
+    assert by_itself(put(1, 5, 0, 1), put(2, 4, 2, 3), clock=False) is OK
+    assert by_itself(put(1, 5, 0, 1), get(2, 9, 2, 3), clock=False) is Validity.VIOLATED
+
+
+def test_objects_do_not_explain_each_other():
+    other = Operation("p", "j", "set", 2, 0, 1, None, 3)
+    assert by_itself(put(1, 0, 0, 1), other, get(2, 4, 2, 3)) is Validity.VIOLATED

@@ -208,3 +208,23 @@ def brute_force(history: list[Operation]) -> bool:
 @given(histories(truthful=False))
 def test_the_search_finds_an_order_exactly_if_there_is_one(history):
     assert has_order(history, register()) is brute_force(history)
+
+
+def test_what_is_shown_is_what_is_needed():
+    """Operations that hide nothing are left out, and what a read of it needs stays."""
+    others = [op("set", n, None, 10 * n, 10 * n + 1) for n in range(3, 20)]
+    reads = [op("get", None, n, 10 * n + 2, 10 * n + 3) for n in range(3, 20)]
+    late = [op("set", 50, None, 300, 301), op("get", None, 19, 302, 303)]
+    verdict = linearizable([*others, *reads, *late], register)
+    assert verdict.validity is Validity.VIOLATED
+    assert list(verdict.witness) == [others[-1], *late]
+
+
+def test_a_write_beside_comparisons_is_never_left_out():
+    """Without it a comparison that held would be a breach of its own."""
+    history = [
+        op("set", 1, None, 0, 1),
+        op("compare_and_set", (1, 2), True, 2, 3),
+        op("get", None, 1, 4, 5),
+    ]
+    assert list(linearizable(history, register).witness) == history

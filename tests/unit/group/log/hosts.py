@@ -163,6 +163,7 @@ class Host:
         self.state = LogState(
             Boot("g", self.name, journal=kept, traced=False), self.config, self.out
         )
+        self.committed = self.state.committed  # Of what was never stored a restart shows nothing.
         self.learner = Learner(self.state, self.config, self.out)
         self.donor = Donor(self.state, self.learner, self.config, self.out)
 

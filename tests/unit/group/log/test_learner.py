@@ -42,6 +42,32 @@ def test_a_new_node_fetches_the_whole_log_and_joins() -> None:
     assert not a.refused + b.refused
 
 
+def test_what_was_shown_and_never_stored_is_shown_again_after_a_kill() -> None:
+    wires = Wires()
+    a, b = wires.add("a", "b")
+    grown(a)
+    a.state.show_committed(50)
+    enter([a, b], 9)
+    while b.committed < 10:
+        a.disk.work(a)
+        if wires.frames:
+            wires.arrive()
+    shown = b.committed
+    b.leave()
+    b.restart()
+    assert b.committed == b.state.length == 0, "its disk did nothing"
+    wires.frames.clear()
+    enter([a, b], 10)
+    while not b.committed:
+        a.disk.work(a)
+        if wires.frames:
+            wires.arrive()
+    assert b.committed <= shown
+    wires.settle()
+    assert same(a, b)
+    assert b.committed == 50
+
+
 def test_a_node_with_a_beginning_fetches_the_rest() -> None:
     wires = Wires()
     a, b = wires.add("a", "b")

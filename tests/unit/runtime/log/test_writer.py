@@ -12,6 +12,8 @@ from roundelay.core.ids import ViewId
 from roundelay.core.log import Checkpoint, Entries, Head, LogRecord, Mark, Place
 from roundelay.group.body import checksum, pack
 from roundelay.journal.policy import parse_policy
+from roundelay.runtime.log import writer
+from roundelay.runtime.log.syncer import Syncer
 from roundelay.runtime.log.writer import DiskFullError, Report, Writer
 
 TERM = ViewId(4, "a")
@@ -177,6 +179,56 @@ def test_interval_reports_what_is_written_and_syncs_soon():
         assert await asyncio.to_thread(harness.disk.in_sync.wait, LIMIT_S)
         harness.end()
         assert harness.disk.synced == [0]
+
+    asyncio.run(story())
+
+
+def test_with_interval_a_sync_does_not_hold_up_writes():
+    async def story() -> None:
+        harness = Harness("interval:1ms")
+        disk = harness.disk
+        disk.open = False
+        harness.store(0)
+        assert await asyncio.to_thread(disk.in_sync.wait, LIMIT_S)
+        for index in range(1, 20):
+            await harness.until_stored(harness.store(index))
+        assert disk.calls.count("sync") == 1
+        assert disk.synced == []
+        disk.in_sync.clear()
+        disk.gate.release()
+        assert await asyncio.to_thread(disk.in_sync.wait, LIMIT_S), "the rest is synced too"
+        harness.end()
+        assert disk.synced == list(range(20))
+        assert harness.writer.take().sync_s
+
+    asyncio.run(story())
+
+
+def test_with_interval_only_so_much_is_written_during_a_sync(monkeypatch):
+    waits = threading.Event()
+    wait = Syncer.wait
+
+    def noted(syncer: Syncer) -> None:
+        waits.set()
+        wait(syncer)
+
+    monkeypatch.setattr(writer, "BEHIND_BYTES", 500)
+    monkeypatch.setattr(Syncer, "wait", noted)
+
+    async def story() -> None:
+        harness = Harness("interval:1ms")
+        disk = harness.disk
+        disk.open = False
+        harness.store(0)
+        assert await asyncio.to_thread(disk.in_sync.wait, LIMIT_S)
+        await harness.until_stored(harness.store(1))
+        assert not waits.is_set()
+        last = harness.store(*range(2, 20))
+        assert await asyncio.to_thread(waits.wait, LIMIT_S)
+        assert harness.stored < last
+        disk.gate.release()
+        await harness.until_stored(last)
+        harness.end()
 
     asyncio.run(story())
 
