@@ -308,3 +308,11 @@ class Third(Counter):
 def test_a_machine_knows_the_newest_version_of_its_writes():
     assert Replica({"": Counter(), "t": Third()}).versions() == {"": 1, "t": 3}
     assert (Third.version_of("triple"), Third.version_of("add")) == (3, 1)
+
+
+@pytest.mark.parametrize("text", ["\u05e9\u05dc\u05d5\u05dd", "\u05c0", "\u05ff"])
+def test_text_in_any_language_is_no_command(text):
+    one = Replica({"": Counter()})
+    assert text.encode()[0] == command_head("")[0]
+    assert one.apply(entry(0, text.encode())) is None
+    assert (one.index, one.skipped_count) == (1, 1)

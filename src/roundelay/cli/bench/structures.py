@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             f"  counter {figures.counter_writes_per_s:>9,.0f}"
             f"  {figures.cpu_us_per_write:>6.1f} us CPU a write"
             f"  one at a time {figures.map_p50_ms:.2f} ms (99 % {figures.map_p99_ms:.2f} ms)"
-            f"  local reads {figures.reads_per_s:>9,.0f}/s"
+            f"  local reads {figures.reads_per_cpu_s:>9,.0f} per CPU second"
         )
     print(
         f"  {OURS}: {found.writes_ratio:.1f} times the writes to a map, "
