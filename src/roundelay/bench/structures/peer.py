@@ -68,7 +68,7 @@ class Member:
 
     def _result(self, task: Task) -> dict[str, Any]:
         before = cpu_s()
-        self._conf.appendEntriesUseBatch = task.outstanding != 1
+        self._conf.appendEntriesUseBatch = task.outstanding > 1
         found: dict[str, Any]
         if task.do == "reads":
             found = {"reads_per_cpu_s": self._reads(task.seconds)}
