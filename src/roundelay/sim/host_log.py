@@ -241,7 +241,9 @@ class HostLog:
         """What else the driver holds while the node lives."""
         state = (self.application.length, self.application.digest, self.committed)
         waiting = (tuple(self._steps), self._busy, self._sync_due, self._note_due)
-        return (*state, *waiting, bytes(self._parts), tuple(self._reads.items()))
+        clients = None if self.clients is None else self.clients.in_memory
+        rest = (bytes(self._parts), tuple(self._reads.items()), clients)
+        return (*state, *waiting, *rest)
 
     # Clients
 
