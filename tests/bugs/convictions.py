@@ -352,6 +352,7 @@ CONVICTIONS: dict[str, Conviction] = {
     "log_damage_taken_for_a_torn_end": Violates("log/rot_in_the_middle", "J8"),
     "log_failed_sync_ignored": Violates("log/failed_sync", "J8"),
     "log_read_answered_locally": Violates("log/r11_read_waits", "J12"),
+    "log_others_answer_probes": Violates("log/answers_of_voters", "J12"),
     "log_snapshot_without_sessions": Violates("log/snapshot_and_a_retry", "J2 J11", watched=False),
     "log_open_drops_later_attempts": Violates("log/r13_opened_as_it_ends", "J7 J9"),
     # Replicated machines

@@ -16,6 +16,7 @@ from roundelay.group.log.learner import Learner
 from roundelay.group.log.log import ReplicatedLog
 from roundelay.group.log.messages import Offer
 from roundelay.group.log.opening import Opening
+from roundelay.group.log.reads import Reads
 from roundelay.group.log.sending import Sending
 from roundelay.group.log.state import LogState
 from roundelay.membership import primary, recovery
@@ -351,9 +352,13 @@ def log_read_answered_locally() -> list[Patch]:
     return [(ReplicatedLog, "sync", sync)]
 
 
-@bug("A member answers a probe when it is about to leave the view.")
-def log_probe_answered_by_the_frozen() -> list[Patch]:
-    def answers(self: ReplicatedLog) -> bool:
-        return self._moved
+@bug("Answers of members that are no voters count.")
+def log_others_answer_probes() -> list[Patch]:
+    def answer(self: Reads, node: NodeId, number: int, length: int) -> bool:
+        if node not in self._voters and self._voters:
+            silent = [voter for voter in self._voters if voter not in self._lengths]
+            return original(self, (*silent, node)[0], number, length)
+        return original(self, node, number, length)
 
-    return [(ReplicatedLog, "_answers", property(answers))]
+    original = Reads.answer
+    return [(Reads, "answer", answer)]

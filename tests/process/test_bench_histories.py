@@ -15,7 +15,7 @@ def test_what_clients_saw_could_have_been_shown_by_one_copy(tmp_path, kind, seed
     outcome = perform(Run(kind, seed, 4.0), tmp_path / "run")
     verdict = outcome.judgement
     shown = "\n".join(map(str, verdict.witness))
-    assert verdict.validity is Validity.OK, f"{verdict.reason}\n{shown}"
+    assert verdict.validity is Validity.OK, f"{verdict.validity}: {verdict.reason}\n{shown}"
     assert verdict.instances > 20
     assert sum(outcome.counted.values())
 

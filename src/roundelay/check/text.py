@@ -175,6 +175,8 @@ class _Words:
         row, index = self._row, self._row.idx or 0
         match row.kind:
             case Kind.APPEND:
+                if row.tag:
+                    return f"hears that the session of {self._entries()} is forgotten"
                 return f"appends {self._entries()}"
             case Kind.ENTRY:
                 last = f" to {index + row.count - 1}" if row.count > 1 else ""

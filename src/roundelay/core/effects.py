@@ -287,7 +287,8 @@ class Appended:
     count: int
     index: int | None
     forgotten: bool = False
-    """The named session was forgotten: nothing of this is in the log, or will be."""
+    """The session was forgotten: this will get no index any more. It may have one already; whoever
+    repeats it in a session that is opened anew under the same name may have it twice."""
 
 
 @value

@@ -148,7 +148,7 @@ class Wording:
             case Kind.ARRIVE | Kind.TOKEN:
                 texts = []
             case Kind.APPEND:
-                texts = [self.entry(row)]
+                texts = [f"{self.entry(row)} {row.tag}".rstrip()]
             case Kind.ENTRY:
                 texts = [f"{self.entry(row)} @{_indexes(row)}", f"@{_indexes(row)}"]
             case Kind.OPEN:
@@ -232,6 +232,7 @@ class Wording:
                     f", {_indexes(row)}, of term {self.ring(row)}" if row.idx is not None else ""
                 )
                 about += f", session {row.obj}"
+                about += ", which is forgotten" if row.tag else ""
             case Kind.OPEN:
                 about = (
                     f"{self.ring(row)} from index {row.idx} on, voters {self.group(row.members)}"

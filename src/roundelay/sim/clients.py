@@ -127,6 +127,13 @@ class Clients:
         self._ticked: object = None
         """The last term for which this node has appended a tick."""
 
+    @property
+    def in_memory(self) -> tuple[object, ...]:
+        """All that differs between two lives in which the machines' states are the same."""
+        calls = tuple((id, call.op, call.arguments) for id, call in self._calls.items())
+        holds = (tuple(self._asking), tuple(self._held), tuple(self._jobs))
+        return (self._next, calls, tuple(self._sent.items()), *holds, self._ticked)
+
     def call(self, op: str, words: Sequence[str]) -> None:
         """A client calls."""
         self._next += 1

@@ -24,6 +24,9 @@ class ScenarioDraft:
     keeper: str = ""
     """In a group with journals: the node that never loses its disk. If all that ever opened a log
     lose theirs, the founders found another one, as they must."""
+    few_sessions: bool = False
+    """The log remembers so few sessions that some are forgotten: clients open theirs once, and give
+    up when they cannot go on with it."""
     numbers: dict[str, int] = field(default_factory=dict)
     """By client: the number of its next message."""
 

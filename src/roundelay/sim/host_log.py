@@ -154,6 +154,8 @@ class HostLog:
         """Those of the machines, if there are any."""
         self._steps: deque[Step] = deque()
         self._busy = False
+        self._refuses = False
+        """There was no room for a step, and the core does not know yet."""
         self._number = 0
         """Of the last step that was given to the writer."""
         self._syncs = 0
@@ -186,7 +188,7 @@ class HostLog:
         self._opened = {}
         self._calls.clear()
         self._parts.clear()
-        self._busy = self._sync_due = self._note_due = False
+        self._busy = self._sync_due = self._note_due = self._refuses = False
         if kept.snapshot is not None:
             self._restore(self.disk.snapshots[kept.snapshot])
         self.application.length = max(self.application.length, kept.first)
@@ -240,8 +242,10 @@ class HostLog:
     def in_memory(self) -> tuple[object, ...]:
         """What else the driver holds while the node lives."""
         state = (self.application.length, self.application.digest, self.committed)
-        waiting = (tuple(self._steps), self._busy, self._sync_due, self._note_due)
-        return (*state, *waiting, bytes(self._parts), tuple(self._reads.items()))
+        waiting = (tuple(self._steps), self._busy, self._refuses, self._sync_due, self._note_due)
+        clients = None if self.clients is None else self.clients.in_memory
+        rest = (bytes(self._parts), tuple(self._reads.items()), clients)
+        return (*state, *waiting, *rest)
 
     # Clients
 
@@ -259,15 +263,29 @@ class HostLog:
         return core.flush()
 
     def append(
-        self, payload: bytes, session: str = "", number: int | None = None, times: int = 1
+        self,
+        payload: bytes,
+        session: str = "",
+        number: int | None = None,
+        times: int = 1,
+        *,
+        once: bool = False,
     ) -> None:
-        """Append a message, of the node's own session or of one that is opened by its name."""
-        self._host.call(("append", payload, session, number, times))
+        """Append a message, of the node's own session or of one that is opened by its name. With
+        `once` its client opens the session once: it appends nothing more when that is closed with
+        its node, and nothing through other nodes."""
+        self._host.call(("append", payload, session, number, times, once))
 
     def _do_append(
-        self, payload: bytes, session: str, number: int | None, times: int
+        self, payload: bytes, session: str, number: int | None, times: int, once: bool = False
     ) -> list[Effect[Any]]:
-        core, stamp_us = self._core, self._host.wall_us()
+        core, stamp_us, clients = self._core, self._host.wall_us(), self._world.log_clients
+        if session in clients.gave_up:
+            return []
+        if session and session not in self._opened:
+            if once and session in clients.opened:
+                return []
+            clients.opened.add(session)
         try:
             for i in range(times):
                 if not session:
@@ -280,6 +298,8 @@ class HostLog:
                 try:
                     core.append(payload, stamp_us, named, at)
                 except ValueError:  # The node keeps as many numbers as the log has sessions.
+                    if once:
+                        break
                     core.append(payload, stamp_us, core.open_session(session, stamp_us), at)
         except QueueFullError:
             self.refused += 1
@@ -356,8 +376,9 @@ class HostLog:
                 receipt = LogReceipt(
                     effect.session, effect.number, effect.count, effect.index, effect.forgotten
                 )
-                if effect.forgotten:  # Whoever goes on with it must open it again.
-                    self._opened = {k: v for k, v in self._opened.items() if v != effect.session}
+                if effect.forgotten:  # What became of its messages nobody knows any more.
+                    names = [name for name, v in self._opened.items() if v == effect.session]
+                    self._world.log_clients.gave_up.update(names)
                 self._world.observe(self._host.name, "appended", receipt)
             case Synced():
                 self._on_synced(effect)
@@ -449,22 +470,22 @@ class HostLog:
                 self.application.length = step.checkpoint.place.length
             else:
                 self._restore(self.disk.snapshots[step.snapshot])
-            state = self.application
-            self._host.recorder.snapshot(state.length, state.state, restored=True)
+                state = self.application
+                self._host.recorder.snapshot(state.length, state.state, restored=True)
         self._steps.append(step)
         self._work()
 
     def _work(self) -> None:
         """Take what waits, unless a batch is under way: stores together, anything else alone."""
         disk = self.disk
+        if self._refuses:
+            self._steps.clear()
+            self.view = disk.records()
         if self._busy or not self._steps:
             return
         if disk.mood is Mood.FULL and not isinstance(self._steps[0], Cut):
-            number = self._steps[0].number
-            self._steps.clear()
-            self.view = disk.records()
+            self._refuse(self._steps[0].number)
             self.lacked_room = True
-            self._later(0, ("unstored", number))
             return
         batch = [self._steps.popleft()]
         if isinstance(batch[0], Store):
@@ -506,13 +527,19 @@ class HostLog:
         disk.sync(len(disk.written))
         self._busy = False
         if isinstance(last, StoreSnapshot) and not self._keep_part(last):
-            number = last.number
-            self._steps.clear()
-            self._host.call(("unstored", number))
+            self._refuse(last.number)
         else:
             self._host.call(("stored", last.number))
         self._await_note()
         self._work()
+
+    def _refuse(self, number: int) -> None:
+        """Neither this step is done nor any behind it, up to those that the core asks for before it
+        knows."""
+        self._steps.clear()
+        self.view = self.disk.records()
+        self._refuses = True
+        self._later(0, ("unstored", number))
 
     def _stops_at_a_failed_sync(self) -> bool:
         """A second try would report success for what is lost: the node stops."""
@@ -615,6 +642,8 @@ class HostLog:
     def input(self, call: Call) -> list[Effect[Any]]:
         """Give the core an input."""
         name, *arguments = call
+        if name == "unstored":
+            self._refuses = False
         if name in ("append", "command", "load", "load_snapshot"):
             do = getattr(self, f"_do_{name}")
         else:

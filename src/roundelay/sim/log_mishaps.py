@@ -172,7 +172,7 @@ def _in_doubt(draft: ScenarioDraft, at: int, later: int) -> None:
         to = random.choice(("", f" to={','.join(first[1:])}"))
         draft.at(at, f"lose {frame}{to}")
     draft.at(at, f"partition {','.join(first)} {','.join(rest)}")
-    again = at + random.choice((235, 260, 300)) * MS
+    again = at + random.choice((235, 260, 300, 400, 600)) * MS
     back = random.sample(first, random.choice((1, 1, 1, 2)))
     others = [node for node in first if node not in back]
     sides = [sorted([*back, *rest]), sorted(others)]
@@ -189,7 +189,7 @@ def _retry(draft: ScenarioDraft, at: int, later: int) -> None:
     first, second = random.choice(draft.nodes), random.choice(draft.nodes)
     number = draft.numbers.get(client, 0)
     draft.numbers[client] = number + 1
-    said = f"{client}{number} session={client} number={number}"
+    said = _in_session(draft, client, number)
     draft.at(at, f"append {first} {said}")
     if random.random() < 0.4:
         draft.at(at + random.choice((0, 1, 3)) * MS, f"crash {first}")
@@ -200,12 +200,13 @@ def _retry(draft: ScenarioDraft, at: int, later: int) -> None:
 
 def _many_clients(draft: ScenarioDraft, at: int, later: int) -> None:
     """More clients append than the log remembers, and then the first ones again."""
-    node = draft.random.choice(draft.nodes)
+    random = draft.random
+    homes = {client: random.choice(draft.nodes) for client in CLIENTS}
     for k, client in enumerate((*CLIENTS, *CLIENTS[:3])):
         number = draft.numbers.get(client, 0)
         draft.numbers[client] = number + 1
-        when = at + (4 * k + (200 if k >= len(CLIENTS) else 0)) * MS
-        draft.at(when, f"append {node} {client}{number} session={client} number={number}")
+        when = at + (4 * k + (60 if k >= len(CLIENTS) else 0)) * MS
+        draft.at(when, f"append {homes[client]} {_in_session(draft, client, number)}")
 
 
 def _reads(draft: ScenarioDraft, at: int, later: int) -> None:
@@ -219,6 +220,12 @@ def _reads(draft: ScenarioDraft, at: int, later: int) -> None:
         node = random.choice(draft.nodes)
         draft.at(at, f"partition {node} {','.join(n for n in draft.nodes if n != node)}")
         draft.at(later + 300 * MS, "merge")
+
+
+def _in_session(draft: ScenarioDraft, client: str, number: int) -> str:
+    """What a client appends under a number of its session."""
+    once = " open=once" if draft.few_sessions else ""
+    return f"{client}{number} session={client} number={number}{once}"
 
 
 def _append(draft: ScenarioDraft, at: int, times: int) -> None:

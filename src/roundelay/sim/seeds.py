@@ -53,13 +53,14 @@ def scenario(
     latency_ns += turn_us * 1000
     least = simulation.packet_bytes_min
     options = _options(random, simulation, len(nodes), static, rules, conditions)
+    kept = [] if journal is None else _journal(journal)
     lines = [
         f"seed {seed}",
         " ".join(["engine", protocol, *options]),
         f"group packet_bytes={random.choice((least, 400, 1200, 1200))}",
         network,
         *([] if attack is None else [_seal(attack)]),
-        *([] if journal is None else _journal(journal)),
+        *kept,
         *([f"turn {turn_us}us"] if turn_us else []),
         f"nodes {' '.join(nodes)}",
         *_rates(random, conditions, attack),
@@ -71,6 +72,7 @@ def scenario(
     more = simulation.mishaps
     if journal is not None:
         draft.keeper = journal.choice(nodes)
+        draft.few_sessions = any("sessions_max" in line for line in kept)
         more = {**more, **LOG_MISHAPS}
     if conditions is not None:
         lines += _events(draft, conditions.mishaps, length_ms, conditions.events)
@@ -93,6 +95,8 @@ def scenario(
     return f"{text}\nend after={quiet_ms}ms\n----\n"
 
 
+FEW_SESSIONS = 8
+"""Sessions that a log remembers in some runs: fewer than there are clients, more than nodes."""
 APPENDED = (30, 70, 100)
 """Shares of the load that are appended to the log, in percent."""
 
@@ -107,9 +111,8 @@ def _journal(random: Random) -> list[str]:
         "live_window_bytes": random.choice((None, 2000)),
         "unsynced_bytes": random.choice((None, 20_000)),
         "fetch_window_bytes": random.choice((None, 2000)),
-        # Sessions are never so few that some are forgotten: a client that then opens its own again
-        # may have a message twice, or never, and no row tells of that.
         "checkpoint_bytes": random.choice((None, 3000)),
+        "sessions_max": random.choice((None, None, None, FEW_SESSIONS)),
     }
     words = [f"{name}={text}" for name, text in settings.items() if text is not None]
     return [" ".join(["journal", *words]), f"fsync {policy} sync={sync_us}us"]
@@ -227,6 +230,11 @@ def _events(
     if certain is not None:
         certain(draft, length_ms)
     kinds = [kind for kind in mishaps if random.random() < 0.35]
+    if draft.few_sessions and "many-clients" not in kinds:
+        kinds.append("many-clients")
+    if draft.keeper and len(draft.nodes) == 5 and "in-doubt" in mishaps:
+        # With fewer nodes, or six, there is no minority of a view in doubt with a majority of all.
+        kinds += ["in-doubt"] * 2
     if len(draft.nodes) == 1:
         kinds = ["crash"] if not draft.keeper else ["crash", "power"]
     for _ in range(random.randint(2, 11) if kinds else 0):

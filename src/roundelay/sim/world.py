@@ -11,6 +11,7 @@ from roundelay.sim.costs import Costs
 from roundelay.sim.disk import Mood
 from roundelay.sim.faults import PLAIN, Choices, Rates
 from roundelay.sim.host import Host
+from roundelay.sim.log_clients import LogClients
 from roundelay.sim.loop import Loop
 from roundelay.sim.network import Manual, Network
 from roundelay.sim.transmission import Arrival, Transmission
@@ -85,6 +86,7 @@ class World:
         """Parsed origins of frames, shared by all who decode."""
         self.sealing = sealing
         self.journal = journal
+        self.log_clients = LogClients()
         self.capture = None if sealing is None else Capture()
         """What somebody who listens has recorded; None if nobody does."""
         self.intruder: Intruder | None = None

@@ -379,7 +379,7 @@ class _Names:
         if row.kind == Kind.OPEN:
             return f"&V{self.views[row.k0 or 0, row.k1 or 0]}={row.idx}{self._set(row.members)}"
         if row.kind == Kind.APPEND:
-            return f"+{self.entries[row.obj, row.m_seq]}"
+            return f"+{self.entries[row.obj, row.m_seq]}{'~' if row.tag else ''}"
         if row.kind == Kind.ENTRY:
             term = self._term(row)
             last = "" if row.count == 1 else f"..{(row.idx or 0) + row.count - 1}"

@@ -22,7 +22,7 @@ _TOKEN = re.compile(
                             (?P<primary>!(?P<voters>{_SET})?)? (?P<able>\*)?
         | (?P<freeze>/V)    (?P<ring>{_NUMBER})
         | (?P<open>&V)      (?P<open_seq>{_NUMBER}) =(?P<base>{_NUMBER}) (?P<electors>{_SET})
-        | (?P<append>\+)    (?P<e1>{_NAME}(?:\.{_NUMBER})?)
+        | (?P<append>\+)    (?P<e1>{_NAME}(?:\.{_NUMBER})?) (?P<forgotten>~)?
         | (?P<entry>=)      (?P<e2>{_NAME}(?:\.{_NUMBER})?) @(?P<index>{_NUMBER})
                             (?:\.\.(?P<last>{_NUMBER}))? (?:/(?P<term>{_NUMBER}))?
                             (?:%(?P<digest4>\w+))?
@@ -163,7 +163,7 @@ def _events(t: re.Match[str]) -> Iterator[Token]:
         seq, base = int(t["open_seq"]), int(t["base"])
         yield Token(Kind.OPEN, node, seq=seq, idx=base, members=_set(t["electors"]))
     elif t["append"]:
-        yield Token(Kind.APPEND, node, entry=t["e1"])
+        yield Token(Kind.APPEND, node, entry=t["e1"], tag="forgotten" if t["forgotten"] else "")
     elif t["entry"]:
         first, last = int(t["index"]), int(t["last"] or t["index"])
         yield Token(

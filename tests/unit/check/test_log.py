@@ -104,10 +104,15 @@ def test_what_comes_close_is_no_breach(case: str):
 
 NOTHING_SHOWN = {
     "J7 of what is committed after the opening": "p&V1=0{p} q&V2=1{q} q|5",
+    "J7 of what a node knows again while others open its view": (
+        "p+V1{p,q,r}!{p,q,r} q+V1{p,q,r}!{p,q,r} r+V1{p,q,r}!{p,q,r} p>0 r>0 p&V1=0{p,q,r} "
+        "r&V1=0{p,q,r} p=a@0 r=a@0 p>1 r>1 p|1 pX p^ p|1 q>0 q&V1=0{p,q,r}"
+    ),
     "J8 of who says that it has no vote": "p+V1{p}!{p}* p>1 pX! p^ p+V2{p} p=b@0",
     "J8 of a cut in a primary view": "p>1 pX p^ p+V2{p}!{p} p<0",
     "J12 of any state": "p=a@0 p|1 q[m.get~ q]m@0",
     "J12 of an operation without an answer": "p=a@0 p|1 q[m.get",
+    "L8 of a session that is forgotten": "p&V1=0{p} p+s.3 p+s.3~ end{p}",
     "L8 of an earlier life": "p&V1=0{p} p+a pX p^ p&V2=0{p} end{p}",
     "L8 of a group that cannot open": "p+V1{p} p+a end{p}",
     "L9 of a group that cannot open": "p+V1{p} q+V1{q} p=a@0 p|1 end{p,q}",

@@ -4,7 +4,7 @@ It is owed in a component that can open: whose nodes end in a primary view, or, 
 views, have found one open.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from roundelay.check.liveness import unsettled
 from roundelay.check.log.history import (
@@ -23,7 +23,8 @@ from roundelay.trace.schema import Row
 
 @declare("L8", "What a live node of a group that can open appends is committed")
 def appended_is_committed(model: Model) -> Finding:
-    """Of a named session only the greatest number: smaller ones may be repetitions."""
+    """Of a named session only the greatest number: smaller ones may be repetitions. Nothing is owed
+    of what its node was told that its session is forgotten."""
     if reason := unsettled(model):
         return Finding(0, unknown=reason)
     numbers = {
@@ -31,8 +32,11 @@ def appended_is_committed(model: Model) -> Finding:
         for session, table in committed(model).sessions.items()
     }
     ends = dict(_can_open(model))
+    forgotten = {said for event in _appended(model) if event.row.tag for said in _numbers(event)}
     count = 0
-    for event in model.by_kind.get(Kind.APPEND, ()):
+    for event in _appended(model):
+        if event.row.tag or (forgotten and forgotten.issuperset(_numbers(event))):
+            continue
         if event.proc not in ends or event.row.inc != model.by_proc[event.proc][-1].row.inc:
             continue
         count += 1
@@ -42,6 +46,17 @@ def appended_is_committed(model: Model) -> Finding:
             )
             return Finding(count, reason, (event, ends[event.proc]))
     return Finding(count)
+
+
+def _appended(model: Model) -> Sequence[Event]:
+    return model.by_kind.get(Kind.APPEND, ())
+
+
+def _numbers(event: Event) -> Iterator[tuple[int, int, str, int]]:
+    """The messages of a row: the life of their node, their session, and their number there."""
+    row = event.row
+    for number in range(row.m_seq or 0, (row.m_seq or 0) + row.count):
+        yield event.proc, row.inc, row.obj or "", number
 
 
 def _covers(ranges: list[tuple[int, int]], event: Event) -> bool:

@@ -104,7 +104,7 @@ def durability(model: Model) -> Finding:
     for event, log in follow(model):
         final[event.proc] = log
         if event.kind == Kind.COMMIT:
-            best.note(log.view, event)
+            best.note(log, event)
     count = 0
     for view, events in openings(model).items():
         for event in events:
@@ -130,8 +130,11 @@ class _Best:
         self._nowhere: list[Event] = []
         """Those of nodes that were in no view, the greatest last."""
 
-    def note(self, view: ViewRef, event: Event) -> None:
+    def note(self, log: NodeLog, event: Event) -> None:
+        view = log.view
         if view == NO_VIEW:
+            if log.committed is not None and _length(event) <= _length(log.committed):
+                return  # It knew so in an earlier life, perhaps in a view that others open later.
             if not self._nowhere or (self._nowhere[-1].row.idx or 0) < (event.row.idx or 0):
                 self._nowhere.append(event)
             return

@@ -393,6 +393,19 @@ class Sending:
         self._out.append(
             Appended(parcel.session, parcel.number, parcel.count, None, forgotten=True)
         )
+        if self._traced:
+            head = Head(
+                0,
+                NO_TERM,
+                self._node,
+                self._incarnation,
+                parcel.session,
+                parcel.number,
+                parcel.count,
+                parcel.stamp,
+                0,
+            )
+            self._out.append(Record(Kind.APPEND, head=head, tag="forgotten"))
         self._parcels.remove(parcel)
         self._drop(parcel)
 

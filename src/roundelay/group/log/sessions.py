@@ -2,7 +2,9 @@
 
 It is a function of the log: all nodes hold the same table behind the same record. A session is
 remembered with its last number. Beyond a limit the one that was not used for the longest time is
-forgotten, but never one of a member of the present term.
+forgotten, but never one of a member of the present term. Sessions of nodes that are away are kept
+as long as there are named ones to forget instead, up to half of the limit: such a node may come
+back, and could append nothing more if its session was unknown.
 
 Records at the end of a log may be taken away again, so each change of the table gives back what
 undoes it.
@@ -11,7 +13,7 @@ undoes it.
 from collections.abc import Collection, Iterable
 from typing import NamedTuple, TypeAlias
 
-from roundelay.core.log import Session
+from roundelay.core.log import NAMED, Session
 
 
 class Used(NamedTuple):
@@ -36,9 +38,12 @@ class SessionTable:
         self._most = most
         self._uses = 0
         self._used: dict[int, Used] = {}
+        self._own = 0
+        """How many are nodes' own."""
         for session, number, at in sessions:
             self._uses += 1
             self._used[session] = Used(number, at, self._uses)
+            self._own += not session & NAMED
 
     def get(self, session: int) -> Used | None:
         return self._used.get(session)
@@ -54,16 +59,28 @@ class SessionTable:
         before = used.pop(session, None)
         used[session] = Used(number, at, self._uses)
         undo: Undo = ((session, before),)
-        if before is None and len(used) > self._most:
-            undo = (*undo, *self._forget(spared))
+        if before is None:
+            self._own += not session & NAMED
+            if len(used) > self._most:
+                undo = (*undo, *self._forget(spared))
         return undo
 
     def _forget(self, spared: Collection[int]) -> Undo:
+        away = self._own - sum(session in self._used for session in spared)
+        among_all = 2 * away > self._most
+        own: int | None = None
         for session, used in self._used.items():
-            if session not in spared and used.use != self._uses:
-                del self._used[session]
-                return ((session, used),)
-        return ()  # All are of members, which are fewer than any sensible limit.
+            if session in spared or used.use == self._uses:
+                continue
+            if among_all or session & NAMED:
+                return self._drop(session)
+            own = session if own is None else own
+        # None: all are of members, which are fewer than any sensible limit.
+        return () if own is None else self._drop(own)
+
+    def _drop(self, session: int) -> Undo:
+        self._own -= not session & NAMED
+        return ((session, self._used.pop(session)),)
 
     def undo(self, changes: Iterable[Undo]) -> None:
         """Undo these changes, the last one first."""
@@ -74,12 +91,13 @@ class SessionTable:
                     used.pop(session, None)
                 else:
                     used[session] = before
+        self._own = sum(not session & NAMED for session in used)
         # Rare, so sorting is good enough: what was put back is at the end now.
         self._used = dict(sorted(used.items(), key=lambda item: item[1].use))
 
     def copy(self) -> "SessionTable":
         twin = SessionTable(self._most)
-        twin._uses, twin._used = self._uses, dict(self._used)
+        twin._uses, twin._used, twin._own = self._uses, dict(self._used), self._own
         return twin
 
     @property

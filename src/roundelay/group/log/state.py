@@ -401,7 +401,9 @@ class LogState:
     def on_unstored(self, number: int) -> None:
         """There was no room for this one, and none of those behind it was done: ask again later.
         A part of a snapshot is not asked for again: who sent it begins anew."""
-        if not self._asked or number > self._number:
+        if self.lacks_room or number > self._number:
+            return  # Nothing is asked for until it is tried again.
+        if not self._asked or number < self._asked[0].effect.number:
             return
         self.on_stored(number - 1)
         kept = [a for a in self._asked if not isinstance(a.effect, StoreSnapshot)]

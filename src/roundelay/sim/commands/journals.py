@@ -41,13 +41,17 @@ def append(runner: "ScenarioRunner", arguments: list[str]) -> None:
     size = size_bytes(options.pop("size", "0"))
     session = options.pop("session", "")
     number = options.pop("number", None)
+    opens = options.pop("open", "")
     none_left(options)
+    if opens not in ("", "once"):
+        raise ValueError("open=once says that the client opens its session once, at one node")
     if number is not None and not session:
         raise ValueError("only messages of a named session have numbers; write session=NAME")
     host, log = _log(runner, node)
     if host.alive:
         data = payload.encode().ljust(size, b"\0")
-        log.append(data, session, None if number is None else int(number), times)
+        at = None if number is None else int(number)
+        log.append(data, session, at, times, once=opens == "once")
 
 
 def read(runner: "ScenarioRunner", arguments: list[str]) -> None:

@@ -293,18 +293,17 @@ def cut_answered(run: Evidence) -> bool:
 
 def snapshot_installed(run: Evidence) -> bool:
     """A node is so far behind that it is given a snapshot."""
-    return bool(run.kinds["restore"])
+    return bool(_given_a_state(run))
+
+
+def _given_a_state(run: Evidence) -> set[Life]:
+    """Lives that were given the state of an application, and not only the end of a log."""
+    return {life(row) for row in run.kinds["restore"] if row.digest is not None}
 
 
 def begun_in_the_middle(run: Evidence) -> bool:
     """A node without an application's state begins where the log of its donor begins."""
-    filled = {life(row) for row in run.kinds["restore"]}
-    first: dict[Life, int] = {}
-    for row in run.kinds["entry"]:
-        assert row.idx is not None
-        first.setdefault(life(row), row.idx)
-    lost = {who for who, _ in _lost(run)}
-    return any(who[0] in lost and who not in filled and idx > 0 for who, idx in first.items())
+    return not _given_a_state(run).issuperset(map(life, run.kinds["restore"]))
 
 
 def _lost(run: Evidence) -> Iterator[tuple[int, Row]]:
