@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -91,8 +93,10 @@ class Terminals:
         relay: bool = False,
         state: Path | None = None,
         journal: Path | None = None,
+        http: int | None = None,
     ) -> None:
         self._name = name
+        self._http = http
         self._directories = {"--state": state, "--journal": journal}
         self._relay: RelayProcess | None = None
         self._tables: dict[str, dict[str, str]] = {}
@@ -115,6 +119,8 @@ class Terminals:
         for flag, directory in self._directories.items():
             if directory is not None:
                 more += [flag, str(directory / node)]
+        if self._http is not None:
+            more += ["--http", str(self._http)]
         if self._relay is None:
             self.of[node] = Terminal(example, node, self._port, *more)
         else:
@@ -328,6 +334,51 @@ def test_hits_outlive_all_their_nodes(tmp_path):
         nodes.ask("b", "5", "value 12")
         for terminal in nodes.of.values():
             terminal.ends()
+
+
+def web(port: int, method: str) -> object:
+    """What a web server at this port answers to a request for the hits."""
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}/hits", method=method)
+    try:
+        with urllib.request.urlopen(asked, timeout=LIMIT_S) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as e:
+        with e:
+            return e.code
+    except OSError:
+        return None  # It has not started yet.
+
+
+def serves(port: int, hits: int, *, fresh: bool = True) -> None:
+    until(lambda: web(port, "GET") == {"hits": hits, "fresh": fresh}, f"{hits} hits at {port}")
+
+
+def counted_behind_web_servers(nodes: Terminals, http: int) -> None:
+    """Hits that are counted by three web servers, two of which are killed."""
+    serves(http, 0)
+    assert web(http, "POST") == 1
+    serves(http + 1, 1)
+    nodes.kill("a")
+    assert web(http + 1, "POST") == 2
+    serves(http + 2, 2)
+    nodes.kill("b")
+    serves(http + 2, 2, fresh=False)
+    assert web(http + 2, "POST") == 503  # Nothing was counted.
+    nodes.start("a")
+    serves(http, 2)
+    assert web(http, "POST") == 3
+
+
+def test_hits_behind_fastapi(tmp_path):
+    http = base_port()
+    with Terminals("hits_fastapi.py", journal=tmp_path, http=http) as nodes:
+        counted_behind_web_servers(nodes, http)
+
+
+def test_hits_behind_flask(tmp_path):
+    http = base_port()
+    with Terminals("hits_flask.py", journal=tmp_path, http=http) as nodes:
+        counted_behind_web_servers(nodes, http)
 
 
 def test_a_bank_without_asyncio(tmp_path):

@@ -140,7 +140,9 @@ def test_a_snapshot_and_the_log_behind_it_give_the_state_back(tmp_path):
         async with trio(Counter, tmp_path) as nodes:
             await nodes["a"].add(5)
             await nodes["b"].value()
-            assert await nodes.group("b").log.snapshot() == nodes["b"].index
+            applied = nodes["b"].index
+            stored = await nodes.group("b").log.snapshot()
+            assert applied <= stored <= nodes["b"].index  # Nodes may tell their versions now.
             await nodes["a"].add(5)
             await nodes.stop("b")
             again = await nodes.start("b")

@@ -110,6 +110,14 @@ class OsFiles:
         return found.f_bavail * found.f_frsize
 
 
+class ReadOnlyFiles(OsFiles):
+    """For who only reads, perhaps from a file system that lets nobody write."""
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        assert not create
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
 class HeldFiles(OsFiles):
     """As `OsFiles`, but a write reaches the file only when it is synced: for power cuts of real
     processes.

@@ -259,6 +259,16 @@ class Journal:
                 f"the disk that {self.path} is on is full; make room, and the node goes on"
             ) from None
 
+    def has_room(self, size: int) -> bool:
+        """Whether records of about so many bytes can be appended with one call of the system, as no
+        file has to be made or to grow for them."""
+        if self._dead is not None or self.full or not self._segments:
+            return False
+        segment, config = self._segments[-1], self.config
+        end = segment.end + 2 * size + 4096
+        soft = segment.carry_end + config.segment_bytes - config.segment_bytes // 4
+        return end < soft and end + config.preallocate_bytes // 2 <= self._allocated
+
     def _continuing(self, records: Sequence[LogRecord]) -> Sequence[LogRecord]:
         """The records, without checkpoints of an empty log; ValueError if one does not fit."""
         place = self._place

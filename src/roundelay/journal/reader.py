@@ -26,8 +26,8 @@ from roundelay.core.value import value
 from roundelay.group.body import Piece, unpack
 from roundelay.journal.directory import read_life
 from roundelay.journal.errors import DamageError, ForeignLogError, JournalError, TruncatedError
-from roundelay.journal.files import Files, OsFiles
-from roundelay.journal.frame import MARK, Found, whole_behind
+from roundelay.journal.files import Files, ReadOnlyFiles
+from roundelay.journal.frame import MARK, whole_behind
 from roundelay.journal.segment import (
     HEADER_BYTES,
     Header,
@@ -75,6 +75,24 @@ class Lossy:
 Item: TypeAlias = Batch | Lossy
 
 
+@value
+class Packet:
+    """The bytes of one packet, and which of its entries are meant: never none."""
+
+    head: Head
+    body: memoryview
+    """Its messages, in a form of `group.body`."""
+    skip: int
+    """So many entries at its beginning are not meant."""
+    count: int
+    """So many behind those are."""
+
+    @property
+    def index(self) -> int:
+        """Of the first entry that is meant."""
+        return self.head.index + self.skip
+
+
 class _Position:
     """Where a reader is: the frame that it reads next."""
 
@@ -108,7 +126,7 @@ class Reader:
         """The first index there is."""
         self.committed = 0
         """So many entries are known to be committed."""
-        self._files = files or OsFiles()
+        self._files = files or ReadOnlyFiles()
         self._wanted = generation
         self._bases: dict[int, int] = {}
         """Where each generation began, of those that were seen to begin."""
@@ -146,11 +164,14 @@ class Reader:
             raise self._damage
         return self.committed
 
-    def _look(self) -> None:
+    def _look(self, enough: int | None = None) -> None:
+        """Look for more. If it is known at once that there are `enough`, the last segment is not
+        searched for them."""
         self._list()
         self._damage = None
         if self._order:
-            self._search()
+            if enough is None or self.committed < enough:
+                self._search()
             if self._wanted is not None and self.generation < self._wanted:
                 raise ForeignLogError(
                     f"the journal {self.path} is of generation {self.generation}, and "
@@ -162,17 +183,22 @@ class Reader:
         """Committed entries from this index on and below `to`, if it is given, else below what is
         committed when this is called. TruncatedError if the first was removed, also if that happens
         while the reader waits; DamageError if a record cannot be read: none is skipped."""
-        self._look()
+        for item in self.packets(from_index, to):
+            yield item if isinstance(item, Lossy) else _batch(item)
+
+    def packets(self, from_index: int, to: int | None = None) -> Iterator[Packet | Lossy]:
+        """The same entries, in the packets in which they came."""
+        self._look(to)
         end = self.committed if to is None else min(to, self.committed)
         if from_index < self.first:
             raise TruncatedError(from_index, self.first)
-        self._check_generation(from_index)
+        self.check_generation(from_index)
         damage = self._damage if to is None or to > end else None
         at, tried = from_index, ""
         while at < end:
             for item in self._from(at, end):
-                if type(item) is Batch:
-                    at = item.index + len(item.payloads)
+                if type(item) is Packet:
+                    at = item.index + item.count
                 yield item
             if at >= end:
                 break
@@ -186,7 +212,8 @@ class Reader:
         if damage is not None:
             raise damage
 
-    def _check_generation(self, index: int) -> None:
+    def check_generation(self, index: int) -> None:
+        """ForeignLogError if a generation after the wanted one began before this index."""
         if self._wanted is None:
             return
         for generation, base in self._bases.items():
@@ -222,7 +249,7 @@ class Reader:
         if order:
             self._check_log(order)
             self.first = order[0].place.length
-            self.committed = max(self.committed, self.first)
+            self.committed = max(self.committed, self.first, order[-1].committed)
 
     def _is_same(self, segment: Segment) -> bool:
         try:
@@ -324,7 +351,7 @@ class Reader:
             self.generation = max(self.generation, mark.generation)
             self._bases.setdefault(mark.generation, mark.base)
 
-    def _from(self, index: int, end: int) -> Iterator[Item]:
+    def _from(self, index: int, end: int) -> Iterator[Packet | Lossy]:
         """Entries from `index` on, as far as the files go; `_problem` tells why not further."""
         order = self._order
         begin = bisect_left(order, index, key=lambda s: s.place.length) - 1
@@ -341,7 +368,9 @@ class Reader:
                         break
                     self._resume = at, segment, walk.offset
                     at = min(last, end)
-                    yield _batch(walk.data, found, head, self._resume[0], end)
+                    body = memoryview(walk.data)[found.body : found.end]
+                    skip = max(0, self._resume[0] - head.index)
+                    yield Packet(head, body, skip, at - head.index - skip)
                     if at >= end:
                         return
                 elif found.kind == MARK:
@@ -366,18 +395,18 @@ class Reader:
         return segment.samples[at - 1].offset if at else segment.carry_end
 
 
-def _batch(data: bytes, found: Found, head: Head, start: int, end: int) -> Batch:
+def _batch(packet: Packet) -> Batch:
+    head, skip = packet.head, packet.skip
     try:
-        payloads = unpack(data[found.body : found.end], head.count)
+        payloads = unpack(bytes(packet.body), head.count)
     except WireError as e:
         raise JournalError(f"entries from {head.index} on make no sense: {e}") from None
     if isinstance(payloads, Piece):
         payloads = (payloads.data,)
-    skip = max(0, start - head.index)
-    if skip or head.index + head.count > end:
-        payloads = payloads[skip : end - head.index]
+    if packet.count < len(payloads):
+        payloads = payloads[skip : skip + packet.count]
     return Batch(
-        head.index + skip,
+        packet.index,
         payloads,
         head.term,
         head.sender,

@@ -190,6 +190,8 @@ class Segment:
         """Where the first frame behind the carry begins."""
         self.end = carry_end
         """Where the frames end."""
+        self.committed = 0
+        """So many entries were known to be committed when it was begun."""
         self.checkpoint = False
         """Whether the first record is a checkpoint of the place where the segment begins: then the
         segments before it may be removed."""
@@ -316,12 +318,14 @@ def open_segment(files: Files, path: Path) -> Segment | None:
             if carry is None:
                 return None
             carry_end = HEADER_BYTES + found.end + 1
+            committed = found.committed
     finally:
         files.close(fd)
     if carry is None:
         return None
     segment = Segment(files, path, header, carry, carry_end)
     segment.end = size
+    segment.committed = committed
     segment.checkpoint = checkpoint
     return segment
 

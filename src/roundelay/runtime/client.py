@@ -135,11 +135,10 @@ class Client:
         self._send(request)
         return self.answer(patient=patient)
 
-    def answer(self, *, patient: bool = False) -> dict[str, Any]:
+    def answer(self, *, patient: bool = False, timeout_s: float = ANSWER_S) -> dict[str, Any]:
         """The next answer; ClientError if the node says no, or goes away, or is silent for
-        `ANSWER_S`. With `patient` it may be silent for ever."""
-        timeout_s = None if patient else ANSWER_S
-        self._socket.settimeout(timeout_s)
+        so long. With `patient` it may be silent for ever."""
+        self._socket.settimeout(None if patient else timeout_s)
         try:
             line = self._file.readline(LINE_BYTES_MAX)
         except TimeoutError:
@@ -179,6 +178,29 @@ class Client:
         while True:
             yield self.answer(patient=True)
 
+    def append_all(
+        self, session: str, first: int, sizes: bytes, payloads: bytes | memoryview, timeout_s: float
+    ) -> int | None:
+        """Append many messages to the log under a named session and the numbers from `first` on,
+        each once for ever; returns once all are committed: the index of the last one, or None if
+        the log does not remember it. `sizes` has four bytes for each of the payloads, which lie one
+        behind the other. ClientError if they are not known to be committed in time: repeat the call
+        then, here or at another node."""
+        header = {
+            "do": "append_all",
+            "session": session,
+            "first": first,
+            "count": len(sizes) // 4,
+            "bytes": len(payloads),
+            "timeout_s": timeout_s,
+        }
+        self._send(header, sizes, payloads)
+        answer = self.answer(timeout_s=timeout_s + ANSWER_S)
+        index = answer.get("index")
+        if answer.get("count") != header["count"] or not isinstance(index, int | None):
+            raise self.foreign()
+        return index
+
     def fileno(self) -> int:
         """The descriptor of the connection, which lasts while anybody has it open."""
         return self._socket.fileno()
@@ -187,9 +209,11 @@ class Client:
         """Send a request, and let others read its answers."""
         self._send(request)
 
-    def _send(self, request: dict[str, Any]) -> None:
+    def _send(self, request: dict[str, Any], *data: bytes | memoryview) -> None:
         try:
             self._socket.sendall(json.dumps(request).encode() + b"\n")
+            for part in data:
+                self._socket.sendall(part)
         except OSError:
             raise ClientError("the node went away; look at its log") from None
 

@@ -9,6 +9,14 @@ A Unix socket that only its owner can use. A request is one line of JSON, an ans
     {"do": "append", "payload": ..}                 {"number": 7}, then {"index": 41}; with
                                                     "session", a name, and "number", once for ever;
                                                     with "timeout_s" it does not wait for longer
+    {"do": "append_all", "session": .., "first": 7, "count": 2, "bytes": 9}
+                                                    followed by `count` sizes, 4 bytes each, the
+                                                    greatest byte first, and `bytes` bytes, the
+                                                    payloads: each once for ever, with the numbers
+                                                    from `first` on. One answer, once all of them
+                                                    are committed: {"count": 2, "index": 42}, the
+                                                    index of the last one, or null if the log does
+                                                    not remember it; "timeout_s" as above
     {"do": "tail"}                                  a line for every view and message from now on
     {"do": "log", "from": 40}                       a line for every entry of the log from there on;
                                                     without "from", from now on
@@ -26,8 +34,10 @@ import json
 import os
 import socket
 import stat
+import struct
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +58,11 @@ Handler = Callable[[dict[str, Any], asyncio.StreamReader, asyncio.StreamWriter],
 LINE_BYTES_MAX = 2 * 1024 * 1024
 """Longest request, in bytes: a message of 1.5 MB in base64. Too small: larger messages need the
 API; too large: the event loop parses a request for so long that the group waits."""
+BATCH_BYTES_MAX = 16 * 1024 * 1024
+"""Most bytes of payloads in one request. Too small: a sink waits for the disks more often than it
+needs to; too large: clients together take the memory of the node."""
+BATCH_COUNT_MAX = 65_536
+"""Most payloads in one request: each takes some memory beyond its bytes."""
 READ_BYTES, READS_MAX = 65536, 2048
 """Bytes read at a time, and how often, of the rest of a request that is too long; they are thrown
 away. If this is too little, the client is cut off while it writes and never reads the answer."""
@@ -177,6 +192,8 @@ class ControlServer:
                     await self._tail(reader, writer)
                 case "append":
                     await self._append(request, writer)
+                case "append_all":
+                    await self._append_all(request, reader, writer)
                 case "log":
                     await self._read_log(request, reader, writer)
                 case "reload_key":
@@ -192,6 +209,16 @@ class ControlServer:
                     )
                 case unknown:
                     _reply(writer, {"error": f"there is no request {unknown!r}"})
+        except _OutOfStepError:
+            _reply(
+                writer,
+                {
+                    "error": f"a request has at most {BATCH_COUNT_MAX} payloads of "
+                    f"{BATCH_BYTES_MAX} bytes together"
+                },
+            )
+            await writer.drain()
+            raise ConnectionResetError("what follows the request is not read") from None
         except (RoundelayError, TimeoutError, Refused, GapError) as e:
             _reply(writer, {"error": str(e), "kind": type(e).__name__})
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -223,6 +250,34 @@ class ControlServer:
         _reply(writer, {"number": receipt.number})
         await writer.drain()
         _reply(writer, {"index": await receipt})
+
+    async def _append_all(
+        self,
+        request: dict[str, Any],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        count, size, first = (request[key] for key in ("count", "bytes", "first"))
+        if not (type(count) is int and type(size) is int and type(first) is int):
+            raise _OutOfStepError("not a number")
+        if not (0 < count <= BATCH_COUNT_MAX and 0 <= size <= BATCH_BYTES_MAX and first >= 0):
+            raise _OutOfStepError("too much")
+        try:
+            sizes = struct.unpack(f">{count}I", await reader.readexactly(4 * count))
+            data = await reader.readexactly(size)
+        except asyncio.IncompleteReadError:
+            raise ConnectionResetError("the client went away") from None
+        if sum(sizes) != size:
+            raise ValueError("sizes do not add up")
+        timeout_s, name = request.get("timeout_s"), request["session"]
+        if not isinstance(timeout_s, int | float | None) or not isinstance(name, str):
+            raise TypeError("no time or no name")
+        session = await self._log().session(name, timeout_s)
+        ends = accumulate(sizes, initial=0)
+        payloads = [data[start:end] for start, end in pairwise(ends)]
+        del data
+        index = await session.append_all(payloads, first, timeout_s)
+        _reply(writer, {"count": count, "index": index})
 
     def _log(self) -> Log:
         if self._node.log is None:
@@ -285,6 +340,10 @@ class ControlServer:
         lines = _lines(arrival)
         for tail in self._tails:
             tail.put(lines)
+
+
+class _OutOfStepError(Exception):
+    """What follows the line of a request is too much, or nobody knows how much."""
 
 
 class _Tail:

@@ -46,6 +46,7 @@ PIECE_BYTES_MAX = 1 << 31
 """Of a snapshot."""
 
 _COMMAND, TICK, _VERSIONS = b"\xd7\x01", b"\xd7\x02", b"\xd7\x03"
+"""A second byte from 0x80 on is not ours: text in UTF-8, in Hebrew, may begin so."""
 _SIZE = struct.Struct(">I")
 _REPLY = struct.Struct(">QQQ")
 _SNAPSHOT = b"RDS\x01"
@@ -114,7 +115,7 @@ class Replica:
         payload = entry.payload
         if payload[:2] == _COMMAND:
             reply = self._command(payload, now)
-        elif payload[:1] != _COMMAND[:1]:
+        elif payload[:1] != _COMMAND[:1] or payload[1:2] >= b"\x80":
             self.skipped_count += 1
             return None
         elif payload == TICK:

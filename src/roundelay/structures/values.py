@@ -11,7 +11,7 @@ be read by all.
 
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 Value: TypeAlias = (
@@ -28,19 +28,37 @@ _BYTES, _DICT = "=b", "=d"
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")
 )
+_DECODER = json.JSONDecoder()
 _I64 = 2**63
 _INFINITE = (float("inf"), float("-inf"))
+
+
+def _encoder() -> Callable[[object], str]:
+    """What `_ENCODER.encode` does, without making an encoder in C for each call."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # Another Python than CPython.
+        return _ENCODER.encode
+    text = getattr(json.encoder, "encode_basestring")  # noqa: B009  # mypy knows nothing of it.
+    encode = make(None, _ENCODER.default, text, None, ":", ",", False, False, False)
+    return lambda packed: "".join(encode(packed, 0))
+
+
+_encode = _encoder()
 
 
 def dumps(packed: object) -> bytes:
     """The text of what `pack_value`, or a kind, made. ValueError if it holds something that has
     none."""
-    return _ENCODER.encode(packed).encode()
+    return b"%d" % packed if type(packed) is int else _encode(packed).encode()
 
 
 def loads(text: bytes) -> object:
-    """What `dumps` was given; ValueError if this is no JSON."""
-    return json.loads(text)
+    """What `dumps` was given; ValueError if this is no JSON, or has spaces around it."""
+    whole = text.decode()
+    found, end = _DECODER.raw_decode(whole)
+    if end != len(whole):
+        raise ValueError("something stands behind the JSON")
+    return found
 
 
 def pack_value(value: object, depth: int = 0) -> object:

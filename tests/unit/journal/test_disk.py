@@ -6,6 +6,7 @@ import subprocess
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from tests.unit.journal.logs import (
     with_checkpoints,
 )
 
-from roundelay.core.log import LogRecord, Place
+from roundelay.core.log import Checkpoint, LogRecord, Place
 from roundelay.journal.errors import DiskError, FullError, JournalError
 from roundelay.journal.files import HeldFiles, OsFiles
 from roundelay.journal.journal import Journal, JournalConfig
@@ -282,6 +283,30 @@ def test_what_a_kill_left_is_synced_before_anybody_is_told_that_it_is(tmp_path):
     assert journal.unsynced_bytes == 0
 
 
+def test_what_has_room_needs_one_call_of_the_system(tmp_path):
+    """Nothing has to be made or taken for it, whatever the records are."""
+    files = Slow()
+    config = JournalConfig(segment_bytes=200_000, preallocate_bytes=50_000, reserve_bytes=0)
+    journal = open_journal(tmp_path, files=files, config=config)
+    assert not journal.has_room(1), "there is no file yet"
+    journal.append([mark()])
+    quick = slow = 0
+    for n in range(400):
+        record = checkpoint(n) if n % 7 == 6 else entries(n - n // 7, size=1000)
+        if type(record) is Checkpoint:
+            record = replace(record, place=journal.place)
+        has_room, files.calls = journal.has_room(1100), []
+        journal.append([record])
+        if has_room:
+            assert files.calls == ["pwritev"]
+            quick += 1
+        else:
+            slow += files.calls != ["pwritev"]
+    assert quick > 100
+    assert slow > 1
+    journal.close()
+
+
 class Slow(OsFiles):
     """Syncs wait until they are allowed."""
 
@@ -290,8 +315,22 @@ class Slow(OsFiles):
         self.syncing = threading.Event()
         self.go_on = threading.Event()
         self.error: OSError | None = None
+        self.calls: list[str] = []
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        self.calls.append("open")
+        return super().open(path, create=create)
+
+    def pwritev(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
+        self.calls.append("pwritev")
+        super().pwritev(fd, parts, offset)
+
+    def fallocate(self, fd: int, offset: int, size: int) -> None:
+        self.calls.append("fallocate")
+        super().fallocate(fd, offset, size)
 
     def fdatasync(self, fd: int) -> None:
+        self.calls.append("fdatasync")
         if self.slow:
             self.syncing.set()
             assert self.go_on.wait(LIMIT_S)

@@ -18,12 +18,14 @@ from roundelay.structures import (
     Set,
     UpgradeError,
     replica,
+    write,
 )
 from roundelay.structures.replica import (
     REPLY_KEPT_BYTES_MAX,
     TICK,
     LogEntry,
     Replica,
+    announcement,
     command_head,
 )
 from roundelay.structures.values import dumps
@@ -239,3 +241,78 @@ def test_a_mark_is_applied_once():
         assert replica_.status()[""]["holders"] == ["a"]
         replica_.begin_term(ViewId(4, "b"), {"b": 8})
         assert replica_.status()[""]["holders"] == []
+
+
+def told(*versions: tuple[int, dict[str, int]]) -> Replica:
+    """A replica in a term of sessions 7 of a and 8 of b that told these versions."""
+    one = Replica({"": Counter()})
+    one.begin_term(TERM, {"a": 7, "b": 8})
+    for index, (session, known) in enumerate(versions):
+        one.apply(entry(index, announcement(known), session=session))
+    return one
+
+
+def test_members_tell_which_versions_they_know():
+    one = told((7, {"": 2}), (8, {"": 1}))
+    assert one.known_versions("") == [("a", 2), ("b", 1)]
+    assert one.known_versions("other") == [("a", 0), ("b", 0)]
+    assert one.all_announced()
+    half = told((7, {"": 2}))
+    assert (half.announced(7), half.announced(8), half.all_announced()) == (True, False, False)
+    assert half.known_versions("") == [("a", 2)]
+    assert not Replica({}).all_announced()
+
+
+def test_what_a_session_told_ends_at_a_mark_without_it():
+    one = told((7, {"": 2}), (8, {"": 1}))
+    one.begin_term(ViewId(2, "a"), {"a": 7, "b": 9})
+    assert one.known_versions("") == [("a", 2)]
+    assert not one.all_announced()
+
+
+def test_what_was_told_is_in_the_snapshot():
+    one = told((7, {"": 2}))
+    other = Replica({"": Counter()})
+    other.restore(one.snapshot())
+    assert other.known_versions("") == [("a", 2)]
+    assert not other.announced(8)
+    assert b"".join(other.snapshot()) == b"".join(one.snapshot())
+
+
+@pytest.mark.parametrize(
+    ("payload", "session"),
+    [
+        (announcement({"": 2}), 9),
+        (announcement({"": 2}), NAMED | 7),
+        (announcement({})[:2] + b"{", 7),
+        (announcement({})[:2] + b"[]", 7),
+        (announcement({})[:2] + b'{"":"2"}', 7),
+        (announcement({})[:2] + b'{"":true}', 7),
+    ],
+)
+def test_what_is_no_announcement_of_a_member_changes_nothing(payload, session):
+    one = told()
+    assert one.apply(entry(0, payload, session=session)) is None
+    assert not one.announced(session)
+    assert one.index == 1
+
+
+class Third(Counter):
+    """A counter whose newest write is of version 3."""
+
+    @write(version=3)
+    def triple(self) -> int:
+        return self._become(self.number * 3)
+
+
+def test_a_machine_knows_the_newest_version_of_its_writes():
+    assert Replica({"": Counter(), "t": Third()}).versions() == {"": 1, "t": 3}
+    assert (Third.version_of("triple"), Third.version_of("add")) == (3, 1)
+
+
+@pytest.mark.parametrize("text", ["\u05e9\u05dc\u05d5\u05dd", "\u05c0", "\u05ff"])
+def test_text_in_any_language_is_no_command(text):
+    one = Replica({"": Counter()})
+    assert text.encode()[0] == command_head("")[0]
+    assert one.apply(entry(0, text.encode())) is None
+    assert (one.index, one.skipped_count) == (1, 1)

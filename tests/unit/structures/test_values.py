@@ -1,5 +1,6 @@
 """Values come back as they were, of the same type, or are refused when they are sent."""
 
+import json
 import math
 
 import pytest
@@ -93,3 +94,21 @@ def test_a_copy_shares_nothing_that_can_change():
     copied = copy_value(value)
     value["a"][1]["b"].append(3)  # type: ignore[index]
     assert copied == {"a": [1, {"b": [2]}]}
+
+
+@given(VALUES)
+def test_the_text_is_that_of_the_json_of_python(value):
+    packed = pack_value(value)
+    plain = json.dumps(packed, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    assert dumps(packed) == plain.encode()
+
+
+@pytest.mark.parametrize("text", [b"1 2", b"[1]x", b" 1", b"", b"\xff", b"\xff\xfe1\0"])
+def test_what_is_no_text_of_ours_is_refused(text):
+    with pytest.raises(ValueError, match=r".*"):
+        loads(text)
+
+
+def test_a_number_that_json_lacks_is_no_text():
+    with pytest.raises(ValueError, match="JSON"):
+        dumps([float("nan")])

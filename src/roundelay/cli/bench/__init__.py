@@ -9,8 +9,10 @@ COMMANDS = {
     "ring": "real nodes on this machine, next to peers",
     "fuzz": "forged frames against an engine",
     "intruder": "sealed nodes next to somebody without their key who attacks them",
+    "structures": "a replicated map and counter next to a peer's",
     "histories": "replicated machines through kills, pauses and partitions, judged",
     "soak": "real nodes under full load for minutes",
     "pipeline": "the check on Spark next to DuckDB",
+    "stream": "the ordered log in Spark next to Parquet; appending to it",
     "sweep": "a sweep on Spark next to a pool of processes",
 }

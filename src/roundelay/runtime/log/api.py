@@ -1,6 +1,7 @@
 """The log of a group as an application sees it: `group.log`."""
 
 import asyncio
+from collections.abc import Sequence
 
 from roundelay.core.contract import QueueFullError as CoreFullError
 from roundelay.core.ids import NodeId
@@ -194,6 +195,22 @@ class Session:
                 return appending.accept_in(self.id, payload, number, deadline)
             except QueueFullError:
                 await appending.wait_for_room(deadline)
+
+    async def append_all(
+        self, payloads: Sequence[bytes], first: int, timeout_s: float | None = None
+    ) -> int | None:
+        """Append many messages under the numbers from `first` on, and return once
+        all of them are committed: the index of the last one, or None if that had been committed
+        before and so long ago that the log does not remember where. After UncertainError some of
+        them, the first ones, may be in the log: repeat the call, here or at another node."""
+        known = max(0, self.last + 1 - first)
+        if known >= len(payloads):
+            return None
+        appending = self._driver.appending
+        deadline = _deadline(timeout_s)
+        if deadline is not None:
+            await appending.wait_until_open(deadline)
+        return await appending.append_all(self.id, payloads[known:], first + known, deadline)
 
     def __repr__(self) -> str:
         return f"<Session {self.name!r}>"

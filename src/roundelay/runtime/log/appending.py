@@ -6,7 +6,7 @@ them until they are committed, and sends them again in later views if need be.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from roundelay.core.contract import LogCore
@@ -31,6 +31,10 @@ from roundelay.runtime.log.receipts import (
 )
 from roundelay.runtime.meter import FLUSHES_MAX, Histogram
 from roundelay.runtime.sending import copied
+
+TURN_MESSAGES = 256
+"""Messages of one call that are accepted in one turn of the event loop. More: the group waits for
+this node meanwhile; fewer: turns cost more than what is done in them."""
 
 
 class Appending:
@@ -224,6 +228,30 @@ class Appending:
         """Accept a message of a named session, which is open."""
         given = self._put(payload, session, number)
         return SessionReceipt((self.receipts.named(session, given), given, deadline))
+
+    async def append_all(
+        self, session: int, payloads: Sequence[bytes], first: int, deadline: float | None
+    ) -> int | None:
+        """Append these messages of a named session, which is open, under the numbers from `first`
+        on; wait for room while the queue is full, and then until all are committed. The index of
+        the last one, if the log remembers it."""
+        run = self.receipts.span(session, first)
+        try:
+            for number, payload in enumerate(payloads, first):
+                while True:
+                    try:
+                        self._put(payload, session, number)
+                        break
+                    except QueueFullError:
+                        await self.wait_for_room(deadline)
+                run.count += 1
+                if not run.count % TURN_MESSAGES:
+                    await asyncio.sleep(0)
+            last = first + run.count - 1
+            await SessionReceipt((run, last, deadline))
+            return run.find(last)[1]
+        finally:
+            self.receipts.drop_span(session, run)
 
     # What became of them
 

@@ -127,6 +127,9 @@ class DiskJournal:
             raise DiskError(str(e)) from None
         return self.inner.committed
 
+    def has_room(self, size: int) -> bool:
+        return self.inner.has_room(size)
+
     def _know(self, committed: int) -> None:
         """Readers of the files expect all that is said to be committed to be there: a node whose
         disk lags knows of more."""

@@ -194,12 +194,14 @@ class LogReceipts:
         """Of own messages, in their order."""
         self._named: dict[int, dict[int, Run]] = {}
         """By session and number."""
+        self._spans: dict[int, list[Run]] = {}
+        """Consecutive messages of named sessions that were appended at once, by session."""
         self._error: ClosedError | None = None
 
     @property
     def waits(self) -> bool:
         """Whether something that was appended is not known to be committed."""
-        return bool(self.runs or self._named)
+        return bool(self.runs or self._named or self._spans)
 
     def last(self) -> Run | None:
         """The run of the newest own messages, if it is not settled."""
@@ -224,9 +226,26 @@ class LogReceipts:
             run.count = 1
         return run
 
+    def span(self, session: int, number: int) -> Run:
+        """A run for messages of a named session from this number on, which the caller counts as it
+        appends them."""
+        run = Run(number)
+        self._spans.setdefault(session, []).append(run)
+        return run
+
+    def drop_span(self, session: int, run: Run) -> None:
+        """Nobody waits for this run."""
+        runs = self._spans.get(session, [])
+        if run in runs:
+            runs.remove(run)
+            if not runs:
+                del self._spans[session]
+
     def on_appended(self, effect: Appended) -> None:
         """These messages are committed, or their session is forgotten."""
         if effect.session & NAMED:
+            for run in self._spans.get(effect.session, ()):
+                self._on_span(effect, run)
             runs = self._named.get(effect.session)
             if runs is not None:  # Else nobody waits for them any more.
                 self._on_named(effect, runs)
@@ -245,16 +264,22 @@ class LogReceipts:
         for number in [number for number in runs if effect.number <= number < end]:
             run = runs.pop(number)
             if effect.forgotten:
-                run.fail(
-                    SessionForgottenError(
-                        "the log remembers this session no more, so the message was not taken; "
-                        "look whether it is there, and open another session"
-                    )
-                )
+                run.fail(_forgotten())
             else:
                 run.settle(effect.number, effect.count, effect.index)
         if not runs:
             del self._named[effect.session]
+
+    def _on_span(self, effect: Appended, run: Run) -> None:
+        """Messages of one node and session are committed in the order of their numbers. The same
+        may come twice, if they were appended twice."""
+        if effect.forgotten:
+            run.fail(_forgotten())
+            return
+        number, end = max(effect.number, run.first + run.done), effect.number + effect.count
+        if number < end:
+            index = None if effect.index is None else effect.index + number - effect.number
+            run.settle(number, end - number, index)
 
     def fail(self, error: ClosedError) -> None:
         """Nothing more will be known: every task that waits is told `error`."""
@@ -264,5 +289,16 @@ class LogReceipts:
         for runs in self._named.values():
             for run in runs.values():
                 run.fail(error)
+        for spans in self._spans.values():
+            for run in spans:
+                run.fail(error)
+        self._spans.clear()
         self.runs.clear()
         self._named.clear()
+
+
+def _forgotten() -> SessionForgottenError:
+    return SessionForgottenError(
+        "the log remembers this session no more, so the message was not taken; look whether it is "
+        "there, and open another session"
+    )

@@ -7,7 +7,13 @@ With the policy `interval` another thread syncs, and the writer goes on meanwhil
 Theory of operation
 ===================
 
-The event loop puts jobs into a queue and never waits for the thread. The thread tells the loop what
+The event loop puts jobs into a queue and never waits for the thread. Only where nothing has to be
+synced before it counts as stored, and the thread has nothing to do, the loop writes a small batch
+itself: to wake the thread and to be woken takes five times as long as such a write, which goes into
+the kernel's memory. It does not while the disk syncs or was slow, nor where a file would have to
+grow.
+
+The thread tells the loop what
 is done through two numbers and one wake-up, which is not repeated while the loop has yet to answer.
 If the disk is full, the first job that was not done and all that the loop put into the queue until
 it heard of that are dropped: the core then cuts its log to what is stored. Any other failure of the
@@ -38,6 +44,14 @@ is written after the node seems to be gone; too large: a disk that hangs holds u
 BATCH_BYTES = 8 * 1024 * 1024
 """Bytes that are written and synced at a time, at most, about. Too small: a sync for little; too
 large: nobody hears of what is stored for long."""
+HERE_BYTES = 16 * 1024
+"""Batches up to this size may be written by the event loop. Too small: a commit in a quiet group
+takes longer; too large: the loop copies what the thread could copy meanwhile."""
+SLOW_S = 0.002
+"""After a write that took so long the thread writes everything for a while. Too small: a busy
+machine makes commits slow; too large: a slow disk holds up the loop."""
+SLOW_FOR_S = 1.0
+"""So long."""
 
 Job: TypeAlias = Store | Cut | Reset | StoreSnapshot
 JOBS = (Store, Cut, Reset, StoreSnapshot)
@@ -54,6 +68,10 @@ class Target(Protocol):
     def write(self, records: Sequence[LogRecord], committed: int) -> int:
         """Append records; `DiskFullError` if there is no room, and then nothing has changed. So
         many entries are `committed`; how many of them the journal says so of from now on."""
+        ...
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes can be written with one call of the system."""
         ...
 
     def cut(self, place: Place) -> None: ...
@@ -127,8 +145,13 @@ class Writer:
         self._written_at = 0.0
         self._behind = 0
         """Bytes that were written since the sync under way began."""
-        self._sync_error: Exception | None = None
-        """What went wrong in the other thread."""
+        self._failed: Exception | None = None
+        """What went wrong in another thread."""
+        self._busy = threading.Lock()
+        """Held by whoever works with the target."""
+        self._over = policy.name == "always"
+        """Whether the event loop writes nothing itself."""
+        self._slow_until = 0.0
         self._syncer: Syncer | None = None
         if policy.name == "interval":
             self._syncer = Syncer(target.sync, self._on_synced, name)
@@ -139,10 +162,46 @@ class Writer:
 
     def put(self, job: Job) -> None:
         assert job.number > self.issued, "the numbers of jobs grow"
-        self.issued = job.number
+        before, self.issued = self.issued, job.number
         size = _size(job)
         self.waiting_bytes += size
+        quick = not self._over and self._stored == before and size <= HERE_BYTES
+        if quick and type(job) is Store and self._busy.acquire(blocking=False):
+            try:
+                if self._write_here(job, size):
+                    return
+            finally:
+                self._busy.release()
         self._jobs.put((job, size))
+
+    def _write_here(self, job: Store, size: int) -> bool:
+        """Write this in the event loop, if that is quick."""
+        began = time.monotonic()
+        syncing = self._syncer is not None and self._syncer.busy
+        if self._over or self._full or syncing or began < self._slow_until:
+            return False
+        if not self._target.has_room(size):
+            return False
+        try:
+            self._noted = self._target.write(job.records, self.committed)
+        except DiskFullError:
+            self._full = True
+            self._tell(unstored=job.number, size=size, here=True)
+            return True
+        except Exception as e:
+            self._failed = e
+            self._over = True
+            self._jobs.put((_nothing_to_do, 0))  # The thread ends with this.
+            return True
+        self._written_at = now = time.monotonic()
+        if now - began > SLOW_S:
+            self._slow_until = now + SLOW_FOR_S
+        if self._dirty_since is None:
+            self._dirty_since = now
+            if self._syncer is not None:
+                self._jobs.put((_nothing_to_do, 0))  # The thread has to see when to sync.
+        self._tell(stored=job.number, size=size, here=True)
+        return True
 
     def take(self) -> "Report":
         """What has happened since the last call."""
@@ -183,13 +242,17 @@ class Writer:
             ended = False
             while not ended:
                 jobs, ended = self._gather()
-                if jobs:
-                    self._write(jobs)
-                self._sync_if_due(ended=ended)
-                if (first := self._target.trim()) is not None:
-                    self._tell(first=first)
+                with self._busy:
+                    self._over = self._over or ended
+                    if jobs:
+                        self._write(jobs)
+                    self._sync_if_due(ended=ended)
+                    if (first := self._target.trim()) is not None:
+                        self._tell(first=first)
         except Exception as e:
             self._tell(error=e)
+        with self._busy:
+            self._over = True
         if self._syncer is not None:
             self._syncer.stop()
         try:
@@ -288,12 +351,12 @@ class Writer:
             if self._noted != before:
                 self._dirty_since = self._dirty_since or time.monotonic()
         syncer = self._syncer
+        if syncer is not None and ended:
+            syncer.wait()
+        if self._failed is not None:
+            raise self._failed
         if syncer is None:
             return
-        if ended:
-            syncer.wait()
-        if self._sync_error is not None:
-            raise self._sync_error
         if self._dirty_since is None or syncer.busy:
             return
         if ended:
@@ -311,8 +374,9 @@ class Writer:
 
     def _on_synced(self, seconds: float, error: Exception | None) -> None:
         """In the thread that syncs."""
-        self._sync_error = error
-        if error is None:
+        if error is not None:
+            self._failed = error
+        else:
             with self._lock:
                 self._sync_s.append(seconds)
         self._jobs.put((_nothing_to_do, 0))  # The writer may have to ask for the next one, or end.
@@ -329,7 +393,9 @@ class Writer:
         first: int | None = None,
         size: int = 0,
         error: Exception | None = None,
+        here: bool = False,
     ) -> None:
+        """Tell the event loop; `here` says that this is called in it."""
         with self._lock:
             self._stored = max(self._stored, stored)
             self._unstored = self._unstored or unstored
@@ -339,6 +405,9 @@ class Writer:
             if self._told:
                 return
             self._told = True
+        if here:
+            self._loop.call_soon(self._report)
+            return
         with contextlib.suppress(RuntimeError):  # The loop is closed: nobody listens any more.
             self._loop.call_soon_threadsafe(self._report)
 

@@ -38,9 +38,17 @@ class Disk:
         self.open = True
         self.in_sync = threading.Event()
         self.noted = 0
+        self.quick = False
+        """Whether the event loop may write."""
+        self.write_error: Exception | None = None
+        self.threads: set[threading.Thread] = set()
+        """Those that wrote."""
         self.trimmed: int | None = None
 
     def write(self, records: Sequence[LogRecord], committed: int) -> int:
+        self.threads.add(threading.current_thread())
+        if self.write_error is not None:
+            raise self.write_error
         if len(records) > self.room:
             raise DiskFullError("full")
         self.room -= len(records)
@@ -49,6 +57,9 @@ class Disk:
         self.stored += indexes
         self.noted = min(committed, len(self.stored) - len(indexes))
         return self.noted
+
+    def has_room(self, size: int) -> bool:
+        return self.quick
 
     def cut(self, place: Place) -> None:
         self.calls.append(("cut", place.length))
@@ -229,6 +240,89 @@ def test_with_interval_only_so_much_is_written_during_a_sync(monkeypatch):
         disk.gate.release()
         await harness.until_stored(last)
         harness.end()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("fsync", ["interval:1ms", "off"])
+def test_the_loop_writes_small_batches_itself_while_nothing_else_is_to_be_done(fsync):
+    async def story() -> None:
+        harness = Harness(fsync)
+        disk = harness.disk
+        disk.quick = True
+        for index in range(50):
+            await harness.until_stored(harness.store(index))
+        assert threading.current_thread() in disk.threads
+        assert disk.stored == list(range(50))
+        assert harness.writer.waiting_bytes == 0
+        if fsync != "off":
+            async with asyncio.timeout(LIMIT_S):
+                while disk.synced != disk.stored:
+                    await asyncio.to_thread(disk.in_sync.wait, LIMIT_S)
+        harness.end()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("why", ["always", "room", "large", "before", "sync", "slow", "stopped"])
+def test_the_loop_leaves_to_the_thread_what_may_take_time(why, monkeypatch):
+    async def story() -> None:
+        harness = Harness("always" if why == "always" else "interval:1ms")
+        disk = harness.disk
+        disk.quick = why != "room"
+        if why == "slow":
+            monkeypatch.setattr(writer, "SLOW_S", -1.0)
+        if why in ("sync", "slow"):
+            disk.open = False
+            await harness.until_stored(harness.store(0))
+            assert await asyncio.to_thread(disk.in_sync.wait, LIMIT_S)
+        if why == "slow":
+            disk.open = True
+            disk.gate.release()
+        if why == "before":
+            disk.quick = False
+            harness.store(0)
+        if why == "large":
+            monkeypatch.setattr(writer, "HERE_BYTES", 60)
+        if why == "stopped":
+            harness.end()
+        disk.quick = why != "room"
+        disk.threads.clear()
+        number = harness.store(1)
+        assert threading.current_thread() not in disk.threads
+        if why == "stopped":
+            assert disk.stored == []
+            return
+        await harness.until_stored(number)
+        assert disk.stored[-1] == 1
+        assert threading.current_thread() not in disk.threads
+        harness.end()
+
+    asyncio.run(story())
+
+
+def test_a_disk_that_is_full_or_fails_when_the_loop_writes():
+    async def story() -> None:
+        harness = Harness("interval:1ms")
+        disk = harness.disk
+        disk.quick, disk.room = True, 0
+        refused = harness.store(0)
+        dropped = harness.store(1)
+        report = await harness.until(lambda report: report.unstored)
+        assert report.unstored == refused
+        disk.room = 10
+        await harness.until_stored(harness.store(0))
+        assert disk.stored == [0]
+        assert dropped
+        disk.write_error = OSError(5, "Input/output error")
+        lost = harness.store(1)
+        report = await harness.until(lambda report: report.error)
+        assert report.error is disk.write_error
+        assert harness.stored < lost
+        assert harness.writer.join(LIMIT_S)
+        disk.write_error = None
+        harness.store(2)
+        assert disk.stored == [0]
 
     asyncio.run(story())
 

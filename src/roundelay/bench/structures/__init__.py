@@ -1,0 +1,1 @@
+"""Replicated structures next to PySyncObj's: writes, their latency, and local reads."""

@@ -1,0 +1,177 @@
+"""What tasks leave for the sink's driver, and rows as payloads; without Spark."""
+
+import datetime
+import decimal
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roundelay.pipeline.errors import PipelineError
+from roundelay.runtime.client import ClientError
+from roundelay.runtime.control import BATCH_BYTES_MAX
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from roundelay.pipeline.stream import sink, staging  # noqa: E402
+from roundelay.pipeline.stream.encode import Encoder  # noqa: E402
+from roundelay.pipeline.stream.options import sink_options  # noqa: E402
+
+
+def array(*payloads):
+    return pa.array(payloads, pa.binary())
+
+
+def contents(directory, parts, entries_max=100, bytes_max=1000):
+    got: list[bytes] = []
+    for chunk in staging.chunks(directory, parts, entries_max, bytes_max):
+        assert chunk.first == len(got)
+        at = 0
+        for start in range(0, len(chunk.sizes), 4):
+            size = int.from_bytes(chunk.sizes[start : start + 4])
+            got.append(bytes(chunk.payloads[at : at + size]))
+            at += size
+        assert at == len(chunk.payloads)
+    return got
+
+
+@given(
+    arrays=st.lists(st.lists(st.binary(max_size=20), max_size=6), max_size=5),
+    entries_max=st.integers(1, 8),
+    bytes_max=st.integers(1, 40),
+)
+def test_chunks_are_the_payloads_in_order_and_none_is_too_large(
+    tmp_path_factory, arrays, entries_max, bytes_max
+):
+    directory = tmp_path_factory.mktemp("batch")
+    part = staging.write_part(directory, 0, 1, [array(*some) for some in arrays])
+    flat = [payload for some in arrays for payload in some]
+    assert (part.entries, part.bytes) == (len(flat), sum(map(len, flat)))
+    assert contents(directory, [part], entries_max, bytes_max) == flat
+    for chunk in staging.chunks(directory, [part], entries_max, bytes_max):
+        assert len(chunk.sizes) <= 4 * entries_max
+        assert len(chunk.payloads) <= bytes_max or len(chunk.sizes) == 4
+
+
+def test_a_slice_of_an_array_is_written_as_that_slice(tmp_path):
+    part = staging.write_part(tmp_path, 0, 1, [array(b"a", b"bb", b"ccc").slice(1, 1)])
+    assert contents(tmp_path, [part]) == [b"bb"]
+    assert part.bytes == 2
+
+
+def test_a_batch_that_was_fixed_stays_what_it_is_whatever_is_repeated(tmp_path):
+    first = staging.write_part(tmp_path, 0, 1, [array(b"first")])
+    second = staging.write_part(tmp_path, 0, 2, [array(b"other", b"rows")])
+    assert staging.fix(tmp_path, [first]) == [first]
+    assert staging.fix(tmp_path, [second]) == [first]
+    staging.remove_parts(tmp_path, [first, second])
+    assert contents(tmp_path, staging.fix(tmp_path, [])) == [b"first"]
+    assert not (tmp_path / second.name).exists()
+
+
+def test_a_manifest_that_cannot_be_read_is_not_taken_for_none(tmp_path):
+    (tmp_path / staging.MANIFEST).write_text("{")
+    with pytest.raises(PipelineError, match="do not remove it"):
+        staging.fix(tmp_path, [])
+
+
+def test_a_file_that_is_missing_or_short_is_told(tmp_path):
+    part = staging.write_part(tmp_path, 0, 1, [array(b"a")])
+    with pytest.raises(PipelineError, match="has 1 rows, not 2"):
+        contents(tmp_path, [staging.Part(part.name, 2, 1)])
+    (tmp_path / part.name).unlink()
+    with pytest.raises(PipelineError, match="must share the directory"):
+        contents(tmp_path, [part])
+
+
+def test_a_task_that_fails_leaves_nothing(tmp_path):
+    def failing():
+        yield array(b"a")
+        raise RuntimeError("the query failed")
+
+    with pytest.raises(RuntimeError):
+        staging.write_part(tmp_path, 0, 1, failing())
+    assert not list(tmp_path.iterdir())
+
+
+def encoded(payload, batch, rows=2):
+    encoder = Encoder(payload, batch.schema, rows)
+    return [value.as_py() for a in encoder.payloads(iter([batch])) for value in a]
+
+
+def test_rows_become_payloads():
+    batch = pa.RecordBatch.from_pydict({"payload": pa.array(["a", "b"]), "x": [1, 2]})
+    assert encoded("binary", batch) == [b"a", b"b"]
+    assert encoded("json", batch) == [b'"a"', b'"b"']
+    day = datetime.datetime(2026, 5, 1, tzinfo=datetime.UTC)
+    columns = {"n": [1], "t": [day], "d": [decimal.Decimal("1.50")], "b": [b"\xff"]}
+    (made,) = encoded("json", pa.RecordBatch.from_pydict(columns))
+    assert json.loads(made) == {"n": 1, "t": "2026-05-01T00:00:00+00:00", "d": "1.50", "b": "/w=="}
+    rows = pa.RecordBatch.from_pydict({"n": [1, 2, 3]})
+    tables = [pa.ipc.open_stream(made).read_all() for made in encoded("arrow", rows)]
+    assert [table["n"].to_pylist() for table in tables] == [[1, 2], [3]]
+
+
+@pytest.mark.parametrize("payload", ["binary", "utf8"])
+def test_rows_that_cannot_be_payloads_are_refused(payload):
+    with pytest.raises(PipelineError, match="needs a column named payload"):
+        encoded(payload, pa.RecordBatch.from_pydict({"payload": [1]}))
+    with pytest.raises(PipelineError, match="needs a column named payload"):
+        encoded(payload, pa.RecordBatch.from_pydict({"x": ["a"]}))
+    with pytest.raises(PipelineError, match="a row has null as its payload"):
+        encoded(payload, pa.RecordBatch.from_pydict({"payload": ["a", None]}))
+    with pytest.raises(PipelineError, match="is the most"):
+        encoded(payload, pa.RecordBatch.from_pydict({"payload": ["a" * (BATCH_BYTES_MAX + 1)]}))
+
+
+class Fake:
+    """A node that says no so many times."""
+
+    failures = 0
+    kind = ""
+    heard: list[tuple[str, str, int]] = []  # noqa: RUF012  # Of all clients together.
+
+    def __init__(self, path):
+        self.path = path
+
+    def append_all(self, session, first, sizes, payloads, timeout_s):
+        self.heard.append((str(self.path), session, first))
+        if len(self.heard) <= self.failures:
+            raise ClientError("the node went away", self.kind)
+
+    def __exit__(self, *_):
+        pass
+
+
+def appender(monkeypatch, failures, timeout):
+    monkeypatch.setattr(sink, "Client", Fake)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(Fake, "failures", failures)
+    monkeypatch.setattr(Fake, "heard", [])
+    options = {"staging": "s", "control": "x,y", "timeoutSeconds": timeout}
+    return sink.Appender(sink_options(options), "query")
+
+
+def test_another_node_is_asked_when_one_went_away_and_is_kept(monkeypatch):
+    made = appender(monkeypatch, 1, "60")
+    chunk = staging.Chunk(0, b"\0\0\0\1", memoryview(b"a"))
+    made.append(5, chunk)
+    made.append(6, chunk)
+    assert Fake.heard == [("x", "query", 5), ("y", "query", 5), ("y", "query", 6)]
+
+
+def test_the_sink_gives_up_in_words_when_no_node_takes_it(monkeypatch):
+    made = appender(monkeypatch, 10**6, "0.1")
+    with pytest.raises(PipelineError, match=r"\(the node went away\).*start the query again"):
+        made.append(5, staging.Chunk(0, b"\0\0\0\1", memoryview(b"a")))
+
+
+def test_what_every_node_would_refuse_is_told_at_once(monkeypatch):
+    made = appender(monkeypatch, 1, "60")
+    monkeypatch.setattr(Fake, "kind", "SessionForgottenError")
+    with pytest.raises(PipelineError, match="cannot be appended: the node went away"):
+        made.append(5, staging.Chunk(0, b"\0\0\0\1", memoryview(b"a")))
+    assert len(Fake.heard) == 1
