@@ -90,6 +90,9 @@ FINE = {
     "H4 of a taker that was cut off": (
         "q+V2{q,r}!{p,q,r} p[j.take p]j.00000005@6 q&V2=6{p,q,r} q[j.take q]j.00000005@8"
     ),
+    "H4 of a taker that was cut off by a view that was never seen open": (
+        "p[j.take p]j.00000005@6 q+V2{q,r}!{p,q,r} q[j.take q]j.00000005@8"
+    ),
     "H3 of overlapping grants": "p[l.acquire q[l.acquire q]l.00000007 p]l.00000003",
     "L8 of what comes to the log by another node": "p&V1=0{p,q} p+a q=a@0 q|1 end{p,q}",
     "L8 of a repetition": "p&V1=0{p,q} p+s.3 q=s.3@0 p+s.2 q=s.5@1 q|2 end{p,q}",

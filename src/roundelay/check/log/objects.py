@@ -213,12 +213,19 @@ def doing(model: Model) -> Finding:
 
 
 def _losses(model: Model) -> list[tuple[int, frozenset[tuple[int, int | None]], bool]]:
-    """When lives of nodes ended, and views opened without some nodes: the time, the lives that
-    ended or the nodes that stayed, and which of the two it is."""
+    """When lives of nodes ended, and views opened without some nodes, or may have: the time, the
+    lives that ended or the nodes that stayed, and which of the two it is.
+
+    Nodes that install a primary view store its mark. A later view may adopt a log with that mark
+    though the view never opened, and what the mark says then holds for all."""
     found: list[tuple[int, frozenset[tuple[int, int | None]], bool]] = [
         (_when(model, event), frozenset({(event.proc, event.row.inc)}), True)
         for event in model.by_kind.get(Kind.CRASH, ())
     ]
+    for event in model.by_kind.get(Kind.INSTALL, ()):
+        if event.row.primary and event.row.c_kind == REGULAR:
+            stayed = frozenset((proc, None) for proc in event.row.members or ())
+            found.append((_when(model, event), stayed, False))
     for event in model.by_kind.get(Kind.OPEN, ()):
         view = Config(event.row.k0 or 0, event.row.k1 or 0, REGULAR)
         if members := model.members.get(view):

@@ -254,7 +254,10 @@ class LogReceipts:
             run = self.runs[0]
             if run.first >= effect.number + effect.count:
                 return
-            run.settle(effect.number, effect.count, effect.index)
+            if effect.forgotten:
+                run.fail(_forgotten())
+            else:
+                run.settle(effect.number, effect.count, effect.index)
             if not run.settled:
                 return
             self.runs.popleft()

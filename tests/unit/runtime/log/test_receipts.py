@@ -109,6 +109,21 @@ def test_a_number_so_old_that_nobody_knows_its_index():
     asyncio.run(story())
 
 
+def test_when_the_own_session_is_forgotten_the_rest_is_refused():
+    async def story() -> None:
+        receipts = LogReceipts()
+        first, second = given(receipts, 2)
+        receipts.on_appended(Appended(OWN, 0, 1, 7))
+        receipts.on_appended(Appended(OWN, 1, 1, None, forgotten=True))
+        assert await first == 7
+        with pytest.raises(SessionForgottenError):
+            await second
+        assert not second.committed
+        assert not receipts.waits
+
+    asyncio.run(story())
+
+
 def test_a_forgotten_session_refuses_its_messages():
     async def story() -> None:
         receipts = LogReceipts()
