@@ -135,9 +135,11 @@ class Client:
         self._send(request)
         return self.answer(patient=patient)
 
-    def answer(self, *, patient: bool = False, timeout_s: float = ANSWER_S) -> dict[str, Any]:
+    def answer(self, *, patient: bool = False, timeout_s: float | None = None) -> dict[str, Any]:
         """The next answer; ClientError if the node says no, or goes away, or is silent for
-        so long. With `patient` it may be silent for ever."""
+        so long, which is `ANSWER_S` by default. With `patient` it may be silent for ever."""
+        if timeout_s is None:
+            timeout_s = ANSWER_S
         self._socket.settimeout(None if patient else timeout_s)
         try:
             line = self._file.readline(LINE_BYTES_MAX)
