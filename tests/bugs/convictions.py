@@ -159,6 +159,8 @@ CONVICTIONS: dict[str, Conviction] = {
         "1 delivers its safe message within 40 ms though 3 does not receive it",
         delivers("1", "1", until_ms=100),
     ),
+    "accelerated_asks_at_once": Breaks("totem/accelerated_ring", "and a rotation ago"),
+    "accelerated_safe_too_early": Violates("totem/accelerated_safe", "S1 S4"),
     "discarded_too_early": Violates("totem/items_lost_in_recovery", "D7"),
     "agreed_overtakes_safe": Violates("totem/g11_behind_a_safe_one", "D2 O4"),
     "accuser_uses_the_token_again": Exceeds(
@@ -355,6 +357,7 @@ CONVICTIONS: dict[str, Conviction] = {
     "log_others_answer_probes": Violates("log/answers_of_voters", "J12"),
     "log_snapshot_without_sessions": Violates("log/snapshot_and_a_retry", "J2 J11", watched=False),
     "log_open_drops_later_attempts": Violates("log/r13_opened_as_it_ends", "J7 J9"),
+    "log_cut_below_committed": Violates("log/recovered_and_an_old_journal", "J4"),
     # Replicated machines
     "lock_token_per_node": Violates("log/lock_hand_over", "H3"),
     "items_of_everybody_go_back": Violates("log/item_of_the_lost", "H4"),

@@ -83,8 +83,8 @@ def one_rotation_safe() -> list[Patch]:
 
 @bug("Whoever has more than aru says raises it, whoever had lowered it.")
 def anybody_raises_aru() -> list[Patch]:
-    def lower(self: Ring[Any], token: Token, seq: int) -> tuple[int, int]:
-        return self.aru, NOBODY if self.aru == seq else self.me
+    def lower(self: Ring[Any], token: Token, here: int, due: int) -> tuple[int, int]:
+        return self.aru, NOBODY if self.aru == due else self.me
 
     return [(Ring, "_lower", lower)]
 
@@ -97,6 +97,25 @@ def token_seq_ignored() -> list[Patch]:
     return [(Ring, "accepts", accepts)]
 
 
+@bug("On an accelerated ring, all that the token tells of is asked for, as on another ring.")
+def accelerated_asks_at_once() -> list[Patch]:
+    return [(Ring, "_sent", lambda self, token: token.seq)]
+
+
+@bug("Who lacks packets that may still be on their way does not lower aru, though it counts them.")
+def accelerated_safe_too_early() -> list[Patch]:
+    original = Ring._lower
+
+    def lower(self: Ring[Any], token: Token, here: int, due: int) -> tuple[int, int]:
+        if self.aru < due:
+            return original(self, token, here, due)
+        if token.aru_id in (NOBODY, self.me):
+            return max(token.aru, here), NOBODY
+        return token.aru, token.aru_id
+
+    return [(Ring, "_lower", lower)]
+
+
 @bug("Read literally, the paper accuses whoever finds itself named, never another.")
 def literal_fail_to_receive() -> list[Patch]:
     def stalled(self: Ring[Any], aru: int, aru_id: int) -> int | None:
@@ -107,8 +126,8 @@ def literal_fail_to_receive() -> list[Patch]:
 
 @bug("Who accuses a member goes on using the token that it took out of the ring.")
 def accuser_uses_the_token_again() -> list[Patch]:
-    def use(self: TotemEngine, token: Token) -> None:
-        original(self, token)
+    def use(self: TotemEngine, token: Token, **how: Any) -> None:
+        original(self, token, **how)
         self.stopped = False
 
     original = TotemEngine._use

@@ -362,3 +362,17 @@ def log_others_answer_probes() -> list[Patch]:
 
     original = Reads.answer
     return [(Reads, "answer", answer)]
+
+
+# Recovery
+
+
+@bug("A node cuts off what it knew to be committed, where it should stop.")
+def log_cut_below_committed() -> list[Patch]:
+    def can_cut(self: LogState, place: Place) -> bool:
+        self.committed = min(self.committed, place.length)
+        self.settled = min(self.settled, place.length)
+        return original(self, place)
+
+    original = LogState.can_cut
+    return [(LogState, "can_cut", can_cut)]

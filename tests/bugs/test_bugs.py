@@ -76,6 +76,12 @@ def test_the_product_comes_through_the_scenario(scenario):
             assert conviction.holds(played), conviction.bound
 
 
+def test_who_goes_on_with_what_is_left_is_not_convicted_for_that():
+    """Entries are lost by a recovery, also where a log is cut that must not be."""
+    with planted("log_cut_below_committed"):
+        assert not violated(play(read("log/recovered_with_two_survivors")).printed)
+
+
 def test_every_bug_has_its_conviction():
     assert CONVICTIONS.keys() == BUGS.keys()
 

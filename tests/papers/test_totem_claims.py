@@ -17,7 +17,7 @@ from roundelay.core.effects import Kind
 from roundelay.core.ids import NodeId, Service
 from roundelay.experiments.claims import Claim, Outcome, judge, near, table
 from roundelay.experiments.meter import Meter
-from roundelay.experiments.papers.totem import runs
+from roundelay.experiments.papers.totem import accelerated, runs
 from roundelay.experiments.papers.totem.runs import (
     MS,
     NODES,
@@ -202,6 +202,41 @@ def test_a_new_ring_takes_two_rotations_of_commit_and_three_of_recovery():
         assert formed.forming_ms < 100
 
 
+# The accelerated ring
+
+
+def test_the_token_ahead_of_its_packets_saves_time_on_a_network_with_a_latency():
+    """[BabayAmir16]: more throughput, and less latency at a higher rate."""
+    net = 1_000_000_000
+    before, after = (accelerated.saturated(0, net, n, 10) for n in (0, 20))
+    assert after > 1.2 * before
+    slow = accelerated.poisson(0, net, 0, 20, per_s=47_000, safe=False)
+    fast = accelerated.poisson(0, net, 20, 20, per_s=61_100, safe=False)
+    assert fast.latency_ms < 0.8 * slow.latency_ms
+    assert fast.rotation_ms < slow.rotation_ms
+
+
+def test_a_cell_of_a_switched_network_is_the_run_that_it_names():
+    cell = Cell("switched poisson", 0.0, accelerated=3, length_ms=5, rate_per_s=20_000)
+    delay = accelerated.poisson(1, 1_000_000_000, 3, 5, per_s=20_000, safe=False)
+    assert run(cell, 1) == {"latency_ms": delay.latency_ms, "rotation_ms": delay.rotation_ms}
+    cell = Cell("switched saturated", 0.0, length_ms=5)
+    assert run(cell, 1) == {"rate_per_s": accelerated.saturated(1, 1_000_000_000, 0, 5)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"hop_ms": 1.5, "length_ms": 5}, "hop_ms is 0"),
+        ({"hop_ms": 0.0}, "needs a length"),
+        ({"hop_ms": 0.0, "length_ms": 5, "link_bps": 7}, "link_bps is 1000000000 or 10000000000"),
+    ],
+)
+def test_a_cell_of_a_switched_network_makes_sense(fields, words):
+    with pytest.raises(ValueError, match=words):
+        Cell("switched saturated", **fields)
+
+
 # Claims
 
 
@@ -242,6 +277,11 @@ def quick(monkeypatch):
             return {"latency_ms": latency_ms, "wait_ms": 7.0, "rotation_ms": 14.0}
         if cell.workload == "token loss":
             return {"loss_ms": 16.0}
+        if cell.workload == "switched saturated":
+            return {"rate_per_s": 80_000.0 if cell.accelerated else 60_000.0}
+        if cell.workload == "switched poisson":
+            latency_ms = 0.24 if cell.accelerated else 0.43 if cell.link_bps < 2e9 else 0.14
+            return {"latency_ms": latency_ms, "rotation_ms": 0.3}
         return {"total_ms": 140.0, "forming_ms": 46.0, "hops": 25.0}
 
     monkeypatch.setattr(runs, "run", run)
@@ -289,6 +329,8 @@ def test_json_is_one_document(quick, capsys):
     assert by_name["token loss, retransmission on"]["ours"] == 16
     assert by_name["reconfiguration - Token Loss timeout"]["spread"] == [40, 40]
     assert by_name["prior systems"]["ours"] is None
+    assert by_name["accelerated / other ring, throughput"]["ours"] == pytest.approx(4 / 3)
+    assert by_name["accelerated / other ring, agreed latency"]["verdict"] == "does not"
 
 
 @pytest.mark.parametrize(

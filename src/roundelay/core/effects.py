@@ -160,7 +160,8 @@ class Record:
     """stable: 1 received by all, 2 delivered by all; order: 0 tentative, 1 final; recover: 1 if the
     node kept its standing, 0 if it lost it."""
     tag: str = ""
-    """token: `acquire` or `release`; gather: why it begins."""
+    """token: `acquire` or `release`; gather: why it begins; open: `lossy` or `follows`, where an
+    operator has begun a generation of the log."""
     stable_seq: int | None = None
     """recover only: the ring sequence number that stable storage gave back."""
     layer: str = ""

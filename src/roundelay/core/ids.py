@@ -41,7 +41,9 @@ class ViewId(NamedTuple):
     partition may reach the same `seq`."""
 
     seq: int
+    """Grows from view to view of a node."""
     rep: NodeId
+    """The member that named it."""
 
     def __str__(self) -> str:
         return f"{self.seq}.{self.rep}"
@@ -52,12 +54,16 @@ class View:
     """A set of members, and its place in the history of a node."""
 
     id: ViewId
+    """No other view has it."""
     members: tuple[NodeId, ...]
     """The members in code point order. The index of a member is its number in frames of this
     view."""
     transitional: bool = False
+    """Whether it stands between two regular views."""
     primary: bool = False
+    """Whether its members may act for the whole group; at most one view at a time is so."""
     previous: ViewId | None = None
+    """The view that this node was in before; None if it has just started."""
     voters: tuple[NodeId, ...] = ()
     """The nodes of which a majority decides which next view is primary. Empty if this view is not
     primary."""

@@ -19,6 +19,63 @@ NEARLY = 0.10
 """The same for what the paper calls nearly equal."""
 
 
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The values with which a claim comes out; a missing end has no limit."""
+
+    low: float | None = None
+    high: float | None = None
+    open: bool = False
+    """Whether an end that stands alone, or the lower one of two, is not accepted itself."""
+    why: str = ""
+    """How the limits follow from what the paper says."""
+
+    def __call__(self, value: float) -> bool:
+        above = self.low is None or (value > self.low if self.open else value >= self.low)
+        alone = self.open and self.low is None
+        return above and (self.high is None or (value < self.high if alone else value <= self.high))
+
+    def __str__(self) -> str:
+        if self.low is None or self.high is None:
+            words = ("more than", "at least") if self.high is None else ("less than", "at most")
+            end = self.low if self.high is None else self.high
+            told = "anything" if end is None else f"{words[not self.open]} {_number(end)}"
+        elif self.low == self.high:
+            told = f"exactly {_number(self.low)}"
+        elif self.open:
+            told = f"more than {_number(self.low)}, at most {_number(self.high)}"
+        else:
+            told = f"{_number(self.low)} to {_number(self.high)}"
+        return f"{told} ({self.why})" if self.why else told
+
+
+def near(figure: float, share: float = ABOUT) -> Accepted:
+    """Within this share of the figure."""
+    words = {ABOUT: "within a quarter", NEARLY: "within a tenth"}
+    why = "" if share == 0 else f"{words.get(share, f'within {share:.0%}')} of {_number(figure)}"
+    return Accepted(figure - share * figure, figure + share * figure, why=why)
+
+
+def above(limit: float) -> Accepted:
+    return Accepted(low=limit, open=True)
+
+
+def at_least(limit: float) -> Accepted:
+    return Accepted(low=limit)
+
+
+def below(limit: float) -> Accepted:
+    return Accepted(high=limit, open=True)
+
+
+def at_most(limit: float) -> Accepted:
+    return Accepted(high=limit)
+
+
+def between(low: float, high: float) -> Accepted:
+    return Accepted(low, high)
+
+
 class Outcome(StrEnum):
     """What became of a claim."""
 
@@ -45,6 +102,10 @@ class Claim:
     """Why it does not come out, or cannot; or what one must know if it does."""
     figure: str = ""
     """Name of the figure it is about, if it is about one."""
+    accepted: Accepted | None = None
+    """With which values it comes out, if it could be judged by a value."""
+    source: str = ""
+    """Where it is made, if it is not made where the others are: `[BabayAmir16], abstract`."""
 
     def __post_init__(self) -> None:
         if self.verdict is not Outcome.COMES_OUT and not self.reason:
@@ -70,17 +131,15 @@ def judge(
     reason: str = "",
     note: str = "",
 ) -> Claim:
-    """The claim whose figure was measured once with each seed. `reason` says why if it does not
+    """The claim whose figure was measured once with each seed. `holds` says whether it comes out
+    with such a value; if it is `Accepted`, a report can tell why. `reason` says why if it does not
     come out, `note` what one must know even if it does."""
     mean = fmean(values)
     verdict = Outcome.COMES_OUT if holds(mean) else Outcome.DOES_NOT
     reason = note if verdict is Outcome.COMES_OUT else reason or note
-    return Claim(claim, parameters, paper, mean, (min(values), max(values)), verdict, unit, reason)
-
-
-def near(figure: float, share: float = ABOUT) -> Callable[[float], bool]:
-    """Whether a value is within this share of the figure."""
-    return lambda value: abs(value - figure) <= share * figure
+    spread = min(values), max(values)
+    accepted = holds if isinstance(holds, Accepted) else None
+    return Claim(claim, parameters, paper, mean, spread, verdict, unit, reason, accepted=accepted)
 
 
 def table(claims: Sequence[Claim]) -> str:
@@ -118,6 +177,7 @@ def to_csv(claims: Sequence[Claim]) -> str:
             "verdict",
             "reason",
             "figure",
+            "accepted",
         )
     )
     for c in claims:
@@ -134,6 +194,7 @@ def to_csv(claims: Sequence[Claim]) -> str:
                 c.verdict,
                 c.reason,
                 c.figure,
+                c.accepted,
             )
         )
     return out.getvalue()

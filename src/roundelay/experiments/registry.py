@@ -31,6 +31,8 @@ OTHER_EXPERIMENTS = {"load": "roundelay.experiments.load"}
 
 PLAN = "plan.toml"
 FIGURES = "figures"
+REFERENCE = "REFERENCE"
+"""What the package of a paper calls who wrote it and where it appeared, if it says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,10 @@ class Paper:
     claims: ModuleType
     figures: ModuleType | None
     """None if the paper has no figures."""
+    about: str = ""
+    """The paper's key, and the part of it that has the claims: `[Totem95], section 9`."""
+    reference: str = ""
+    """Who wrote it, and where it appeared."""
 
     @property
     def plan(self) -> str:
@@ -72,6 +78,8 @@ def load_paper(name: str) -> Paper:
         importlib.import_module(f"{_module(name)}.runs"),
         importlib.import_module(f"{_module(name)}.claims"),
         importlib.import_module(f"{_module(name)}.{FIGURES}") if FIGURES in inside else None,
+        (package.__doc__ or "").partition(":")[0].strip(),
+        getattr(package, REFERENCE, ""),
     )
 
 

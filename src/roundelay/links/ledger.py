@@ -9,6 +9,8 @@ nothing true lies more than AHEAD_MAX above the stable line, and nothing further
 """
 
 from collections.abc import Sequence
+from itertools import compress
+from operator import gt
 from typing import Generic, NamedTuple, TypeVar
 
 from roundelay.core.contract import SUMMARY_BYTES_MAX
@@ -63,6 +65,9 @@ class Ledger(Generic[P]):
         self.risen = False
         """Whether a stable line rose since `pop_stable`."""
         self._popped = [0] * size
+        self._places = tuple(range(size))
+        self._told: list[Sequence[int]] = [(0,) * size] * size
+        """By member: what it told of all last."""
         self._arrived: list[Arrival[P]] = []
 
     def add(self, content: P) -> int:
@@ -99,14 +104,14 @@ class Ledger(Generic[P]):
 
     def note_received(self, member: int, received: Sequence[int]) -> None:
         """A member tells what it has; of itself it has all that it ever sent."""
-        for sender, (number, known, line) in enumerate(
-            zip(received, self.known, self.stable, strict=True)
-        ):
+        told, self._told[member] = self._told[member], received
+        for sender in compress(self._places, map(gt, received, told)):  # Seldom more than one.
+            number, known = received[sender], self.known[sender]
             before = known[member]
             if number <= before:
                 continue
             known[member] = number
-            if before <= line:  # It may be the one that all others were ahead of.
+            if before <= self.stable[sender]:  # It may be the one that all others were ahead of.
                 self._raise(sender, min(known))
             if number > self.top[sender]:
                 self.top[sender] = number

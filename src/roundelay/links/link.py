@@ -194,7 +194,8 @@ class Link(Generic[P]):
         member = self._place.get(node, self.me)
         if member == self.me or not self._plausible(message):
             return False
-        if self._lives.setdefault(node, origin.incarnation) != origin.incarnation:
+        life = origin.incarnation
+        if self._lives.get(node) != life and self._lives.setdefault(node, life) != life:
             return False  # It restarted in a static group: it is not who it was.
         self._missed[member] = 0
         ledger = self.ledger
@@ -231,15 +232,15 @@ class Link(Generic[P]):
 
     def _plausible(self, message: Message[P]) -> bool:
         """Whether an honest member can say this."""
-        here, size, me = self.ledger.received, self.ledger.size, self.me
-        if isinstance(message, Request):
-            return message.sender < size
+        size = self.ledger.size
         if type(message) is Data:
-            sender, stable = message.sender, message.stable
-            if sender >= size or sender == me or stable > here[sender]:
+            sender, stable, here = message.sender, message.stable, self.ledger.received
+            if sender >= size or sender == self.me or stable > here[sender]:
                 return False
             if message.number > stable + AHEAD_MAX:
                 return False
+        elif isinstance(message, Request):
+            return message.sender < size
         return self.can_hold(message.received)
 
     def can_hold(self, received: Sequence[int]) -> bool:

@@ -10,7 +10,15 @@ of its own, and the totem engine is a ring with delivery rules on top.
     token.fcc          token.fcc                 packets sent in the last rotation
     token.backlog      token.backlog             packets that waited in the last rotation
     my_trc, my_pbl     ring.sent, ring.left      this node's part in those two
-    aru_id             token.aru_id              member that lowered aru; NOBODY if it equals seq
+    aru_id             token.aru_id              member that lowered aru; NOBODY if none did
+
+In an accelerated ring, as in [BabayAmir16], the token leaves before the last packets of a visit. So
+a number up to the token's seq may not have been sent yet; but one rotation later all has been that
+this member's last token told of. Only that is `due`, and only that is asked for. Where the token
+overtakes nothing, aru grows as on any ring. Otherwise a member that may raise it raises it to what
+is due, which everybody has unless it was lost. Whoever has less than aru says lowers it, due or
+not, and nobody but that member raises it again. So what two visits in a row forward is what all
+have, and where packets follow the token that takes a rotation more.
 
 Deviations: flow control does not count this node's own last visit against it. A share of the
 window that rounds to zero is one packet, or zero for a node that sent in its last visit while the
@@ -36,7 +44,7 @@ REQUESTS_MAX = 1024
 malformed."""
 
 NOBODY = 0xFFFF
-"""aru_id when aru equals seq: nobody lacks anything."""
+"""aru_id when nobody lacks anything that is due. Where nothing follows tokens, aru equals seq."""
 
 
 @value
@@ -58,6 +66,11 @@ class RingConfig:
     fail_to_receive_visits: int = 250
     """Visits without progress of aru before the member that holds it back is accused. Too small: a
     burst of loss expels a member; too large: one deaf member stops everybody for longer."""
+    accelerated_packets: int = 0
+    """New packets of a visit, its last ones, that leave behind the token and not before it; 0 is
+    the ring of [Totem95]. Too small: the network waits for the token. Too large: packets of several
+    members are on their way together, and buffers of receivers must hold them. With any but 0, what
+    is lost is asked for a rotation later."""
 
 
 @value
@@ -121,6 +134,8 @@ class Visit(Generic[P]):
     """Packets to retransmit, with their numbers."""
     fresh: Sequence[tuple[int, P]]
     """New packets, with their numbers."""
+    behind: int
+    """How many of these, the last ones, are to leave behind the token."""
     token: Token
     """To be forwarded, one hop further."""
     accused: int | None
@@ -184,9 +199,16 @@ class Ring(Generic[P]):
         )
 
     def visit(
-        self, token: Token, waiting: int, pull: Callable[[], P | None], *, accuse: bool = True
+        self,
+        token: Token,
+        waiting: int,
+        pull: Callable[[], P | None],
+        *,
+        accuse: bool = True,
+        rested: bool = False,
     ) -> Visit[P]:
-        """Use the token: serve requests, send what waits, say what is missing here."""
+        """Use the token: serve requests, send what waits, say what is missing here. Behind a token
+        that has `rested` nothing follows: others wait for the packet more than for the token."""
         seq, requests = token.seq, token.requests
         others, backlog = self._of_others(token)
         again: list[tuple[int, P]] = []
@@ -207,27 +229,32 @@ class Ring(Generic[P]):
                 assert stored, f"a new packet got the number {seq}, which was taken"  # `accepts`.
         if seq > self.high_seq:
             self.high_seq = seq
-        if requests or self.aru < token.seq:
-            requests = self._requests(token, again)
-        aru, aru_id = self._lower(token, seq)
+        accelerated = self.config.accelerated_packets
+        behind = 0 if rested else min(accelerated, len(fresh))
+        sent = self._sent(token)
+        if requests or self.aru < sent:
+            requests = self._requests(token, again, sent)
+        due = sent if accelerated else seq
+        all_here = self.aru >= token.seq
+        aru, aru_id = self._lower(token, seq - behind if all_here else min(self.aru, due), due)
         accused = self._stalled(aru, aru_id) if accuse else None
-        sent, left = len(again) + len(fresh), waiting - len(fresh)
+        used, left = len(again) + len(fresh), waiting - len(fresh)
         visited = Token(
             token.token_seq + 1,
             seq,
             aru,
             aru_id,
             requests,
-            min(others + sent, U32_MAX),
+            min(others + used, U32_MAX),
             min(backlog + left, U32_MAX),
             token.flag,
         )
         assert aru <= seq, f"aru {aru} is past seq {seq}"
-        assert aru_id != NOBODY or aru == seq, f"nobody lacks anything, and aru is {aru} of {seq}"
+        assert aru_id != NOBODY or aru >= due, f"nobody lacks anything, and aru is {aru} of {due}"
         assert self.discarded <= self.aru <= self.high_seq, "received more than there is"
-        self.sent = sent
+        self.sent = used
         self.left = left
-        return Visit(again, fresh, visited, accused)
+        return Visit(again, fresh, behind, visited, accused)
 
     def forward(self, token: Token) -> None:
         """Remember the token as it goes on; moves the safe line."""
@@ -278,11 +305,20 @@ class Ring(Generic[P]):
         # just sent makes room, otherwise the first nodes would fill the window for ever.
         return 0 if self.sent and others + self.sent >= window else 1
 
-    def _lower(self, token: Token, seq: int) -> tuple[int, int]:
-        """§5.1: lower aru to what is here, or raise it if it was this node that held it down."""
+    def _sent(self, token: Token) -> int:
+        """All numbers up to this one have certainly been sent before the token came."""
+        if not self.config.accelerated_packets:
+            return token.seq
+        return 0 if self.last is None else self.last.seq
+
+    def _lower(self, token: Token, here: int, due: int) -> tuple[int, int]:
+        """§5.1: lower aru to what is here; or raise it, if nobody but this node holds it down, to
+        `here`, what all have unless it was lost."""
         aru, aru_id = token.aru, token.aru_id
-        if self.aru < aru or aru_id == NOBODY or aru_id == self.me:
-            return self.aru, NOBODY if self.aru == seq else self.me
+        if self.aru < aru:
+            return self.aru, self.me
+        if aru_id == NOBODY or aru_id == self.me:
+            return max(aru, here), NOBODY if here >= due else self.me
         return aru, aru_id
 
     def _stalled(self, aru: int, aru_id: int) -> int | None:
@@ -295,11 +331,12 @@ class Ring(Generic[P]):
         stalled = self._stalled_visits > self.config.fail_to_receive_visits
         return aru_id if stalled and aru_id != self.me else None
 
-    def _requests(self, token: Token, again: Sequence[tuple[int, P]]) -> tuple[int, ...]:
-        """What others still lack, and what is lacking here, lowest first."""
+    def _requests(self, token: Token, again: Sequence[tuple[int, P]], sent: int) -> tuple[int, ...]:
+        """What others still lack, and what is lacking here of numbers up to `sent`, lowest
+        first."""
         served = {seq for seq, _ in again}
         wanted = {seq for seq in token.requests if seq not in served and seq > self.discarded}
-        for seq in range(self.aru + 1, token.seq + 1):
+        for seq in range(self.aru + 1, sent + 1):
             if len(wanted) >= self.config.requests_max:
                 break
             if seq not in self.have:

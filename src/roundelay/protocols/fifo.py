@@ -36,6 +36,13 @@ from roundelay.wire.primitives import Reason, WireError
 Message: TypeAlias = LinkMessage[Packet]
 
 _SAFE = Service.SAFE
+_ORIGINATE, _RECEIVE, _STABLE = (
+    Kind.ORIGINATE,
+    Kind.RECEIVE,
+    Kind.STABLE,
+)  # Slow to get at in an Enum.
+_NOT_SENT = Refuse("a packet that no member can have sent")
+_NOT_SAID = Refuse("what no other member, in this life, can have said")
 
 Config = LinkConfig
 """Nothing of its own to tune."""
@@ -55,6 +62,7 @@ class FifoEngine:
 
     def start(self, view: View) -> list[Effect[Message]]:
         self.view = view
+        self._view_id, self._members = view.id, view.members
         self.link = Link(view, self.node, self.codec, self.config)
         self._traced = self._outlet.traced
         self.delivered = [0] * len(view.members)
@@ -82,16 +90,16 @@ class FifoEngine:
 
     def _receive(self, origin: Origin, message: Message) -> bool:
         """Give a frame to the link; False if it is refused."""
-        data = message if type(message) is Data else None
-        if data is not None and not self._genuine(data.sender, data.content):
-            self._out.append(Refuse("a packet that no member can have sent"))
+        if type(message) is not Data:
+            taken = self.link.receive(origin, message)
+        elif not self._genuine(message.sender, message.content):
+            self._out.append(_NOT_SENT)
             return False
-        if not self.link.receive(origin, message):
-            self._out.append(Refuse("what no other member, in this life, can have said"))
-            return False
-        if data is not None and self._traced:
-            self._out.append(Record(Kind.RECEIVE, data.content.span, self.view.id))
-        return True
+        elif (taken := self.link.receive(origin, message)) and self._traced:
+            self._out.append(Record(_RECEIVE, message.content.span, self._view_id))
+        if not taken:
+            self._out.append(_NOT_SAID)
+        return taken
 
     def expire(self, timer: str) -> list[Effect[Message]]:
         self.link.expire(timer)
@@ -99,9 +107,10 @@ class FifoEngine:
 
     def _genuine(self, sender: int, packet: Packet) -> bool:
         """Whether that member can have sent it: under its own name, and to somebody."""
+        members = self._members
         return (
-            sender < len(self.view.members)
-            and self.view.members[sender] == packet.span.node
+            sender < len(members)
+            and members[sender] == packet.span.node
             and (packet.destinations is None or self._for_somebody(packet.destinations))
         )
 
@@ -131,7 +140,7 @@ class FifoEngine:
 
     def _send(self, packet: Packet) -> None:
         destinations = packet.destinations
-        self._out.append(Record(Kind.ORIGINATE, packet, self.view.id))
+        self._out.append(Record(_ORIGINATE, packet, self._view_id))
         if destinations is not None and not self._for_somebody(destinations):
             self._out += self._receipt(packet)
             return
@@ -164,7 +173,7 @@ class FifoEngine:
             else:  # The usual case: nothing is before it, and it waits for nobody.
                 self.delivered[sender] = number
                 if packet.destinations is None or self.node in packet.destinations:
-                    out.append(Deliver(packet, self.view.id))
+                    out.append(Deliver(packet, self._view_id))
         if self._waiting_count:
             for sender, waiting in enumerate(self._waiting):
                 if waiting:
@@ -174,7 +183,7 @@ class FifoEngine:
         if link.ledger.risen:
             for packet in link.pop_stable():
                 if self._traced:
-                    out.append(Record(Kind.STABLE, packet.span, self.view.id, level=1))
+                    out.append(Record(_STABLE, packet.span, self._view_id, level=1))
 
     def _ready(self, sender: int, stable: int) -> list[Deliver]:
         """A sender's packets up to the first safe one above `stable`."""

@@ -9,10 +9,12 @@ an engine: when packets are delivered, when the token rests, and how a view ends
     safe                     packet.service is SAFE     delivered once everybody has it
     token loss timeout       "token_loss"               the view is over
     token retransmission     "token_retransmit"         our last token is sent again
+    accelerated window       config.accelerated         packets that follow the token
 
-Deviations: an idle ring rests instead of spinning, with the node that sent last; a ring of one has
-no token on the wire; at a view change what was safe at one member alone counts for nothing, only
-what some member had delivered does.
+Deviations: an idle ring rests instead of spinning, with the node that will probably send next (see
+`membership.next_sender`); a packet from the next one who sends shows that the token is not lost,
+just as the token itself does; a ring of one has no token on the wire; at a view change what was
+safe at one member alone counts for nothing, only what some member had delivered does.
 """
 
 import struct
@@ -34,6 +36,7 @@ from roundelay.core.effects import (
 )
 from roundelay.core.ids import NodeId, Packet, Service, View
 from roundelay.core.value import value
+from roundelay.membership.next_sender import NextSender
 from roundelay.membership.ring import Ring, RingConfig, Token
 from roundelay.wire.packet import decode_packet, encode_packet
 from roundelay.wire.primitives import I64_MAX, Reader, Reason, WireError, Writer
@@ -49,6 +52,14 @@ HOLD_SHARE = 0.7
 """For how long the token of an idle ring rests on a real node, as a share of the time after which a
 token is sent again. Smaller: processes wake up more often for nothing. Near 1: the token is sent
 again although it rests."""
+
+ACCELERATED = 1000
+"""Packets that follow the token on a real node: all of a visit, whatever its length. Fewer: the
+successor waits for packets that it need not wait for. It depends on nothing that nodes may have
+differently, since they must have it alike."""
+PATIENCE_MAX = 3
+"""The most times the usual time after which the token is sent again. Smaller: the copies of a slow
+ring make it slower; larger: a token that is lost again and again makes an end of the view."""
 
 BUFFER_BYTES = 32 * 1024 * 1024
 """Bytes of packets that a real node keeps for the slowest member of the ring. Smaller: the ring
@@ -72,15 +83,25 @@ class Config:
     requests_max: int = 30
     buffer_packets: int = 4096
     fail_to_receive_visits: int = 250
+    accelerated: int = 0
+    """`accelerated_packets` of the ring."""
 
-    @property
-    def ring(self) -> RingConfig:
+    def __post_init__(self) -> None:
+        if self.accelerated < 0:
+            raise ValueError(
+                f"accelerated={self.accelerated}; it is a number of packets, or 0 for the ring of "
+                f"the paper"
+            )
+
+    def ring(self, size: int) -> RingConfig:
+        """Of a ring of so many; with nobody else in it a token tells nobody of anything."""
         return RingConfig(
             self.window_packets,
             self.visit_packets,
             self.requests_max,
             self.buffer_packets,
             self.fail_to_receive_visits,
+            self.accelerated if size > 1 else 0,
         )
 
 
@@ -152,21 +173,30 @@ class TotemEngine:
         self._out: list[Effect[Message]] = []
         # Effects that every visit repeats.
         self._arm_loss = SetTimer(LOSS, self.config.token_loss_s)
-        self._arm_retransmit = SetTimer(RETRANSMIT, self.config.token_retransmit_s)
+        retransmit_s = self.config.token_retransmit_s
+        self._arm_retransmit = tuple(
+            SetTimer(RETRANSMIT, retransmit_s * k) for k in range(1, PATIENCE_MAX + 1)
+        )
 
     def start(self, view: View) -> list[Effect[Message]]:
         self.view = view
-        self.ring: Ring[Packet] = Ring(
-            view.members.index(self.node), len(view.members), self.config.ring
-        )
+        size = len(view.members)
+        self.ring: Ring[Packet] = Ring(view.members.index(self.node), size, self.config.ring(size))
         self.delivered = 0
         self.frozen = False
         self.stopped = False
         """This node has taken the token out of the ring: no copy of it may be used again."""
         self.held: Token | None = None
         """The token while it rests here, not yet used."""
-        self.last_sender = view.members[0]
-        """Who sent the packet with the highest number: the token rests with it."""
+        self.next = NextSender(view.members[0])
+        """The token rests with whom it names once everybody has everything."""
+        self._patience = 0
+        """How much later than usual the token is sent again: one more after each rotation in which
+        it was, and one less after each in which it was not. On a slow ring it is only late."""
+        self._sent_again = False
+        """Whether it was since it was here."""
+        self._has_token: NodeId | None = None
+        """Who sent the newest packet since the token was here."""
         self.idle = 0
         """Visits in a row without anything to do."""
         self.claimed = 0
@@ -194,8 +224,8 @@ class TotemEngine:
             self._release()
         elif self.idle >= self.config.idle_rotations and not self._cancelled:
             self._cancelled = True  # Once is enough until the token has been here.
-            if self.last_sender != self.node:
-                self._out.append(Send(HoldCancel(), self.view.id, self.last_sender))
+            if (holder := self.next.guess) != self.node:
+                self._out.append(Send(HoldCancel(), self.view.id, holder))
         return self._drain()
 
     def receive(self, origin: Origin, message: Message) -> list[Effect[Message]]:
@@ -207,6 +237,10 @@ class TotemEngine:
         return self._drain()
 
     def receive_many(self, origin: Origin, messages: Sequence[Message]) -> list[Effect[Message]]:
+        """As `receive` for each in turn; but packets that left behind their token and are here
+        with it come first."""
+        if self.config.accelerated:
+            messages = _packets_first(messages)
         for message in messages:
             if type(message) is Data:
                 self._store(message.seq, message.packet)
@@ -222,6 +256,7 @@ class TotemEngine:
                 self._out.append(Suspect((), "the token is lost"))
             case "token_retransmit":
                 if self.ring.last is not None and self.held is None:
+                    self._sent_again = True
                     self._send_token(self.ring.last)
             case "token_hold":
                 if self.held is not None:
@@ -242,17 +277,19 @@ class TotemEngine:
             if self.held is not None:  # While the token rests here nobody has a new number.
                 self._out.append(Refuse("a packet with a number that nobody can have given out"))
                 return
-            self.last_sender = sender
+            if sender != self._has_token:
+                self._has_token = sender
+                if not self.frozen:
+                    self._out.append(self._arm_loss)
         if self._traced:
             self._out.append(Record(Kind.RECEIVE, packet, self.view.id))
         if not ring.store(seq, packet) or self.frozen:
             return
         if not self._went_on and ring.last is not None and seq > ring.last.seq:
             self._went_on = True
-            if (
-                self.held is None
-            ):  # The token reached the successor: wait for its way round the rest of the ring.
-                self._out.append(self._arm_retransmit)
+            if self.held is None:
+                # The token reached the successor: wait for its way round the rest of the ring.
+                self._out.append(self._arm_retransmit[self._patience])
 
     def _check_own(self, seq: int, packet: Packet) -> None:
         """A packet arrived that no other member can have sent: a copy of an own one, which was
@@ -289,6 +326,12 @@ class TotemEngine:
                 self._out.append(Refuse("a token that cannot be the ring's"))
             return
         self._out += (self._arm_loss, self._acquire)
+        self._has_token = None
+        if self._sent_again:
+            self._sent_again = False
+            self._patience = min(self._patience + 1, PATIENCE_MAX - 1)
+        elif self._patience:
+            self._patience -= 1
         self._cancelled = False
         ring, seq = self.ring, token.seq
         quiet = (
@@ -302,8 +345,8 @@ class TotemEngine:
         self.idle = self.idle + 1 if quiet else 0
         if (
             self.idle > self.config.idle_rotations
-            and self.last_sender == self.node
             and ring.safe_line == seq
+            and self.next.guess == self.node
         ):
             self.held = token
             self._out.append(CancelTimer(RETRANSMIT))
@@ -317,7 +360,7 @@ class TotemEngine:
         assert token is not None
         if self._outlet.waiting:
             self.idle = 0
-        self._use(token)
+        self._use(token, rested=True)
         self._out.append(CancelTimer(HOLD))  # Others wait for what is sent, so that goes first.
 
     def _visit(self, token: Token) -> None:
@@ -325,26 +368,34 @@ class TotemEngine:
         self._out.append(self._acquire)
         self._use(token)
 
-    def _use(self, token: Token) -> None:
+    def _use(self, token: Token, *, rested: bool = False) -> None:
         """§5.1: one visit."""
-        visit = self.ring.visit(token, self._outlet.waiting, self._outlet.pull)
+        waiting, pull = self._outlet.waiting, self._outlet.pull
+        visit = self.ring.visit(token, waiting, pull, rested=rested)
         for seq, packet in visit.again:
             self._out.append(Send(Data(seq, packet), self.view.id))
+        behind: list[Effect[Message]] = []
         if visit.fresh:
-            self._originate(visit.fresh)
+            early = len(visit.fresh) - visit.behind
+            self._originate(visit.fresh[:early], self._out)
+            self._originate(visit.fresh[early:], behind)
         self._out.append(self._release_row)
         if visit.accused is not None:
             self.stopped = True
             accused = self.view.members[visit.accused]
+            self._out += behind
             self._out.append(CancelTimer(RETRANSMIT))
             self._out.append(Suspect((accused,), "it fails to receive"))
             return
         self.ring.forward(visit.token)
         self._send_token(visit.token)
-        self._deliver()
+        self._out += behind
+        if self.ring.aru > self.delivered:
+            self._deliver()
         self._claim_stable()
 
-    def _originate(self, fresh: Sequence[tuple[int, Packet]]) -> None:
+    def _originate(self, fresh: Sequence[tuple[int, Packet]], sends: list[Effect[Message]]) -> None:
+        """Record new packets, and add to `sends` what sends them."""
         emit, view, traced, alone = (
             self._out.append,
             self.view.id,
@@ -356,20 +407,19 @@ class TotemEngine:
                 emit(Record(Kind.ORIGINATE, packet, view))
                 emit(Record(Kind.ORDER, packet.span, view, (seq, 0), level=1))
             if not alone:
-                emit(Send(Data(seq, packet), view))
-        self.last_sender = self.node
+                sends.append(Send(Data(seq, packet), view))
 
     def _send_token(self, token: Token) -> None:
         self._went_on = False
         self._out.append(Send(TokenPass(token), self.view.id, self._successor))
-        self._out.append(self._arm_retransmit)
+        self._out.append(self._arm_retransmit[self._patience])
 
     def _visit_alone(self) -> None:
         """A ring of one: each packet is ordered, safe and delivered as it comes."""
         token = self.ring.last or Token(0)
         while self._outlet.waiting:
             visit = self.ring.visit(token, self._outlet.waiting, self._outlet.pull)
-            self._originate(visit.fresh)
+            self._originate(visit.fresh, self._out)
             token = visit.token
             for _ in range(2):  # Two rotations at once.
                 self.ring.forward(token)
@@ -385,6 +435,8 @@ class TotemEngine:
                 return
             self.delivered = seq
             emit(Deliver(packet, view, (seq, 0)))
+            if packet.span.node != self.next.repeated:
+                self.next.note(packet.span.node)
 
     def _claim_stable(self) -> None:
         """Claim what everybody has, and forget it."""
@@ -457,6 +509,15 @@ class TotemEngine:
         return out
 
 
+def _packets_first(messages: Sequence[Message]) -> Sequence[Message]:
+    """Frames of the predecessor, those packets first that its token tells of."""
+    told = next((m.token.seq for m in messages if type(m) is TokenPass), None)
+    if told is None:
+        return messages
+    packets = [m for m in messages if type(m) is Data and m.seq <= told]
+    return [*packets, *(m for m in messages if type(m) is not Data or m.seq > told)]
+
+
 def _summary(summary: bytes) -> tuple[int, int]:
     """aru and the last number delivered, as `freeze` wrote them."""
     r = Reader(summary)
@@ -466,12 +527,14 @@ def _summary(summary: bytes) -> tuple[int, int]:
 
 
 def _tune(capacity: Capacity, timers: Mapping[str, float]) -> Mapping[str, float]:
-    """Windows as large as receive buffers allow, memory bounded in bytes, and a long rest."""
+    """Windows as large as receive buffers allow, memory bounded in bytes, a long rest, and tokens
+    that leave before all packets of a visit."""
     window = capacity.window_packets
     kept = min(Config().buffer_packets, BUFFER_BYTES // capacity.datagram_bytes)
     return {
         "token_hold_s": HOLD_SHARE * timers["token_retransmit_s"],
         "visit_packets": capacity.visit_packets,
+        "accelerated": ACCELERATED,
         "window_packets": window,
         "buffer_packets": max(2 * window, kept),
     }
@@ -492,6 +555,7 @@ DESCRIPTION = Description(
         in_views=Properties("O8 S2", assumed="E6"),
     ),
     alarm="token_loss_s",
+    shared_options=("accelerated",),
     tune=_tune,
     simulation="roundelay.sim.engines.totem",
 )

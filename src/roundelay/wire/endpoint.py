@@ -32,7 +32,7 @@ class Endpoint(Generic[M]):
         """Datagrams refused, by reason."""
         self._boot = boot
         self._reflect = reflect
-        self._sealed = sealed
+        self.sealed = sealed
         self._view: ViewId | None = None
         self._origin = encode_origin(Origin(boot.group, boot.node, boot.incarnation, None))
         self._origins: dict[bytes, Origin] = {}
@@ -41,28 +41,33 @@ class Endpoint(Generic[M]):
 
     def encode(self, message: M, view: ViewId | None) -> tuple[int, bytes]:
         """The message's tag and the datagram that carries it, with a frame number of its own."""
+        tag, body = self.codec.encode(message)
+        origin = self.stamp(view)
+        data = encode(origin, tag, self.lamport, self.frame_number, body, sealed=self.sealed)
+        return tag, data
+
+    def stamp(self, view: ViewId | None) -> bytes:
+        """Give a frame the next number and `lamport`, and return the bytes of its origin."""
         if view != self._view:
             boot = self._boot
             self._origin = encode_origin(Origin(boot.group, boot.node, boot.incarnation, view))
             self._view = view
-        tag, body = self.codec.encode(message)
         if self.lamport < I64_MAX:  # A forged clock must not wrap ours.
             self.lamport += 1
         self.frame_number += 1
-        data = encode(self._origin, tag, self.lamport, self.frame_number, body, sealed=self._sealed)
-        return tag, data
+        return self._origin
 
     def receive(self, data: bytes) -> Frame[M] | Reason:
         """The frame in a datagram, or why it is refused: then it was counted, and nothing else
         changed."""
         try:
-            frame = decode(data, self.codec, self._origins, sealed=self._sealed)
+            frame = decode(data, self.codec, self._origins, sealed=self.sealed)
         except WireError as e:
             # No core knows the tag of a probe. Asked only here, so that other frames do not pay.
             probe = e.reason is Reason.MALFORMED and is_probe(data)
             return self.refuse(Reason.PROBE if probe else e.reason)
         if frame.origin is not self._admitted:
-            refusal = self.admit(frame)
+            refusal = self.admit(frame.origin, frame.lamport)
             if refusal is not None:
                 return refusal
             self._admitted = frame.origin
@@ -70,17 +75,16 @@ class Endpoint(Generic[M]):
             self.lamport = frame.lamport
         return frame
 
-    def admit(self, frame: Frame[M]) -> Reason | None:
+    def admit(self, origin: Origin, lamport: int) -> Reason | None:
         """Take over the clock of a frame that is meant for this node, or say why it is not."""
-        origin = frame.origin
         boot = self._boot
         if origin.group != boot.group:
             return self.refuse(Reason.GROUP)
         own = origin.node == boot.node and origin.incarnation == boot.incarnation
         if own and not self._reflect:
             return self.refuse(Reason.OWN)
-        if frame.lamport > self.lamport:
-            self.lamport = frame.lamport
+        if lamport > self.lamport:
+            self.lamport = lamport
         return None
 
     def refuse(self, reason: Reason, count: int = 1) -> Reason:

@@ -105,12 +105,7 @@ def decode(
     if lamport > I64_MAX or number > I64_MAX:
         raise WireError(Reason.MALFORMED, "a counter past 63 bits")
     raw_origin = data[_HEADER.size : body_at]
-    origin = origins.get(raw_origin)
-    if origin is None:
-        origin = _decode_origin(raw_origin)
-        if len(origins) >= _ORIGINS_MAX:
-            origins.clear()  # Bounded: strangers may send any number of origins.
-        origins[raw_origin] = origin
+    origin = origins.get(raw_origin) or learn_origin(raw_origin, origins)
     return Frame(origin, lamport, number, tag, codec.decode(tag, data, body_at), size)
 
 
@@ -128,6 +123,15 @@ def encode_origin(origin: Origin) -> bytes:
         w.u64(origin.view.seq)
         w.text(origin.view.rep)
     return w.done()
+
+
+def learn_origin(raw: bytes, origins: dict[bytes, Origin]) -> Origin:
+    """The origin with these bytes, or WireError; it is put into the cache."""
+    origin = _decode_origin(raw)
+    if len(origins) >= _ORIGINS_MAX:
+        origins.clear()  # Bounded: strangers may send any number of origins.
+    origins[raw] = origin
+    return origin
 
 
 def _decode_origin(raw: bytes) -> Origin:

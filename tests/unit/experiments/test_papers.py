@@ -11,8 +11,9 @@ from roundelay.experiments.plan import paper_plan, read
 from roundelay.experiments.registry import load_experiment, load_paper, paper_names
 
 REQUIRED = {"__init__.py", "runs.py", "plan.toml", "claims.py"}
-OPTIONAL = {"figures.py", "results.py", "formulas.py"}
-"""Figures, a look-up of results that claims and figures share, and what the paper computes."""
+OPTIONAL = {"figures.py", "results.py", "formulas.py", "accelerated.py"}
+"""Figures, a look-up of results that claims and figures share, what the paper computes, and runs of
+a second paper about the same engine."""
 
 
 def test_papers_are_found_by_their_folders():

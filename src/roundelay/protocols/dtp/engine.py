@@ -23,7 +23,7 @@ from roundelay.core.ids import NodeId, Service, View
 from roundelay.protocols.dtp import ending
 from roundelay.protocols.dtp.ledger import Ledger, LiteralLedger
 from roundelay.protocols.dtp.messages import NOBODY, Ack, DtpCodec, Message, Msg, Req
-from roundelay.protocols.dtp.policy import Config, PinwheelConfig, Policy
+from roundelay.protocols.dtp.policy import Config, Policy
 from roundelay.protocols.dtp.repetitions import (
     ACK,
     ASKING,
@@ -99,9 +99,8 @@ class DtpEngine:
         self.literal = config.rules == "paper"
         self._outlet = outlet
         self._out: Out = []
-        several = config if isinstance(config, PinwheelConfig) else None
-        self._window = several.window_packets if several else 1
-        self._batch = several.batch_packets if several else 1
+        self._window = config.window_packets
+        self._batch = config.batch_packets
         self._arm = arming(config)
         self._listens = policy.listens
 

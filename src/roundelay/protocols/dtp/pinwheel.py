@@ -41,7 +41,7 @@ DESCRIPTION = Description(
     packets_in=packets_in,
     promises=promises(Properties(PROMISED, DERIVED)),
     alarm=ALARM,
-    shared_options=(*SHARED_OPTIONS, "batch_packets"),
+    shared_options=SHARED_OPTIONS,
     tune=_tune,
     simulation="roundelay.sim.engines.pinwheel",
 )

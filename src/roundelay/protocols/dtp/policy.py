@@ -55,6 +55,14 @@ class Config:
     buffer_packets: int = 4096
     """How far ahead of what is here without gaps a number may be; what is beyond is dropped, to
     come again. Far more than an honest group needs."""
+    window_packets: int = 1
+    """Own packets that may be without a number at a time. 1, as in the paper of DTP and CM: a node
+    waits for the number of each packet before it sends the next. More: less waiting, and the
+    bounds of the paper on what a node has to keep grow with it; too many: receivers overrun."""
+    batch_packets: int = 1
+    """Most packets that one acknowledgment orders: 1 in DTP and CM, as in their paper. More: fewer
+    acknowledgments, if nodes have that many under way. The token is passed on less often then, and
+    so less often somebody tells what it holds."""
     rules: str = "safe"
     """`paper` for the literal rules, which break under loss: to be shown, not used."""
 
@@ -65,24 +73,22 @@ class Config:
             raise ValueError(f"resilience={self.resilience}; it is a number of nodes, 0 or more")
         if min(self.attempts, self.asking_attempts, self.buffer_packets) < 1:
             raise ValueError("attempts, asking_attempts and buffer_packets are 1 at least")
-
-
-@value
-class PinwheelConfig(Config):
-    """The same, and two limits that are 1 in the other protocols."""
-
-    window_packets: int = 1
-    """Own packets that may be without a number at a time."""
-    batch_packets: int = 256
-    """Most packets that one acknowledgment orders. The token is passed on less often then, and so
-    less often somebody tells what it holds."""
-
-    def __post_init__(self) -> None:
-        Config.__post_init__(self)
-        if self.window_packets < 1 or not 1 <= self.batch_packets <= BATCH_MAX:
-            raise ValueError(f"window_packets is 1 at least, batch_packets 1 to {BATCH_MAX}")
+        if not 1 <= self.window_packets <= self.buffer_packets:
+            raise ValueError(
+                f"window_packets={self.window_packets}; it is 1 at least, and at most "
+                f"buffer_packets, which is {self.buffer_packets}"
+            )
+        if not 1 <= self.batch_packets <= BATCH_MAX:
+            raise ValueError(f"batch_packets={self.batch_packets}; it is 1 to {BATCH_MAX}")
         if self.batch_packets > self.buffer_packets:
             raise ValueError(
                 f"batch_packets={self.batch_packets} is more than buffer_packets="
                 f"{self.buffer_packets}: nobody could take in such a batch"
             )
+
+
+@value
+class PinwheelConfig(Config):
+    """The same; an acknowledgment orders what waits."""
+
+    batch_packets: int = 256

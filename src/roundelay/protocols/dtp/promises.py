@@ -5,7 +5,7 @@ from roundelay.protocols.dtp.messages import Message, Msg
 
 DATA_TAGS = ("MSG",)
 ALARM = "watch_s"
-SHARED_OPTIONS = ("resilience", "rules", "silence_s")
+SHARED_OPTIONS = ("batch_packets", "resilience", "rules", "silence_s")
 
 PROMISED = "O3f O3i O4 O5 O6 O10 S1 S1d S4 S6 K1 K2 K4 L1 L4"
 DERIVED = "D6 D8 O1 O1r O2 O2r O5p O9 O11 K3"

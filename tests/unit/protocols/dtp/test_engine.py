@@ -25,16 +25,33 @@ def test_one_packet_is_under_way_at_a_time(policy):
     assert [(m.number, m.held) for m in member.sent] == [(2, 1)]
 
 
-def test_pinwheel_sends_as_many_as_its_window_and_orders_all_that_wait():
-    member = Member("b", policy=PINWHEEL, window_packets=2)
+@pytest.mark.parametrize("policy", [DTP, CM])
+def test_with_a_window_several_are_under_way_and_one_is_ordered_at_a_time(policy):
+    member = Member("b", policy=policy, window_packets=2)
     member.say(3)
     assert [m.number for m in member.sent] == [1, 2]
-    holder = Member("a", policy=PINWHEEL, batch_packets=2)
+    member.hear("a", Ack(0, ((1, 1),), 1, 2, 1))
+    assert [m.number for m in member.sent] == [3]
+    holder = Member("a", policy=policy, window_packets=2)
+    holder.hear("b", msg(1, 1))
+    assert [m.uids for m in holder.sent] == [((1, 1),)]
+    holder.hear("b", msg(1, 2))
+    holder.hear("c", Ack(2, (), 1, 0, 3))
+    assert [m.uids for m in holder.sent] == [((1, 2),)]
+
+
+@pytest.mark.parametrize("policy", [DTP, CM, PINWHEEL])
+def test_a_node_sends_as_many_as_its_window_and_orders_as_many_as_a_batch(policy):
+    member = Member("b", policy=policy, window_packets=2)
+    member.say(3)
+    assert [m.number for m in member.sent] == [1, 2]
+    holder = Member("a", policy=policy, batch_packets=2)
     holder.engine.token.grip = Grip.EMPT
     for message in (msg(1, 1), msg(1, 2), msg(2, 1)):
         holder.hear("bbc"[message.number - 1 + message.sender - 1], message)
     holder.hear("c", Ack(2, (), 0, 0, 1))
-    assert holder.sent == [Ack(0, ((1, 1), (1, 2)), 2, 1, 2)]
+    (ack,) = holder.sent
+    assert (ack.uids, ack.last) == (((1, 1), (1, 2)), 2)
     assert [record.key for record in holder.recorded(Kind.ORDER)] == [(1, 0), (2, 0)]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roundelay.group.engines import engine_factory
+from roundelay.group.engines import engine_config, engine_factory
 from roundelay.membership.config import TIMERS
 from roundelay.protocols.dtp import repetitions
 from roundelay.protocols.dtp.messages import BATCH_MAX, Ack, DtpCodec, Req
@@ -58,8 +58,12 @@ def test_timers_are_not_those_of_membership():
         ({"rules": "link"}, "there are no rules 'link'; choose one of safe, paper"),
         ({"resilience": "-1"}, "resilience=-1; it is a number of nodes"),
         ({"attempts": "0"}, "1 at least"),
-        ({"batch_packets": str(BATCH_MAX + 1)}, f"batch_packets 1 to {BATCH_MAX}"),
-        ({"window_packets": "0"}, "window_packets is 1 at least"),
+        (
+            {"batch_packets": str(BATCH_MAX + 1)},
+            f"batch_packets={BATCH_MAX + 1}; it is 1 to {BATCH_MAX}",
+        ),
+        ({"window_packets": "0"}, "window_packets=0; it is 1 at least"),
+        ({"window_packets": "5000"}, "at most buffer_packets, which is 4096"),
         ({"buffer_packets": "255"}, "batch_packets=256 is more than buffer_packets=255"),
     ],
 )
@@ -68,7 +72,7 @@ def test_settings_that_make_no_sense_are_a_sentence(options, sentence):
         engine_factory("pinwheel", options)
 
 
-def test_windows_and_batches_are_pinwheels_alone():
-    for name in ("dtp", "cm"):
-        with pytest.raises(ValueError, match="has no option 'window_packets'"):
-            engine_factory(name, {"window_packets": "2"})
+@pytest.mark.parametrize(("name", "batch"), [("dtp", 1), ("cm", 1), ("pinwheel", 256)])
+def test_an_acknowledgment_orders_one_packet_in_dtp_and_cm_unless_asked_for_more(name, batch):
+    assert engine_config(name).batch_packets == batch
+    assert engine_config(name, {"batch_packets": "2"}).batch_packets == 2

@@ -14,7 +14,20 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
 
-from roundelay.experiments.claims import ABOUT, NEARLY, Claim, Outcome, judge, near
+from roundelay.experiments.claims import (
+    ABOUT,
+    NEARLY,
+    Accepted,
+    Claim,
+    Outcome,
+    above,
+    at_least,
+    at_most,
+    below,
+    between,
+    judge,
+    near,
+)
 from roundelay.experiments.papers.atop.results import (
     ALL_ACK,
     CAUSAL,
@@ -89,7 +102,7 @@ def all_ack(r: Results) -> list[Claim]:
                 slow(period_s),
                 f"follows the slowest ({low:g} to {high:g})",
                 [ms / 1000 / period_s for ms in latency_ms],
-                lambda share: low <= share <= high,
+                between(low, high),
                 note=f"{fmean(latency_ms) / 1000:.2f} s, without null messages",
                 reason="it waits for something else than the next message of the slowest",
             )
@@ -100,9 +113,7 @@ def all_ack(r: Results) -> list[Claim]:
         )
         for a, b in pairwise(r.periods_s)
     }
-    grows = _worst(
-        "All-Ack, latency, by slow period", steps, min, "smallest step", "> 1", lambda x: x > 1
-    )
+    grows = _worst("All-Ack, latency, by slow period", steps, min, "smallest step", "> 1", above(1))
     return [*claims, grows]
 
 
@@ -119,7 +130,7 @@ def with_dummies(r: Results) -> list[Claim]:
             "every slow rate",
             f"independent (<= {1 + ABOUT:g})",
             ratios,
-            lambda ratio: ratio <= 1 + ABOUT,
+            at_most(1 + ABOUT),
             reason="it depends on the slowest sender",
         ),
         *(_close_everywhere(r, kind) for kind in (DEMAND, SWITCH)),
@@ -129,7 +140,7 @@ def with_dummies(r: Results) -> list[Claim]:
             min,
             "smallest",
             "> 1",
-            lambda ratio: ratio > 1,
+            above(1),
             note=f"before it is {_everywhere(r, 'latency_ms', COVER_BEFORE)} ms, with"
             f" {_everywhere(r, 'dummies_per_message', COVER_BEFORE)} dummies a message",
         ),
@@ -160,7 +171,7 @@ def as_written(r: Results) -> list[Claim]:
             max,
             "largest",
             f"(< {BAD:g})",
-            lambda share: share < BAD,
+            below(BAD),
             setting="before adaptation, ",
             note="all have the same weight, so nobody gets ahead of the slowest sender; after"
             f" adaptation it is {_everywhere(r, 'delivered_share', WRITTEN)}",
@@ -190,7 +201,7 @@ def dummies(r: Results) -> list[Claim]:
                 slow(period_s),
                 f"({low:g} to {high:g})",
                 r.of("dummies_per_message", COVER, period_s),
-                lambda count: low <= count <= high,
+                between(low, high),
                 reason="the model of the rules gave something else",
             )
             for period_s in r.periods_s
@@ -201,7 +212,7 @@ def dummies(r: Results) -> list[Claim]:
             max,
             "largest",
             f"(<= {SAVING:g})",
-            lambda ratio: ratio <= SAVING,
+            at_most(SAVING),
         ),
         _worst(
             "ATOP, cover / All-Ack with null messages, dummies",
@@ -209,7 +220,7 @@ def dummies(r: Results) -> list[Claim]:
             max,
             "largest",
             "(< 1)",
-            lambda ratio: ratio < 1,
+            below(1),
             note=f"All-Ack sends {_everywhere(r, 'dummies_per_message', NULLS)} a message, which is"
             f" delivered after {_everywhere(r, 'latency_ms', NULLS)} ms",
         ),
@@ -231,7 +242,7 @@ def variance(r: Results) -> list[Claim]:
             place,
             f"much greater (>= {MUCH:g})",
             _divided(theirs, ours),
-            lambda ratio: ratio >= MUCH,
+            at_least(MUCH),
             note=f"{fmean(theirs):.3g} and {fmean(ours):.2g}; in All-Ack {empty:.0%} of the ticks"
             f" are empty, and up to {fullest:.0f} messages come in one",
             reason="it is not much greater",
@@ -289,9 +300,10 @@ def underivable() -> list[Claim]:
 # How they are put together
 
 
-def _close_to(causal_ms: float) -> Callable[[float], bool]:
-    """Whether a latency that is so many times that of causal multicast is close to it."""
-    return lambda ratio: (ratio - 1) * causal_ms <= CLOSE_MS
+def _close_to(causal_ms: float) -> Accepted:
+    """How many times that of causal multicast a latency may be that is close to it."""
+    why = f"at most {CLOSE_MS:g} ms more than {causal_ms:.3g} ms"
+    return Accepted(high=1 + CLOSE_MS / causal_ms, why=why)
 
 
 def _close(r: Results, kind: Cell, period_s: float) -> Claim:
@@ -304,7 +316,7 @@ def _close(r: Results, kind: Cell, period_s: float) -> Claim:
         f"{slow(period_s)}, hold {kind.hold_ms:g} ms",
         f"slightly greater (<= {CLOSE_MS:g} ms)",
         [a - b for a, b in zip(ours, causal, strict=True)],
-        lambda more_ms: 0 < more_ms <= CLOSE_MS,
+        Accepted(0, CLOSE_MS, open=True),
         unit="ms",
         note=figures,
         reason=f"{figures}: {WHY_NOT.get(kind, 'it waits for more than its dummies')}",

@@ -138,22 +138,23 @@ class Delays:
 
     jitter_ns = 0
     reflects = False
+    by_size = False
 
     def __init__(self, random: Random) -> None:
         self._random = random
         self._last: dict[tuple[NodeId, NodeId], int] = {}
         """By sender and receiver: when the last frame arrives."""
 
+    def arrival(self, now: int, sender: NodeId, receiver: NodeId, size: int) -> int | None:
+        takes = DELAY_NS + round(self._random.expovariate(1.0) * EXTRA_NS)
+        time = max(now + takes, self._last.get((sender, receiver), 0))
+        self._last[sender, receiver] = time
+        return time
+
     def arrivals(
         self, now: int, sender: NodeId, receivers: tuple[NodeId, ...], size: int
     ) -> list[int | None]:
-        times: list[int | None] = []
-        for receiver in receivers:
-            takes = DELAY_NS + round(self._random.expovariate(1.0) * EXTRA_NS)
-            time = max(now + takes, self._last.get((sender, receiver), 0))
-            self._last[sender, receiver] = time
-            times.append(time)
-        return times
+        return [self.arrival(now, sender, receiver, size) for receiver in receivers]
 
 
 def run(cell: Cell, seed: int) -> Measures:

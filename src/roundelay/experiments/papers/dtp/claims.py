@@ -10,7 +10,16 @@ from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
-from roundelay.experiments.claims import NEARLY, Claim, Outcome, judge, near
+from roundelay.experiments.claims import (
+    NEARLY,
+    Claim,
+    Outcome,
+    above,
+    at_most,
+    below,
+    judge,
+    near,
+)
 from roundelay.experiments.papers.dtp.results import GAP_MS, Results
 from roundelay.experiments.papers.dtp.runs import Cell
 from roundelay.experiments.results import Result, Values
@@ -43,10 +52,10 @@ def _farthest_from_one(values: Iterable[float]) -> float:
     return max(values, key=lambda value: abs(value - 1))
 
 
-LESS = Demand(max, "largest", "< 1", lambda value: value < 1)
-AT_MOST = Demand(max, "largest", "<= 1", lambda value: value <= 1)
-MORE = Demand(min, "smallest", "> 1", lambda value: value > 1)
-GROWS = Demand(min, "smallest step", "> 0", lambda value: value > 0)
+LESS = Demand(max, "largest", "< 1", below(1))
+AT_MOST = Demand(max, "largest", "<= 1", at_most(1))
+MORE = Demand(min, "smallest", "> 1", above(1))
+GROWS = Demand(min, "smallest step", "> 0", above(0))
 ABOUT_ONE = Demand(_farthest_from_one, "farthest from 1", "about 1", near(1))
 COMPARABLE = Demand(_farthest_from_one, "farthest from 1", "comparable", near(1, NEARLY))
 
@@ -208,7 +217,7 @@ def load(r: Results) -> list[Claim]:
             f"n = {EVEN.nodes}, equal rates, 100 ms",
             "even",
             r.like("ordering_variation", EVEN),
-            lambda value: value <= NEARLY,
+            at_most(NEARLY),
             reason=f"even would be {NEARLY:g} at most",
         ),
         _worst(

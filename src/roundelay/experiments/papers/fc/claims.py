@@ -11,7 +11,16 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Literal
 
-from roundelay.experiments.claims import NEARLY, Claim, Outcome, judge, near
+from roundelay.experiments.claims import (
+    NEARLY,
+    Claim,
+    Outcome,
+    at_most,
+    below,
+    between,
+    judge,
+    near,
+)
 from roundelay.experiments.papers.fc.results import (
     HOPS_MS,
     NAMES,
@@ -70,7 +79,7 @@ def _flat(r: Results, rules: Rules, hop_ms: float) -> Claim:
         _load(hop_ms),
         f"stable (<= {1 + NEARLY:g})",
         _divided(large, small),
-        lambda ratio: ratio <= 1 + NEARLY,
+        at_most(1 + NEARLY),
         note=f"{means}: a decision names a request and does not carry it",
         reason=f"{means}: with free processors a hop takes less than the wire takes for 1400 bytes,"
         " so the wire is most of the delay; the claim needs hops that are long in comparison",
@@ -174,7 +183,7 @@ def agreement(r: Results) -> list[Claim]:
                 f"n = {nodes}, k = {k}, {assume}, of {runs:.0f}",
                 "0" if rules == "paper" else "(0)",
                 r.of("divergent", cell),
-                lambda count: count == 0,
+                between(0, 0),
                 note=f"all runs: {command}",
                 reason="a decision that follows is no proof that those who function have the one"
                 f" before it; {command} -o DIR writes such runs as scenarios",
@@ -241,7 +250,7 @@ def _faster(r: Results, since: str, rules: Rules, hop_ms: float) -> Claim:
         _crash(1, hop_ms),
         "< 1" if rules == "paper" else "(< 1)",
         _divided(ours, totem),
-        lambda ratio: ratio < 1,
+        below(1),
         note=f"{fmean(ours):.3g} ms and {fmean(totem):.3g} ms",
         reason=f"{fmean(ours):.3g} ms and {fmean(totem):.3g} ms",
     )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import log
 from statistics import fmean
 
-from roundelay.experiments.claims import NEARLY, Claim, Outcome, judge, near
+from roundelay.experiments.claims import NEARLY, Claim, Outcome, above, below, judge, near
 from roundelay.experiments.papers.st.figures import ENGINE_LOSSES, SCHEMES, formula
 from roundelay.experiments.papers.st.formulas import LIMIT, longest
 from roundelay.experiments.papers.st.results import (
@@ -42,7 +42,7 @@ def claims_of(results: Sequence[Result]) -> list[Claim]:
     by_figure = {
         "figure8": [*over_loss(r), *fewer(r), *per_destination(r), *engine(r)],
         "figure9": [*over_destinations(r), *growth(r)],
-        "figure10": [*recovery(r), *below(r)],
+        "figure10": [*recovery(r), *below_a_fifth(r)],
     }
     return [replace(c, figure=name) for name, claims in by_figure.items() for c in claims]
 
@@ -75,7 +75,7 @@ def fewer(r: Results) -> list[Claim]:
                 f"d/n = {to:g}, every f; the smallest",
                 "> 1",
                 smallest,
-                lambda ratio: ratio > 1,
+                above(1),
                 reason="go-back-n sends no more again than was lost",
             )
         )
@@ -130,7 +130,7 @@ def engine(r: Results) -> list[Claim]:
                 _at(ENGINE_LOSSES[-1], to),
                 "> 1",
                 _divided(r.of("goback_share", cell), r.of("again_share", cell)),
-                lambda ratio: ratio > 1,
+                above(1),
                 reason="go-back-n would send no more again on the same losses",
             )
         )
@@ -228,7 +228,7 @@ def recovery(r: Results) -> list[Claim]:
     ]
 
 
-def below(r: Results) -> list[Claim]:
+def below_a_fifth(r: Results) -> list[Claim]:
     """Recovery takes less than a fifth of the normal processing time if f is small."""
     claims = []
     for to, kind in KINDS.items():
@@ -241,7 +241,7 @@ def below(r: Results) -> list[Claim]:
                 f"f up to {BELOW_LOSS:g}, n = {NODES}, L = {LENGTH}, d/n = {to:g}",
                 "below 20 %",
                 [100 * cost],
-                lambda percent: percent < 100 * BELOW,
+                below(100 * BELOW),
                 unit="%",
                 note=said,
                 reason=said,

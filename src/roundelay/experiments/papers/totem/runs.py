@@ -24,7 +24,8 @@ token waits for its next visit.
 Chance is in the arrival of messages, in the moments at which tokens are lost, and, where everybody
 is always ready, in the moment at which each sender begins.
 
-`Cell` and `run` at the end put all of these runs behind one name.
+`Cell` and `run` at the end put all of these runs behind one name, and those of `accelerated`, which
+are on other machines.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +40,7 @@ from roundelay.core.effects import Effect, Kind
 from roundelay.core.ids import NodeId, Packet, Service, Span, View, ViewId
 from roundelay.experiments.feed import FOREVER_NS, feed
 from roundelay.experiments.meter import Meter
+from roundelay.experiments.papers.totem import accelerated
 from roundelay.experiments.results import Measures
 from roundelay.group.body import pack
 from roundelay.group.packer import GroupConfig
@@ -342,7 +344,9 @@ def _both(first: Append, second: Append | None) -> Append:
 HOPS: Mapping[float, Costs] = {1.5: SLOW_HOP, 0.7: QUICK_HOP}
 """The two readings, by the milliseconds of processor that a token hop takes."""
 
-Workload = Literal["saturated", "poisson", "token loss", "new ring"]
+Workload = Literal[
+    "saturated", "poisson", "token loss", "new ring", "switched saturated", "switched poisson"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +355,8 @@ class Cell:
 
     workload: Workload
     hop_ms: float
-    """What a token hop costs: a key of `HOPS`."""
+    """What a token hop costs: a key of `HOPS`. 0 for the two switched ones, which are of
+    `accelerated`."""
     seconds: int = 0
     """How long `saturated` and `poisson` are measured, in virtual time."""
     losses: int = 0
@@ -366,8 +371,17 @@ class Cell:
     """Messages over all nodes, in the three others."""
     service: Literal["agreed", "safe"] = "agreed"
     """Of `poisson`."""
+    link_bps: int = 1_000_000_000
+    """Of the switched ones: a key of `LATENCY_NS`."""
+    accelerated: int = 0
+    """Of the same: packets that follow the token."""
+    length_ms: int = 0
+    """How long they are measured, in virtual time."""
 
     def __post_init__(self) -> None:
+        if self.workload.startswith("switched"):
+            self._check_switched()
+            return
         if self.hop_ms not in HOPS:
             raise ValueError(f"hop_ms is {' or '.join(map(str, HOPS))}, not {self.hop_ms}")
         if not 1 <= self.senders <= len(NODES):
@@ -375,16 +389,30 @@ class Cell:
         if (self.seconds if self.workload in ("saturated", "poisson") else self.losses) < 1:
             raise ValueError(f"{self.workload} needs a length: seconds or losses, at least 1")
 
+    def _check_switched(self) -> None:
+        if self.hop_ms:
+            raise ValueError(f"hop_ms is 0 for {self.workload}, not {self.hop_ms}")
+        if self.link_bps not in accelerated.LATENCY_NS:
+            rates = " or ".join(map(str, accelerated.LATENCY_NS))
+            raise ValueError(f"link_bps is {rates}, not {self.link_bps}")
+        if self.length_ms < 1:
+            raise ValueError(f"{self.workload} needs a length: length_ms, at least 1")
+
     @property
     def cost(self) -> float:
         """Virtual seconds: the token never rests. Where all are always ready there are messages
-        besides, as many as the wire can carry."""
+        besides, as many as the wire can carry. Of switched networks as many as take about as
+        long."""
+        if self.length_ms:
+            return self.length_ms * self.link_bps / 1e9
         busy = 2.5 if self.workload == "saturated" else 1.0
         return 1.0 + busy * self.seconds + self.losses
 
 
 def run(cell: Cell, seed: int) -> Measures:
     """What comes of a cell, by name; of lost tokens, means over them."""
+    if cell.workload.startswith("switched"):
+        return _switched(cell, seed)
     costs = HOPS[cell.hop_ms]
     if cell.workload == "saturated":
         rate = saturated(
@@ -410,3 +438,12 @@ def run(cell: Cell, seed: int) -> Measures:
         "forming_ms": fmean(r.forming_ms for r in formed),
         "hops": fmean(r.hops for r in formed),
     }
+
+
+def _switched(cell: Cell, seed: int) -> Measures:
+    """A cell of the machines of [BabayAmir16]."""
+    ring = (cell.link_bps, cell.accelerated, cell.length_ms)
+    if cell.workload == "switched saturated":
+        return {"rate_per_s": accelerated.saturated(seed, *ring)}
+    safe = cell.service == "safe"
+    return asdict(accelerated.poisson(seed, *ring, per_s=cell.rate_per_s, safe=safe))
