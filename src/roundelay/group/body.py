@@ -14,7 +14,7 @@ has count 0: the message is ordered, and its number taken, where its last piece 
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from io import BytesIO
 
 from roundelay.core.checksum import crc32
 from roundelay.core.value import value
@@ -26,6 +26,7 @@ LOG, LOG_OPENING = 4, 5
 _LOG_FORMS = (bytes((LOG,)), bytes((LOG_OPENING,)))
 
 _SAME = struct.Struct(">BI")
+_MIXED = bytes((MIXED,))
 _PIECE = struct.Struct(">BIII")
 _SAME_MAX = 4096
 """Most messages that `_same` takes apart: what it keeps for each takes memory."""
@@ -57,9 +58,9 @@ def is_log_body(body: bytes) -> bool:
 def pack(payloads: Sequence[bytes]) -> bytes:
     """A body of whole messages."""
     sizes = [*map(len, payloads)]
-    if sizes.count(sizes[0]) == len(sizes):
+    if sizes[0] == sizes[-1] and sizes.count(sizes[0]) == len(sizes):
         return b"".join((_SAME.pack(SAME, sizes[0]), *payloads))
-    return b"".join((struct.pack(f">B{len(sizes)}I", MIXED, *sizes), *payloads))
+    return b"".join((_MIXED, _sizes(len(sizes)).pack(*sizes), *payloads))
 
 
 def pack_piece(payload: bytes, index: int, pieces: int, size: int, crc: int) -> bytes:
@@ -88,11 +89,13 @@ def unpack(body: bytes, count: int) -> tuple[bytes, ...] | Piece:
             raise WireError(Reason.MALFORMED, "a piece out of place")
         return Piece(index, pieces, crc, body[_PIECE.size :])
     if form == MIXED:
-        sizes = Reader(body, 1).fields(struct.Struct(f">{count}I"))
-        ends = [*accumulate(sizes, initial=1 + 4 * count)]
-        if ends[-1] != len(body):
+        sizes = Reader(body, 1).fields(_sizes(count))
+        start = 1 + 4 * count
+        if start + sum(sizes) != len(body):
             raise WireError(Reason.MALFORMED, "sizes do not add up")
-        return tuple([body[start:end] for start, end in pairwise(ends)])
+        data = BytesIO(body)  # Slices, which have to be told where they begin, take twice as long.
+        data.seek(start)
+        return tuple(map(data.read, sizes))
     raise WireError(Reason.MALFORMED, f"form {form}")
 
 
@@ -101,6 +104,12 @@ def _same(size: int, count: int) -> struct.Struct:
     """Takes apart `count` messages of one size at once, which is five times as fast as slices."""
     assert count <= _SAME_MAX
     return struct.Struct(f"{size}s" * count)
+
+
+@lru_cache(maxsize=256)
+def _sizes(count: int) -> struct.Struct:
+    """The sizes of so many messages."""
+    return struct.Struct(f">{count}I")
 
 
 def checksum(payload: bytes) -> int:

@@ -45,7 +45,12 @@ class Delivery:
         """The effects that the driver gets, made from those of the layers below."""
         made: list[Effect[Any]] = []
         for effect in effects:
-            if type(effect) is Deliver:
+            if type(effect) is Record:
+                made.append(effect)
+                if effect.kind is _WITHDRAW:
+                    assert isinstance(effect.subject, Packet)
+                    self.packer.put_back(effect.subject)
+            elif type(effect) is Deliver:
                 packet = effect.packet
                 span = packet.span
                 if self.log is not None and is_log_body(packet.body):
@@ -60,17 +65,13 @@ class Delivery:
                 if own:
                     made.append(Receipt(span, self._view or effect.view, self.index))
                 self.index += span.count
-                continue
-            if type(effect) is Install:
+            elif type(effect) is Install:
                 self._enter(effect, made)
-                continue
-            made.append(effect)
-            if type(effect) is Record and effect.kind is _WITHDRAW:
-                assert isinstance(effect.subject, Packet)
-                self.packer.put_back(effect.subject)
             elif type(effect) is Receipt:  # Of an own packet that is for others.
                 self.packer.release(effect.span)
-                made[-1] = Receipt(effect.span, self._view or effect.view, self.index)
+                made.append(Receipt(effect.span, self._view or effect.view, self.index))
+            else:
+                made.append(effect)
         return made
 
     def _enter(self, install: Install, made: list[Effect[Any]]) -> None:

@@ -154,7 +154,7 @@ class Stack:
             return self._receive_log(self.log, origin, message)
         effects = self.membership.receive(origin, message)
         if self.membership.waiting or self.log is not None:
-            return self._to_driver(effects)
+            return self._to_driver(effects, seldom=True)
         return self.delivery.to_driver(effects)
 
     def receive_many(self, origin: Origin, messages: Sequence[Any]) -> list[Effect[Any]]:
@@ -162,13 +162,13 @@ class Stack:
         effects = None if apart else self.membership.receive_many(origin, messages)
         if effects is None:
             return [effect for message in messages for effect in self.receive(origin, message)]
-        return self._to_driver(effects)
+        return self._to_driver(effects, seldom=True)
 
     def expire(self, timer: str) -> list[Effect[Any]]:
         if self.log is not None and timer.startswith(LOG_TIMER):
             self.log.expire(timer)
             return self._to_driver([])
-        return self._to_driver(self.membership.expire(timer))
+        return self._to_driver(self.membership.expire(timer), seldom=True)
 
     def leave(self) -> list[Effect[Any]]:
         return self._to_driver(self.membership.leave())
@@ -222,17 +222,20 @@ class Stack:
             log.keep_early(origin, message)
         else:
             return []
-        return self._to_driver([])
+        return self._to_driver([], seldom=True)
 
     # Effects
 
-    def _to_driver(self, effects: list[Effect[Any]]) -> list[Effect[Any]]:
+    def _to_driver(self, effects: list[Effect[Any]], *, seldom: bool = False) -> list[Effect[Any]]:
         """Effects for the driver. A new view's engine starts once the queue knows what the old
-        view left to be sent again."""
+        view left to be sent again. `seldom` says that the log may have nothing to do: tokens come
+        again and again, and acknowledgments of what is committed already."""
         log = self.log
         if log is None:
             return self._run(effects)
         made = self._with_rows(effects)
+        if seldom and not (log.told or log.out):
+            return made
         while True:
             made += log.settle()
             if (suspicion := log.suspicion) is not None:

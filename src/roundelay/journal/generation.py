@@ -12,14 +12,12 @@ from pathlib import Path
 
 from roundelay.core.ids import NodeId, ViewId
 from roundelay.core.log import Mark
+from roundelay.group.log.generation import beginning, later_view, standing_of
 from roundelay.journal.directory import owner, read_life
 from roundelay.journal.errors import JournalError
 from roundelay.journal.files import Files, OsFiles, replace_file
 from roundelay.journal.journal import Journal
 from roundelay.journal.policy import Policy, parse_policy
-from roundelay.membership.messages import SEQ_MAX, STEP, Primary
-from roundelay.membership.primary import Standing
-from roundelay.membership.storage import WALL_US_MAX, pack, unpack
 
 
 def begin(path: Path, survivors: tuple[NodeId, ...], files: Files | None = None) -> Mark:
@@ -30,23 +28,17 @@ def begin(path: Path, survivors: tuple[NodeId, ...], files: Files | None = None)
     try:
         if not journal.log:
             raise JournalError(f"the journal {path} is empty; begin with another survivor's")
-        mark = Mark(
-            term=ViewId(_sequence(path, journal), node),
-            base=journal.place.length,
-            voters=survivors,
-            members=survivors,
-            sessions=(0,) * len(survivors),
-            generation=journal.generation + 1,
-            log=journal.log,
-            lossy=True,
-            opened=journal.place.opened,
-        )
+        stored = _stored(path)
+        wall_us = time.time_ns() // 1000
+        view = later_view(node, journal.place, stored, wall_us)
+        mark = beginning(journal.kept, journal.place, view, survivors)
+        journal.snapshots.drop_behind(mark.base)
         journal.append([mark])
         journal.sync()
         journal.set_able()
     finally:
         journal.close()
-    _write_standing(path, Primary(mark.term, survivors), files)
+    _write_standing(path, view, survivors, files)
     return mark
 
 
@@ -62,10 +54,11 @@ def follow(
             raise JournalError(
                 f"the journal {path} is past view {view}; begin the generation with this one"
             )
+        journal.snapshots.drop_behind(journal.place.length)
         journal.set_able()
     finally:
         journal.close()
-    _write_standing(path, Primary(view, survivors), files)
+    _write_standing(path, view, survivors, files)
 
 
 def _opened(path: Path, survivors: tuple[NodeId, ...], files: Files) -> tuple[Journal, NodeId]:
@@ -86,27 +79,12 @@ def _opened(path: Path, survivors: tuple[NodeId, ...], files: Files) -> tuple[Jo
     return Journal(path, group, node, policy, files=files), node
 
 
-def _sequence(path: Path, journal: Journal) -> int:
-    """A ring number above all that this node has seen, and above those of others, if clocks do not
-    differ by more than the time since the last view."""
-    known = [journal.place.term.seq, *(mark.term.seq for mark in journal.kept.marks)]
-    found = _standing(path)
-    if found is not None:
-        seq, standing = found
-        last = [standing.last] if standing.last is not None else []
-        known += [seq, *(primary.id.seq for primary in (*last, *standing.attempts))]
-    clock = min(time.time_ns() // 1000, WALL_US_MAX)
-    return min(STEP * max(max(known) // STEP + 1, clock), SEQ_MAX)
-
-
-def _standing(path: Path) -> tuple[int, Standing] | None:
+def _stored(path: Path) -> bytes | None:
     try:
-        return unpack((path / "core").read_bytes())
+        return (path / "core").read_bytes()
     except OSError:
         return None
 
 
-def _write_standing(path: Path, last: Primary, files: Files) -> None:
-    found = _standing(path)
-    seq = max(found[0] if found is not None else 0, last.id.seq)
-    replace_file(files, path / "core", pack(seq, Standing(able=True, last=last)))
+def _write_standing(path: Path, view: ViewId, survivors: tuple[NodeId, ...], files: Files) -> None:
+    replace_file(files, path / "core", standing_of(_stored(path), view, survivors))

@@ -113,8 +113,11 @@ class Reader:
         generation: int | None = None,
         *,
         files: Files | None = None,
+        uncommitted: bool = False,
     ) -> None:
-        """`path` is the directory of the node in its group. If `log` and `generation` are given, as
+        """`path` is the directory of the node in its group. With `uncommitted` all that is on this
+        disk counts as committed, which other nodes may hold otherwise: for those who compare what
+        nodes left that have ended. If `log` and `generation` are given, as
         where an offset comes from, ForeignLogError is raised if the journal holds another log, or
         only generations before that one, or if a later one began before the index asked for."""
         self.path = path
@@ -127,6 +130,7 @@ class Reader:
         self.committed = 0
         """So many entries are known to be committed."""
         self._files = files or ReadOnlyFiles()
+        self._uncommitted = uncommitted
         self._wanted = generation
         self._bases: dict[int, int] = {}
         """Where each generation began, of those that were seen to begin."""
@@ -316,6 +320,8 @@ class Reader:
                     kept = _Position(segment, walk.offset, head.index)
                     segment.sample(Place(head.term, head.index), kept.offset)
             self._seen = kept
+            if self._uncommitted:
+                self.committed = max(self.committed, end)
             why = self._why_damaged(segment, walk)
             if why:
                 return DamageError(segment.path, walk.offset, why, end)

@@ -7,6 +7,7 @@ of such a file, in order, and is checked as a whole before it counts.
 
 import hashlib
 import struct
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -96,6 +97,8 @@ class Snapshots:
         self._incoming: tuple[int, int, int] | None = None
         """Index, descriptor and size of what a peer sends."""
         self._heads: dict[int, SnapshotHead] = {}
+        self._adding = threading.Lock()
+        """Both threads remove what is old: one after the other, each by what is there then."""
         directory.mkdir(parents=True, exist_ok=True)
         for path in [*directory.glob("*.new"), *directory.glob("*.part")]:
             self._files.unlink(path)
@@ -157,11 +160,20 @@ class Snapshots:
 
     def was_added(self) -> None:
         """A snapshot was renamed into its place: make that durable, and remove the oldest."""
-        self._files.sync_directory(self._directory)
-        self._heads.clear()
-        for index in self.indexes()[:-KEPT]:
-            with suppress(FileNotFoundError):  # Another thread may have removed it.
+        with self._adding:
+            self._files.sync_directory(self._directory)
+            self._heads.clear()
+            for index in self.indexes()[:-KEPT]:
                 self._files.unlink(self.path_of(index))
+
+    def drop_behind(self, index: int) -> None:
+        """Remove snapshots of what is behind this index: an operator goes on without that."""
+        with self._adding:
+            for taken in self.indexes():
+                if taken > index:
+                    self._files.unlink(self.path_of(taken))
+            self._heads.clear()
+            self._files.sync_directory(self._directory)
 
     def write_part(self, index: int, offset: int, data: bytes, *, last: bool) -> bool:
         """Take a part of the file of a peer's snapshot. Offset 0 begins again, whatever came

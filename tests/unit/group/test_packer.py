@@ -268,6 +268,23 @@ def test_one_large_message_of_a_sender_is_kept_whatever_lives_it_claims():
     assert len(parts(assembler)) == 1
 
 
+@given(st.lists(st.binary(max_size=9), min_size=1, max_size=50))
+def test_messages_of_any_sizes_come_out_as_they_went_in(payloads):
+    assert unpack(pack(payloads), len(payloads)) == tuple(payloads)
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_sizes_that_do_not_add_up_are_refused(place, change):
+    sizes = [5, 3, 4]
+    body = pack([bytes(size) for size in sizes])
+    sizes[place] += change
+    forged = body[:1] + struct.pack(">3I", *sizes) + body[13:]
+    for data, count in ((forged, 3), (body, 2), (body, 4), (body[:9], 3)):
+        with pytest.raises(WireError):
+            unpack(data, count)
+
+
 @pytest.mark.parametrize(("size", "count"), [(0, 0xFFFF), (1, 60_000), (3, 4097), (3, 4096)])
 def test_many_messages_of_one_size(size, count):
     payloads = [i.to_bytes(3)[:size] for i in range(count)]

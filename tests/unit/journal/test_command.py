@@ -20,6 +20,7 @@ from tests.unit.journal.logs import (
 from roundelay.cli import main
 from roundelay.core.ids import ViewId
 from roundelay.core.log import Mark, Place
+from roundelay.journal.snapshots import Snapshots
 from roundelay.membership.messages import Primary
 from roundelay.membership.primary import Standing
 from roundelay.membership.storage import pack, unpack
@@ -198,6 +199,16 @@ def test_recover_asks_and_explains(path, capsys):
     journal = open_journal(path / "orders")
     assert "stop all nodes" in run(capsys, *words, "--force", "--log", LOG.hex())[2]
     journal.close()
+
+
+def test_recover_removes_snapshots_of_what_is_lost(path, capsys):
+    """With `interval` a snapshot may be on the disk, and the end of the log that it is of not."""
+    snapshots = Snapshots(path / "orders" / "snapshots")
+    for index in (6, 7):
+        snapshots.take(LOG, 0, checkpoint(index), [b"state"])
+    words = ("recover", path, "--force", "--survivors", "a", "--log", LOG.hex())
+    assert run(capsys, *words)[0] == 0
+    assert snapshots.indexes() == [6]
 
 
 def test_recover_begins_a_generation(path, capsys):

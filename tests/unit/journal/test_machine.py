@@ -172,6 +172,8 @@ class JournalMachine(RuleBasedStateMachine):
         assert found == plain(self.records)[: len(found)]
         assert len(found) >= len(plain(self.records[:least]))
         self.records = self.records[: split(self.records, journal.place)]
+        while len(self.records) > least and isinstance(self.records[-1], Checkpoint):
+            self.records.pop()  # It may be gone, and its place does not tell.
         if not found:
             self.records = []
         self.synced = len(self.records)

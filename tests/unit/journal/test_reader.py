@@ -61,6 +61,14 @@ def test_only_what_is_committed_is_read(tmp_path):
     assert (reader.log, reader.generation, reader.first, reader.committed) == (LOG, 0, 0, 8)
 
 
+def test_all_that_is_on_a_disk_can_be_read_by_who_knows_that_it_may_not_be_committed(tmp_path):
+    journal = open_journal(tmp_path)
+    journal.committed = 1
+    journal.append([mark(), entries(0, 3), entries(3, 4)])
+    reader = Reader(tmp_path, uncommitted=True)
+    assert (reader.refresh(), texts(reader.read(0))) == (7, expected(0, 7))
+
+
 def test_a_batch_tells_where_its_entries_come_from(tmp_path):
     journal = open_journal(tmp_path)
     journal.append([mark(), entries(0, 3)])

@@ -1,6 +1,7 @@
 """Snapshots are whole or not there."""
 
 import random
+import threading
 
 import pytest
 from tests.unit.journal.logs import LOG, checkpoint, mark, open_journal, some
@@ -28,6 +29,28 @@ def test_a_snapshot_comes_back(tmp_path):
 
 def test_two_are_kept(tmp_path):
     assert taken(tmp_path, 3, 5, 9).indexes() == [5, 9]
+
+
+def test_two_threads_that_keep_snapshots_take_turns(tmp_path):
+    """Else both look for the oldest, and the second does not find it any more."""
+    snapshots = taken(tmp_path, 3, 5)
+    found: list[list[int]] = []
+    entered, other = threading.Event(), threading.Thread(target=snapshots.was_added)
+
+    def looks() -> list[int]:
+        if not entered.is_set():
+            entered.set()
+            other.start()
+            other.join(0.05)  # It has the time to come in between, if it may.
+        found.append(Snapshots.indexes_in(tmp_path))
+        return found[-1]
+
+    snapshots.indexes = looks  # type: ignore[method-assign]
+    for index in (7, 9):
+        (tmp_path / f"{index:020}.snap").write_bytes(b"")
+    snapshots.was_added()
+    other.join()
+    assert found == [[3, 5, 7, 9], [7, 9]]
 
 
 def test_one_that_was_not_finished_is_not_there(tmp_path):

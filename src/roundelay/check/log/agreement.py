@@ -1,6 +1,7 @@
 """J1 to J4, J11: one log at all nodes, without holes, final, and each message in it once."""
 
 from roundelay.check.log.history import (
+    Losses,
     Piece,
     committed,
     entries,
@@ -75,16 +76,23 @@ def no_holes(model: Model) -> Finding:
 
 @declare("J4", "Nobody cuts what it knew to be committed, or unlearns it", scope=Scope.NODE)
 def final(model: Model) -> Finding:
-    """What a node knew in an earlier life it need not know at once in the next, but must hold."""
+    """What a node knew in an earlier life it need not know at once in the next, but must hold;
+    unless an operator began a generation without it."""
+    losses = Losses(model)
     count = 0
     for event, log in follow(model):
         index, who = event.row.idx or 0, model.name(event.proc)
         if event.kind == Kind.CUT and log.committed is not None:
             count += 1
-            known = log.committed.row.idx or 0
+            commit, known = log.committed, log.committed.row.idx or 0
+            limit = losses.limit(log.committed_era)
+            if limit is not None:
+                # What it still knows, it must not cut even then.
+                commit = log.life_committed or commit
+                known = max(min(known, limit), _index(log.life_committed))
             if index < known:
                 reason = f"{who} cuts its log to {entries(index)} and knew {known} to be committed"
-                return Finding(count, reason, (log.committed, event))
+                return Finding(count, reason, (commit, event))
         elif event.kind == Kind.COMMIT and log.life_committed is not None:
             count += 1
             known = log.life_committed.row.idx or 0
@@ -92,6 +100,10 @@ def final(model: Model) -> Finding:
                 reason = f"{who} knew {entries(known)} to be committed, and now {index}"
                 return Finding(count, reason, (log.life_committed, event))
     return Finding(count)
+
+
+def _index(event: Event | None) -> int:
+    return 0 if event is None else event.row.idx or 0
 
 
 @declare("J11", "The numbers of a session grow along the committed log, a node's own by one")

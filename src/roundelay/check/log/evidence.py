@@ -2,10 +2,12 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from operator import itemgetter
 
 from roundelay.check.log.history import (
     NO_VIEW,
     Committed,
+    Losses,
     NodeLog,
     ViewRef,
     alike,
@@ -35,7 +37,7 @@ def commit_evidence(model: Model) -> Finding:
             stored.note(log.view, event, event.row.idx or 0)
             if log.view == log.open_view:
                 acknowledged.note(log.view, event, event.row.idx or 0)
-        elif event.kind == Kind.OPEN and log.stored is not None:
+        elif event.kind == Kind.OPEN and not event.row.tag and log.stored is not None:
             acknowledged.note(opened(event.row), event, log.stored.row.idx or 0)
         elif event.kind == Kind.COMMIT:
             commits.append((event, log.view))
@@ -101,7 +103,7 @@ def _unfounded(
 def memory(model: Model) -> Finding:
     """It has no vote if it says so where it first installs a view. Whose disk or standing was lost
     must say so, unless nobody has found a view open yet: then there is nothing to lose."""
-    any_open = model.by_kind.get(Kind.OPEN, ())
+    any_open = [event for event in model.by_kind.get(Kind.OPEN, ()) if not event.row.tag]
     count = 0
     for event, log in follow(model):
         if log.born is None:
@@ -134,7 +136,7 @@ def _shows(event: Event, log: NodeLog) -> bool:
 @declare("J10", "Who has caught up has what the others have, and a restored state is theirs")
 def caught_up(model: Model) -> Finding:
     count = 0
-    found = Committed()
+    found = Committed(Losses(model))
     for event, log in follow(model):
         if event.kind == Kind.CAUGHT:
             count += 1
@@ -163,11 +165,17 @@ def caught_up(model: Model) -> Finding:
 def _restored(model: Model, count: int) -> Finding:
     """States that were restored, against those that others had there."""
     states: dict[int, Event] = {}
-    kinds = (Kind.SNAPSHOT, Kind.RESTORE)
-    for event in (e for kind in kinds for e in model.by_kind.get(kind, ())):
-        if event.row.digest is None:
-            continue
+    lost = Losses(model)
+    told = [
+        (event, lost.limit(log.era))
+        for event, log in follow(model)
+        if event.kind in (Kind.SNAPSHOT, Kind.RESTORE) and event.row.digest is not None
+    ]
+    told.sort(key=lambda one: one[0].kind == Kind.RESTORE)
+    for event, limit in told:
         index = event.row.idx or 0
+        if limit is not None and index > limit:
+            continue
         known = states.setdefault(index, event)
         if event.kind == Kind.RESTORE and known is not event:
             count += 1
@@ -182,7 +190,8 @@ def _restored(model: Model, count: int) -> Finding:
 
 @declare("J12", "A linearizable operation sees all that was known to be committed before it began")
 def fresh_reads(model: Model) -> Finding:
-    """Where there is no total order, what came first is known at one node and at one clock."""
+    """Where there is no total order, what came first is known at one node and at one clock. What
+    was lost before an operation began it need not see."""
     invokes = {(e.proc, e.row.inc, e.row.lseq): e for e in model.by_kind.get(Kind.INVOKE, ())}
     commits = _Growing(model)
     count = 0
@@ -192,11 +201,10 @@ def fresh_reads(model: Model) -> Finding:
             continue
         if invoke.row.level == 0:
             continue
-        commit = commits.before(invoke)
+        known, commit = commits.before(invoke)
         if commit is None:
             continue
         count += 1
-        known = commit.row.idx or 0
         if reply.row.idx < known:
             reason = (
                 f"{model.name(reply.proc)} is answered as of {entries(reply.row.idx)}, but "
@@ -207,33 +215,39 @@ def fresh_reads(model: Model) -> Finding:
 
 
 class _Growing:
-    """The commits that are greater than all before them, on each clock."""
+    """The commits that are greater than all before them, on each clock and in each generation."""
 
     def __init__(self, model: Model) -> None:
         self._total = model.total
         self._clocks = model.manifest.clocks() if model.manifest is not None else {}
-        self._commits: dict[object, list[tuple[int, Event]]] = {}
+        self._losses = Losses(model)
+        self._commits: dict[ViewRef, dict[object, list[tuple[int, Event]]]] = {}
+        """By the term that the generation began with, and by clock."""
         found = [
-            (key, when, event)
-            for event in model.by_kind.get(Kind.COMMIT, ())
+            (self._losses.generation(log.era), key, when, event)
+            for event, log in follow(model)
+            if event.kind == Kind.COMMIT
             for key, when in self._times(event)
         ]
-        found.sort(key=lambda one: one[1])
-        for key, when, event in found:
-            known = self._commits.setdefault(key, [])
+        found.sort(key=lambda one: one[2])
+        for generation, key, when, event in found:
+            known = self._commits.setdefault(generation, {}).setdefault(key, [])
             if not known or (known[-1][1].row.idx or 0) < (event.row.idx or 0):
                 known.append((when, event))
 
-    def before(self, event: Event) -> Event | None:
-        """The greatest that certainly came before an event."""
-        best: Event | None = None
-        for key, when in self._times(event):
-            commits = self._commits.get(key, [])
-            place = bisect_left(commits, when, key=_when)
-            if place and (
-                best is None or (best.row.idx or 0) < (commits[place - 1][1].row.idx or 0)
-            ):
-                best = commits[place - 1][1]
+    def before(self, event: Event) -> tuple[int, Event | None]:
+        """What was known to be committed before an event, without what was lost by then; and the
+        row that tells it."""
+        best: tuple[int, Event | None] = (-1, None)
+        for generation, clocks in self._commits.items():
+            limit = self._losses.limit(generation, by=event if self._total else None)
+            for key, when in self._times(event):
+                commits = clocks.get(key, [])
+                if place := bisect_left(commits, when, key=_when):
+                    commit = commits[place - 1][1]
+                    known = commit.row.idx or 0
+                    known = known if limit is None else min(known, limit)
+                    best = max(best, (known, commit), key=itemgetter(0))
         return best
 
     def _times(self, event: Event) -> Iterator[tuple[object, int]]:

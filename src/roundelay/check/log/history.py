@@ -22,6 +22,43 @@ NO_VIEW: ViewRef = (-1, -1)
 """Before all views."""
 
 
+LOSSY, FOLLOWS = "lossy", "follows"
+"""Tags of rows `open` that no opened view has: an operator began a generation of the log."""
+
+
+class Losses:
+    """Where operators began generations of the log, from what was left of a lost majority. What
+    was committed in terms before, from there on, is gone, and no property is broken by that."""
+
+    def __init__(self, model: Model) -> None:
+        self.events: dict[ViewRef, Event] = {}
+        """By the term that a generation begins with, the smallest first: the first row of it."""
+        for event in model.by_kind.get(Kind.OPEN, ()):
+            if event.row.tag == LOSSY:
+                self.events.setdefault(opened(event.row), event)
+        self.events = dict(sorted(self.events.items()))
+
+    def limit(
+        self, since: ViewRef, until: ViewRef | None = None, by: Event | None = None
+    ) -> int | None:
+        """What counted in the view `since` counts only below this index in `until`, or at last, or
+        at the event `by` of a total order; None: all of it does."""
+        return min(
+            (
+                event.row.idx or 0
+                for view, event in self.events.items()
+                if since < view
+                and (until is None or view <= until)
+                and (by is None or event.at < by.at)
+            ),
+            default=None,
+        )
+
+    def generation(self, view: ViewRef) -> ViewRef:
+        """The term that the generation of a view began with; NO_VIEW if no operator began it."""
+        return max((began for began in self.events if began <= view), default=NO_VIEW)
+
+
 class Piece(NamedTuple):
     """Entries from `first` on, below `end`, which a row tells of."""
 
@@ -124,12 +161,16 @@ class NodeLog:
         """Its last row `stored`, if no cut came below it; kept over restarts."""
         self.committed: Event | None = None
         """Its row `commit` with the greatest length, in all lives."""
+        self.committed_era = NO_VIEW
+        """By this view it is known on which generation that rests."""
         self.life_committed: Event | None = None
         """The same of this life."""
         self.view = NO_VIEW
         """The regular view that it is in; where nothing is installed, the last one that opened."""
         self.open_view = NO_VIEW
         """The last view that it found open in this life."""
+        self.generation = NO_VIEW
+        """The term that the newest generation of its log began with, if an operator began it."""
         self.born: Event | None = None
         """The row `recover` that began this life."""
         self.crash: Event | None = None
@@ -181,7 +222,7 @@ class NodeLog:
             if self.life_committed is None or (self.life_committed.row.idx or 0) < index:
                 self.life_committed = event
             if self.committed is None or (self.committed.row.idx or 0) < index:
-                self.committed = event
+                self.committed, self.committed_era = event, self.era
         elif kind == Kind.RESTORE:
             if row.digest is None:  # The log itself begins anew there, and not only the state.
                 self.table.cut(0 if self.committed is None else self.committed.row.idx or 0)
@@ -189,10 +230,26 @@ class NodeLog:
                 self.length, self.whole = index, True
             else:
                 self.restored = index
+        elif kind == Kind.OPEN and row.tag:
+            self._note_generation(row)
         elif kind == Kind.OPEN:
             self.open_view = opened(row)
             if self._static:
                 self.view = self.open_view
+
+    @property
+    def era(self) -> ViewRef:
+        """By this view it is known on which generation what it knows rests."""
+        return max(self.generation, self.open_view)
+
+    def _note_generation(self, row: Row) -> None:
+        if opened(row) <= self.generation:
+            return  # A node tells of it at each start.
+        if not self.settled and self.born is not None:
+            # It is the operator who says that this log will do, whatever it had stored and known.
+            self.stored = self.committed = None
+        if row.tag == LOSSY:
+            self.generation = opened(row)
 
 
 _FOLLOWED = LOG_KINDS | {Kind.INSTALL, Kind.CRASH, Kind.RECOVER}
@@ -229,7 +286,7 @@ class Clash(NamedTuple):
 class Committed:
     """All entries that somebody knew to be committed, and where two contradict each other."""
 
-    def __init__(self) -> None:
+    def __init__(self, losses: Losses) -> None:
         self.table = Table()
         self.sessions: dict[str, Table] = {}
         """The same, session by session; they differ only where two nodes contradict each other."""
@@ -239,6 +296,7 @@ class Committed:
         """Indexes that were compared."""
         self.clash: Clash | None = None
         self._known: dict[int, int] = {}
+        self._losses = losses
 
     def take(self, event: Event, log: NodeLog) -> None:
         """The next event of `follow`."""
@@ -252,6 +310,12 @@ class Committed:
             self._known[event.proc] = min(known, index)
 
     def _add(self, piece: Piece, commit: Event) -> None:
+        row = piece.event.row
+        limit = self._losses.limit((row.k0 or 0, row.k1 or 0))
+        if limit is not None:
+            if piece.first >= limit:
+                return
+            piece = piece.clipped(0, limit)
         for known in self.table.within(piece.first, piece.end):
             if known.event is piece.event:
                 continue
@@ -267,7 +331,7 @@ class Committed:
 def committed(model: Model) -> Committed:
     """What is committed in the whole trace."""
     if not isinstance(model.log, Committed):
-        found = Committed()
+        found = Committed(Losses(model))
         for event, log in follow(model):
             found.take(event, log)
         model.log = found

@@ -108,7 +108,7 @@ def _known(log: NodeLog) -> int:
 def _can_open(model: Model) -> Iterator[tuple[int, Row]]:
     """The nodes to whom something is owed, each with the end of its component."""
     ends = {row.members: row for row in model.rows if row.kind == Kind.END}
-    found = {event.proc for event in model.by_kind.get(Kind.OPEN, ())}
+    found = {event.proc for event in model.by_kind.get(Kind.OPEN, ()) if not event.row.tag}
     for component in model.components:
         for proc in component:
             installs = [e for e in model.installs[proc] if e.cfg is not None and e.cfg.regular]

@@ -30,12 +30,14 @@ from roundelay.check.histories import (
     register,
 )
 from roundelay.check.histories import Model as Object
+from roundelay.check.log.history import Losses
 from roundelay.check.model import Config, Event, Model
 from roundelay.check.property import Finding, declare
 from roundelay.check.verdict import Validity
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import REGULAR
 
+LOST = "a majority was lost for good, and operations with it"
 CLOCKS = "the operations are of several clocks: nobody knows which came first"
 
 _SEARCHED: dict[Callable[[], Object], frozenset[str]] = {
@@ -112,9 +114,11 @@ def _one_clock(model: Model, made: Iterable[Call]) -> bool:
     return len(writers) == 1 or (len(named) == 1 and None not in named)
 
 
-def _found(judged: Sequence[Judgement], unknown: str = "") -> Finding:
+def _found(model: Model, judged: Sequence[Judgement], unknown: str = "") -> Finding:
     """What several judgements say together: the first breach, or else why one is not known."""
     count = sum(judgement.instances for judgement in judged)
+    if count and Losses(model).events:
+        return Finding(count, unknown=LOST)
     for judgement in judged:
         if judgement.validity is Validity.VIOLATED:
             rows = tuple(row for shown in judgement.witness for row in shown.source)
@@ -159,7 +163,7 @@ def in_some_order(model: Model) -> Finding:
                 judged.append(linearizable(_history(model, obj, made), kind))
             else:
                 unknown = CLOCKS
-    return _found(judged, unknown)
+    return _found(model, judged, unknown)
 
 
 @declare("H2", "What carries an index agrees with time, and the log gives every answer")
@@ -172,16 +176,17 @@ def in_the_order_of_the_log(model: Model) -> Finding:
             judged.append(certified_by_itself(_history(model, obj, made), kind, clock=clock))
             if not clock and any(_index(call) is not None for call in made):
                 unknown = CLOCKS
-    return _found(judged, unknown)
+    return _found(model, judged, unknown)
 
 
 @declare("H3", "Fencing tokens of a lock grow, and nobody gets it while another holds it")
 def fencing(model: Model) -> Finding:
     return _found(
+        model,
         [
             fenced(_holdings(model, made), clock=_one_clock(model, made))
             for made in calls(model, _LOCK).values()
-        ]
+        ],
     )
 
 
@@ -205,10 +210,11 @@ def _holdings(model: Model, made: Sequence[Call]) -> list[Holding]:
 def doing(model: Model) -> Finding:
     losses = _losses(model)
     return _found(
+        model,
         [
             done_once(_takings(model, made, losses), clock=_one_clock(model, made))
             for made in calls(model, _QUEUE).values()
-        ]
+        ],
     )
 
 
@@ -226,7 +232,7 @@ def _losses(model: Model) -> list[tuple[int, frozenset[tuple[int, int | None]], 
         if event.row.primary and event.row.c_kind == REGULAR:
             stayed = frozenset((proc, None) for proc in event.row.members or ())
             found.append((_when(model, event), stayed, False))
-    for event in model.by_kind.get(Kind.OPEN, ()):
+    for event in (e for e in model.by_kind.get(Kind.OPEN, ()) if not e.row.tag):
         view = Config(event.row.k0 or 0, event.row.k1 or 0, REGULAR)
         if members := model.members.get(view):
             stayed = frozenset((proc, None) for proc in members)

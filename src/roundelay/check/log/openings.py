@@ -7,10 +7,13 @@ to vote.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import NamedTuple
 
 from roundelay.check.liveness import unsettled
 from roundelay.check.log.history import (
     NO_VIEW,
+    Losses,
     NodeLog,
     ViewRef,
     entries,
@@ -56,9 +59,11 @@ class Storing:
 
 
 def openings(model: Model) -> dict[ViewRef, list[Event]]:
-    """The rows `open`, by view, the smallest view first."""
+    """The rows `open` of views that opened, by view, the smallest view first."""
     found: dict[ViewRef, list[Event]] = {}
     for event in model.by_kind.get(Kind.OPEN, ()):
+        if event.row.tag:
+            continue  # Nobody was in that view.
         found.setdefault(opened(event.row), []).append(event)
     return dict(sorted(found.items()))
 
@@ -99,7 +104,7 @@ def opening(model: Model) -> Finding:
 
 @declare("J7", "What is committed is in every log that opens later")
 def durability(model: Model) -> Finding:
-    best = _Best()
+    best = _Best(Losses(model))
     final: dict[int, NodeLog] = {}
     for event, log in follow(model):
         final[event.proc] = log
@@ -108,11 +113,11 @@ def durability(model: Model) -> Finding:
     count = 0
     for view, events in openings(model).items():
         for event in events:
-            commit = best.before(model, view, event, events[0])
-            if commit is None:
+            found = best.before(model, view, event, events[0])
+            if found is None:
                 continue
             count += 1
-            known, base = commit.row.idx or 0, event.row.idx or 0
+            known, base, commit = found.known, event.row.idx or 0, found.commit
             if base < known:
                 reason = (
                     f"{view_name(model, view)} opens at {model.name(event.proc)} with "
@@ -122,44 +127,64 @@ def durability(model: Model) -> Finding:
     return _at_the_end(model, best, final, count)
 
 
-class _Best:
-    """The commits that are the greatest of their view."""
+class _Known(NamedTuple):
+    """A commit, and how much of what its node knew counts."""
 
-    def __init__(self) -> None:
-        self._found: dict[ViewRef, Event] = {}
-        self._nowhere: list[Event] = []
-        """Those of nodes that were in no view, the greatest last."""
+    known: int
+    commit: Event
+
+
+class _Best:
+    """The commits that are the greatest of their view and their generation."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._found: dict[tuple[ViewRef, ViewRef], Event] = {}
+        """By view, and by generation."""
+        self._nowhere: list[tuple[ViewRef, Event]] = []
+        """Those of nodes that were in no view, with their generations; in each, the greatest
+        last."""
 
     def note(self, log: NodeLog, event: Event) -> None:
-        view = log.view
+        view, generation = log.view, self._losses.generation(log.era)
         if view == NO_VIEW:
             if log.committed is not None and _length(event) <= _length(log.committed):
                 return  # It knew so in an earlier life, perhaps in a view that others open later.
-            if not self._nowhere or (self._nowhere[-1].row.idx or 0) < (event.row.idx or 0):
-                self._nowhere.append(event)
+            least = max((_length(e) for of, e in self._nowhere if of == generation), default=0)
+            if not self._nowhere or least < _length(event):
+                self._nowhere.append((generation, event))
             return
-        known = self._found.get(view)
-        if known is None or (known.row.idx or 0) < (event.row.idx or 0):
-            self._found[view] = event
+        known = self._found.get((view, generation))
+        if known is None or _length(known) < _length(event):
+            self._found[view, generation] = event
 
-    def before(self, model: Model, view: ViewRef, event: Event, first: Event) -> Event | None:
+    def before(self, model: Model, view: ViewRef, event: Event, first: Event) -> _Known | None:
         """The greatest of all views before this one, which opened first at `first`."""
-        earlier = [commit for known, commit in self._found.items() if known < view]
+        earlier = [(of, commit) for (known, of), commit in self._found.items() if known < view]
         # What a node reads in its journal as it starts, it may have known long before or after: of
         # real nodes, whose rows have no common order, only the node itself tells. What is committed
         # in this view itself may be read there before the last of its members finds it open.
         earlier += [
-            commit
-            for commit in self._nowhere
+            (of, commit)
+            for of, commit in self._nowhere
             if (model.before(commit, first) if model.total else commit.proc == event.proc)
             and model.before(commit, event)
         ]
-        return max(earlier, key=_length, default=None)
+        return self._greatest(earlier, view)
 
-    def until(self, view: ViewRef) -> Event | None:
+    def until(self, view: ViewRef) -> _Known | None:
         """The greatest of this view and all before it."""
-        earlier = [commit for known, commit in self._found.items() if known <= view]
-        return max([*earlier, *self._nowhere], key=_length, default=None)
+        earlier = [(of, commit) for (known, of), commit in self._found.items() if known <= view]
+        return self._greatest([*earlier, *self._nowhere], view)
+
+    def _greatest(self, commits: list[tuple[ViewRef, Event]], view: ViewRef) -> _Known | None:
+        """Without what was lost before this view."""
+        found = []
+        for generation, commit in commits:
+            limit = self._losses.limit(generation, view)
+            known = _length(commit)
+            found.append(_Known(known if limit is None else min(known, limit), commit))
+        return max(found, key=itemgetter(0), default=None)
 
 
 def _length(event: Event) -> int:
@@ -178,15 +203,16 @@ def _at_the_end(model: Model, best: _Best, final: dict[int, NodeLog], count: int
             installs = model.installs[proc]
             if log is None or log.view not in views or (installs and installs[-1].row.level == 0):
                 continue
-            commit = best.until(log.view)
-            if commit is None or log.length is None or not log.whole:
+            found = best.until(log.view)
+            if found is None or log.length is None or not log.whole:
                 continue
             count += 1
-            if log.length < _length(commit):
+            if log.length < found.known:
+                commit = found.commit
                 reason = (
                     f"{model.name(proc)} ends with {entries(log.length)} in "
                     f"{view_name(model, log.view)}, but {model.name(commit.proc)} knew "
-                    f"{_length(commit)} to be committed"
+                    f"{found.known} to be committed"
                 )
                 here = [e for e in views[log.view] if e.proc == proc] or views[log.view]
                 witness: tuple[Event | Row, ...] = (
@@ -202,24 +228,31 @@ def one_chain(model: Model) -> Finding:
     """Each view that opens counted a majority of the voters of one that opened before it, and at
     least half of those of every one that opened since: it may have been open without its knowledge,
     and then half of its voters that are not there are no majority. Where no view counts a majority,
-    its members knew of none that was open, and half of each must do."""
+    its members knew of none that was open, and half of each must do.
+
+    A generation that an operator began begins a chain anew, with a view of the survivors."""
     views = openings(model)
-    order = list(views)
+    begun = Losses(model).events
+    firsts = {**{view: events[0] for view, events in views.items()}, **begun}
+    order = sorted(firsts)
     count = 0
     for place, view in enumerate(order):
+        if view in begun:
+            continue
         counted = _counted(model, view, views[view])
         for earlier in reversed(order[:place]):
             count += 1
-            first = views[earlier][0]
+            first = firsts[earlier]
             voters = voters_of(first)
             there = [proc for proc in voters if proc in counted]
             if 2 * len(there) > len(voters):
                 break
-            if 2 * len(there) < len(voters):
+            if 2 * len(there) < len(voters) or earlier in begun:
                 who = model.names(there) or "nobody"
+                had = "began a generation" if earlier in begun else "had opened"
                 reason = (
                     f"{view_name(model, view)} opens, which counted {who} of the voters "
-                    f"{model.names(voters)} of {view_name(model, earlier)}, which had opened"
+                    f"{model.names(voters)} of {view_name(model, earlier)}, which {had}"
                 )
                 witness = (first, views[view][0], *_installs(model, view))
                 return Finding(count, reason, witness)

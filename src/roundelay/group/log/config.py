@@ -16,6 +16,10 @@ FETCH_TIMER = TIMER + "fetch"
 """The learner's."""
 DONOR_TIMER = TIMER + "donor"
 """The donor may send more."""
+LOOK_TIMER = TIMER + "look"
+"""It is looked whether members that catch up come nearer."""
+YIELD_TIMER = TIMER + "yield"
+"""More of this node may be ordered, while a part is held back for those that catch up."""
 
 
 @value
@@ -77,6 +81,22 @@ class LogConfig:
     ever; too large: the group's own traffic suffers."""
     idle_bytes_per_s: int = 512 * 1024 * 1024
     """The same while none flow."""
+    yield_share_max: float = 0.8
+    """The most of what a node appends that it holds back while a member that catches up does not
+    come nearer. 0: nothing is held back, and a member may be outrun for ever; near 1: a member with
+    a slow disk makes the group slow until it is given up."""
+    yield_step: float = 0.05
+    """More of that is held back at each look. Too small: a member takes long; too large: more is
+    held back than it needs."""
+    yield_look_s: float = 1.0
+    """From one look at members that catch up to the next. Too short: chance decides whether they
+    come nearer; too long: they take long."""
+    yield_nearer_s: float = 60.0
+    """A member that would have caught up in so long, at the rate of the last look, comes nearer.
+    Too short: more is held back than is needed; too long: it takes as long."""
+    yield_vain_max: int = 60
+    """Looks at which the most is held back and a member does not come nearer; then it is waited for
+    no more. Too few: an effort for nothing; too many: a slow disk holds up the group."""
     record_bytes_max: int = 72 * 1024 * 1024
     """The largest record that a learner takes: more than the largest message, and more than the
     table of sessions. Too small: a learner stops at a record that all others have; too large:

@@ -38,10 +38,12 @@ from roundelay.group.log.config import (
     ACK_TIMER,
     DONOR_TIMER,
     FETCH_TIMER,
+    LOOK_TIMER,
     OFFER_TIMER,
     PROBE_TIMER,
     SILENT_TIMER,
     STORE_TIMER,
+    YIELD_TIMER,
     LogConfig,
 )
 from roundelay.group.log.donor import Donor
@@ -65,6 +67,7 @@ from roundelay.group.log.opening import Opening
 from roundelay.group.log.reads import Reads
 from roundelay.group.log.sending import Sending
 from roundelay.group.log.state import LogState, mark_digest
+from roundelay.group.log.yielding import Yielding
 from roundelay.group.packer import GroupConfig
 
 _REPEAT_MAX_S = 1.0
@@ -92,6 +95,7 @@ class ReplicatedLog:
         self.arrivals = Arrivals(group.message_bytes_max)
         self.learner = Learner(self.state, config, self.out)
         self.donor = Donor(self.state, self.learner, config, self.out)
+        self.yielding = Yielding(config, self.out)
         self.opening: Opening | None = None
         self.suspicion: Suspect | None = None
         """Membership is to change the view."""
@@ -115,6 +119,8 @@ class ReplicatedLog:
         """What was told of the learner."""
         self.fed = False
         """Packets were queued, which the engine has yet to be told of."""
+        self.told = False
+        """Something came, since `settle`, that may make something possible."""
         self._said_ready = False
         self._moved = False
         """The view is open, and this node is ready and has noted that."""
@@ -124,6 +130,15 @@ class ReplicatedLog:
         self._acked = Place()
         self._repeat_s = config.repeat_s
         self._early: list[tuple[Origin, LogMessage]] = []
+        self._tell_who_is_followed()
+
+    def _tell_who_is_followed(self) -> None:
+        """A row of the generation that an operator lets this node join: only an operator tells a
+        node with a vote of an open view whose mark is not in its log."""
+        state, view = self.state, self._ground.last_open
+        if state.log and state.able and view is not None and view > state.term:
+            index, me = state.length, (self._node,)
+            self.out.append(Record(Kind.OPEN, view=view, index=index, members=me, tag="follows"))
 
     # What the application asks for
 
@@ -173,6 +188,7 @@ class ReplicatedLog:
 
     def enter(self, install: Install) -> None:
         """The application enters a view."""
+        self.told = True
         view = install.view
         self._close()
         if view.transitional:
@@ -198,6 +214,7 @@ class ReplicatedLog:
             self.reads.close()
             self.learner.abandon()
             self.donor.abandon()
+            self.yielding.close()
             self.out.append(LogChanged())
         self._view = None
         self.opening = None
@@ -222,6 +239,7 @@ class ReplicatedLog:
     def deliver(self, packet: Packet) -> None:
         """A log packet was delivered in the regular view. In the transitional one that follows it
         gets no index, and neither does one of a view that is not primary."""
+        self.told = True
         opening = self.opening
         if self._view is None or opening is None:
             return
@@ -242,6 +260,8 @@ class ReplicatedLog:
     def _live(self, arrival: Arrival) -> None:
         """Add a log packet to the log, or let it wait for what the log lacks before it."""
         joined = self.learner.joined
+        self.yielding.live_bytes += arrival.size
+        self.yielding.live_entries += arrival.count
         if self.learner.live(arrival) is None and joined and self.learner.joined:
             self.sending.note_duplicate(arrival, self.state.sessions, self.state.place)
 
@@ -255,7 +275,9 @@ class ReplicatedLog:
         kind = type(message)
         if kind is Ack:
             self._on_ack(origin.node, message)  # type: ignore[arg-type]
-        elif kind in CATCH_UP:
+            return
+        self.told = True
+        if kind in CATCH_UP:
             self._on_catch_up(origin.node, message)
         elif kind is Probe:
             self._on_probe(origin.node, message)  # type: ignore[arg-type]
@@ -460,7 +482,7 @@ class ReplicatedLog:
     def _may_feed(self) -> bool:
         """Whether what was appended may be ordered now: not while this node's disk is far behind,
         or all members together may order more than any of them can store."""
-        if not self._moved or self._ground.frozen:
+        if not self._moved or self._ground.frozen or self.yielding.holds:
             return False
         return 2 * self.state.waiting_bytes < self.config.unsynced_bytes
 
@@ -469,11 +491,14 @@ class ReplicatedLog:
         if not self.sending.unfed or not self._may_feed:
             return
         while self.sending.unfed and self._queue.log_packets < self.config.feed_packets:
-            self.sending.feed(self._queue.enqueue)
+            self.yielding.fed(self.sending.feed(self._queue.enqueue))
             self.fed = True
+            if self.yielding.holds:
+                return
 
     def refill(self) -> None:
         """The engine has pulled a log packet."""
+        self.told = True
         self._feed()
 
     @property
@@ -493,6 +518,7 @@ class ReplicatedLog:
             commit.acknowledge(self._node, place.length, place.opened)
         elif not again:
             return
+        self.yielding.note(self._node, place.length)
         self._send(Ack(place.length, place.opened, min(state.committed, place.length)))
         self.out.append(SetTimer(ACK_TIMER, self.config.ack_s))
 
@@ -502,7 +528,10 @@ class ReplicatedLog:
             self._acks[node] = m
             return
         repeated = commit.is_repeated(node, m)
-        commit.acknowledge(node, m.length, m.opened)
+        if commit.acknowledge(node, m.length, m.opened):
+            self.told = True
+        self.yielding.note(node, m.length)
+        self.yielding.watch()
         if repeated and self._moved and m.committed < self.state.committed:
             stored = self.state.stored
             if not self._ground.frozen and stored.term == commit.place.term:
@@ -563,6 +592,8 @@ class ReplicatedLog:
             self.donor.expire(timer)
         elif timer == FETCH_TIMER:
             self.learner.expire(timer)
+        elif timer in (LOOK_TIMER, YIELD_TIMER):
+            self.yielding.expire(timer)
         elif self.opening is not None and not self._ground.frozen:
             self._on_view_timer(self.opening, timer)
 
@@ -605,6 +636,7 @@ class ReplicatedLog:
 
     def settle(self) -> list[Effect[Any]]:
         """Do whatever has become possible; the effects of the input."""
+        self.told = False
         if not self._moved:
             self._offer()
             self._adopt()

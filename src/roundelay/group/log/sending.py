@@ -290,8 +290,8 @@ class Sending:
     def _packets_of(self, parcel: Parcel) -> int:
         return 1 if parcel.size <= self._room else -(-len(parcel.messages[0]) // self._piece)
 
-    def feed(self, feed: Feed) -> None:
-        """Feed the next parcel."""
+    def feed(self, feed: Feed) -> int:
+        """Feed the next parcel; its bytes."""
         parcel = self._unfed.popleft()
         if parcel is self._tail:
             self._close()
@@ -317,6 +317,7 @@ class Sending:
                 for i in range(pieces)
             ]
             feed(bodies, 1)
+        return parcel.size
 
     def take_back(self) -> None:
         """The view ended: nothing is with the packer or the engine any more."""

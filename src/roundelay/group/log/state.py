@@ -127,6 +127,8 @@ class LogState:
         if self.marks:
             self._spared = frozenset(self.marks[-1].sessions)
         self.stored = self.place
+        for mark in self.marks:
+            self._tell_loss(mark)
         self.committed = self.settled = min(kept.committed, self.place.length)
         if self.committed:  # The driver has read it where the node has.
             self.emit(Record(Kind.COMMIT, index=self.committed))
@@ -237,6 +239,7 @@ class LogState:
             assert type(record) is Mark
             self.generation, self.log = record.generation, record.log
             self._apply_mark(record)
+            self._tell_loss(record)
             size = _RECORD_BYTES + 80 * (len(record.members) + len(record.voters))
         self._batch.append(record)
         self._batch_bytes += size
@@ -287,7 +290,14 @@ class LogState:
         self._since_checkpoint = 0
         self._ask(Reset(self._next(), checkpoint, mark, snapshot), _RECORD_BYTES)
         self.emit(Record(Kind.RESTORE, index=checkpoint.place.length))
+        self._tell_loss(mark)
         self.show_committed(checkpoint.place.length)
+
+    def _tell_loss(self, mark: Mark) -> None:
+        """A row of where an operator began a generation: what was committed behind that is gone."""
+        if mark.lossy:
+            view, base, voters = mark.term, mark.base, mark.voters
+            self.emit(Record(Kind.OPEN, view=view, index=base, members=voters, tag="lossy"))
 
     def _roll_back(self, place: Place) -> None:
         changes: list[Undo] = []

@@ -175,6 +175,7 @@ class Session:
 
     def __init__(self, driver: LogDriver, name: str, session: int, last: int) -> None:
         self.name = name
+        """What `Log.session` was given."""
         self.id = session
         """The same for this name at all nodes and times."""
         self.last = last

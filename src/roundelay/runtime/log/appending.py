@@ -75,6 +75,8 @@ class Appending:
         """Flushes whose first own message is not committed yet: its number, and when it was."""
         self._waiting: list[asyncio.Future[None]] = []
         """Tasks that wait for room, or for the log to open."""
+        self.on_forgotten: Callable[[Appended], None] = lambda effect: None
+        """Called when the log did not take own messages, since it has forgotten their session."""
         self._sessions: dict[int, list[asyncio.Future[int]]] = {}
         """Tasks that wait for a named session to be open."""
 
@@ -264,6 +266,8 @@ class Appending:
             self._count()
             self.receipts.on_appended(effect)
             if not effect.session & NAMED:
+                if effect.forgotten:
+                    self.on_forgotten(effect)
                 end, flushes = effect.number + effect.count, self._flushes
                 while flushes and flushes[0][0] < end:
                     self.commit_times.add(self._loop.time() - flushes.popleft()[1])

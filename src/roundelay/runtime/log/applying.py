@@ -14,9 +14,17 @@ from roundelay.runtime.log.entries import Entry, EntryBatch
 from roundelay.runtime.log.feed import Feed
 from roundelay.runtime.log.reading import LogReader, Looks
 
+NOW_ENTRIES = 16
+"""So many entries are applied at once when they are committed. Fewer: a write in a quiet group
+takes longer; more: the group waits while they are applied."""
+
 
 class StateMachine(Protocol):
-    """What `join(machine=...)` takes: a state that follows from the log."""
+    """What `join(machine=...)` takes: a state that follows from the log.
+
+    It may also have `on_mark(mark)`, called at each committed mark, and `apply_all(batch)`, called
+    instead of `apply` for each entry of an `EntryBatch`.
+    """
 
     def apply(self, entry: Entry) -> object:
         """The next entry of the log. Whatever it raises ends the node."""
@@ -69,10 +77,15 @@ class Applying:
         self._wanted: list[asyncio.Future[int]] = []
         self._progress: list[tuple[int, asyncio.Future[None]]] = []
         """Who waits until so many entries are applied."""
+        self._idle: LogReader | None = None
+        """The reader, while the task waits for more to be committed."""
         self._task: asyncio.Task[None] | None = None
         self._error: ClosedError | None = None
         self.on_mark: Callable[[Mark], None] = getattr(machine, "on_mark", lambda mark: None)
         """Called at each committed mark, in its place between the entries."""
+        self._apply_all: Callable[[EntryBatch], None] = getattr(
+            machine, "apply_all", self._apply_each
+        )
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -140,23 +153,48 @@ class Applying:
         """Apply what is committed, until a snapshot is to be taken or restored."""
         reader = LogReader(self._feed, self._looks(), self.applied)
         reader.on_mark = self.on_mark
-        apply = self.machine.apply
         while self._restore_at is None and self._error is None:
             if self._wanted or self._bytes >= self._bytes_max:
                 await self._snapshot()
                 continue
-            arrival = await reader.step()
+            self._idle = reader
+            try:
+                arrival = await reader.step()
+            finally:
+                self._idle = None
             if type(arrival) is EntryBatch:
-                try:
-                    for entry in arrival:
-                        apply(entry)
-                except Exception:
-                    self.applied = entry.index
-                    raise
-                self.applied = reader.next
-                self._bytes += sum(map(len, arrival.payloads))
-                if self._progress:
-                    self._tell()
+                self._apply_batch(arrival, reader.next)
+
+    def _apply_batch(self, batch: EntryBatch, end: int) -> None:
+        self._apply_all(batch)
+        self.applied = end
+        self._bytes += sum(map(len, batch.payloads))
+        if self._progress:
+            self._tell()
+
+    def apply_now(self) -> bool:
+        """Apply what has just been committed, if the task waits for it and it is little; whether
+        something was applied."""
+        reader = self._idle
+        if reader is None or self._restore_at is not None or self._wanted:
+            return False
+        if reader.next == self._feed.committed:
+            return False
+        try:
+            arrival = reader.pop_now(NOW_ENTRIES)
+            if type(arrival) is not EntryBatch:
+                return False
+            self._apply_batch(arrival, reader.next)
+        except Exception as e:
+            self._fail(e)
+            return False
+        return True
+
+    def _apply_each(self, batch: EntryBatch) -> None:
+        apply = self.machine.apply
+        for entry in batch:
+            self.applied = entry.index
+            apply(entry)
 
     async def _snapshot(self) -> None:
         wanted, self._wanted = self._wanted, []

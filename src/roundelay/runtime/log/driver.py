@@ -180,6 +180,8 @@ class LogDriver:
         self._scrubbing: asyncio.TimerHandle | None = None
         self._stored = 0
         """All stores up to this number are done."""
+        self._after = False
+        """Whether `after_effects` runs."""
         self._changed: list[asyncio.Future[None]] = []
         self._on_stored: list[tuple[int, asyncio.Future[None]]] = []
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix=f"journal {name}")
@@ -267,6 +269,21 @@ class LogDriver:
             self.appending.on_appended(effect)
         else:
             self._perform_rare(effect)
+
+    def after_effects(self) -> None:
+        """All effects of an input are performed: do what they have made possible, if it is quick,
+        and do not wait for the next turn of the event loop."""
+        if self._after:
+            return  # This is within the loop below, which goes on with it.
+        self._after = True
+        try:
+            while self._error is None:
+                if self.writer.due:
+                    self._on_report()
+                elif self.applying is None or not self.applying.apply_now():
+                    break
+        finally:
+            self._after = False
 
     def _perform_rare(self, effect: LogEffect) -> None:
         match effect:

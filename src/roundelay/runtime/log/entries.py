@@ -27,7 +27,8 @@ class Entry(tuple[bytes, "EntryBatch", int]):
     if TYPE_CHECKING:
 
         @property
-        def payload(self) -> bytes: ...
+        def payload(self) -> bytes:
+            """What was appended."""
 
         @property
         def batch(self) -> "EntryBatch":
@@ -99,6 +100,7 @@ class EntryBatch:
         assert type(payloads) is tuple, "the log keeps large messages whole"
         self.head: Head = record.head
         self.payloads: tuple[bytes, ...] = payloads[skip:] if skip else payloads
+        """What was appended, in this order."""
         self._skipped = skip
 
     @property
@@ -113,10 +115,12 @@ class EntryBatch:
 
     @property
     def sender(self) -> NodeId:
+        """The node that appended them."""
         return self.head.sender
 
     @property
     def term(self) -> ViewId:
+        """Of the log: the view that placed them."""
         return self.head.term
 
     def __len__(self) -> int:
@@ -136,6 +140,7 @@ class Lossy(NamedTuple):
     from_index: int
     """The first index of the new generation of the log."""
     generation: int
+    """How often the log was begun anew."""
 
 
 LogItem: TypeAlias = Entry | Lossy

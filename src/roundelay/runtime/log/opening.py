@@ -69,7 +69,9 @@ def _open(settings: Settings, storage: StateDirectory, machine: Machine) -> "Dis
             settings.node,
             settings.policy,
             config=JournalConfig(
-                segment_bytes=settings.segment_bytes, retain_bytes=settings.retain_bytes
+                segment_bytes=settings.segment_bytes,
+                retain_bytes=settings.retain_bytes,
+                retain_s=settings.retain_s,
             ),
             files=make_files(),
             locked=True,

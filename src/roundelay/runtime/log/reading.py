@@ -81,6 +81,19 @@ class LogReader:
             return None
         return arrival or self._pop()
 
+    def pop_now(self, most: int) -> LogArrival | None:
+        """The next entries, if no more than so many are committed and not given yet, and they are
+        in memory."""
+        feed = self.feed
+        if not 0 < feed.committed - self.next <= most:
+            return None
+        arrival = self._pop()
+        if arrival is None and (found := feed.from_memory(self.next)):
+            self._marks.clear()  # As in `_refill`.
+            self._records = iter(found)
+            arrival = self._pop()
+        return arrival
+
     def _pop(self) -> LogArrival | None:
         for record in self._records:
             if type(record) is Entries:

@@ -165,14 +165,18 @@ class _Receipt(tuple[Run, int, float | None]):
 
 class LogReceipt(_Receipt):
     """Stands for a message that was appended. Awaiting it gives its index, once it is committed and
-    known to be so here; UncertainError after the time-out that was given to `append`; ClosedError
-    if the group is left before."""
+    known to be so here; UncertainError after the time-out that was given to `append`, or if the
+    index was lost with a log that a snapshot replaced; ClosedError if the group is left before."""
 
     __slots__ = ()
 
     def __await__(self) -> Generator[object, None, int]:
         index = yield from self._settled()
-        assert index is not None, "of its own messages a node knows the index"
+        if index is None:
+            raise UncertainError(
+                "the message is committed, and at which index is not known here: this node was "
+                "behind, and took the log from a peer's snapshot"
+            )
         return index
 
 
@@ -255,7 +259,7 @@ class LogReceipts:
             if run.first >= effect.number + effect.count:
                 return
             if effect.forgotten:
-                run.fail(_forgotten())
+                run.fail(session_forgotten())
             else:
                 run.settle(effect.number, effect.count, effect.index)
             if not run.settled:
@@ -267,7 +271,7 @@ class LogReceipts:
         for number in [number for number in runs if effect.number <= number < end]:
             run = runs.pop(number)
             if effect.forgotten:
-                run.fail(_forgotten())
+                run.fail(session_forgotten())
             else:
                 run.settle(effect.number, effect.count, effect.index)
         if not runs:
@@ -277,7 +281,7 @@ class LogReceipts:
         """Messages of one node and session are committed in the order of their numbers. The same
         may come twice, if they were appended twice."""
         if effect.forgotten:
-            run.fail(_forgotten())
+            run.fail(session_forgotten())
             return
         number, end = max(effect.number, run.first + run.done), effect.number + effect.count
         if number < end:
@@ -300,7 +304,7 @@ class LogReceipts:
         self._named.clear()
 
 
-def _forgotten() -> SessionForgottenError:
+def session_forgotten() -> SessionForgottenError:
     return SessionForgottenError(
         "the log remembers this session no more, so the message was not taken; look whether it is "
         "there, and open another session"

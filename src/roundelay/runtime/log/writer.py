@@ -134,6 +134,11 @@ class Writer:
         self._done_bytes = 0
         self._told = False
         """Whether the loop was told that there is something, and has not taken it yet."""
+        self.due = False
+        """Whether `take` has something to tell of what was written in the event loop itself, and
+        `report` is not called for it: whoever has called `put` takes it."""
+        self._taken = False
+        """Whether that was done in this turn of the event loop already."""
         self._full = False
         """Whether jobs are dropped until the loop has heard that the disk is full."""
         self._skip = 0
@@ -205,6 +210,9 @@ class Writer:
 
     def take(self) -> "Report":
         """What has happened since the last call."""
+        if self.due:
+            self.due, self._taken = False, True
+            self._loop.call_soon(self._end_turn)
         with self._lock:
             self._told = False
             report = Report(
@@ -217,6 +225,9 @@ class Writer:
                 self._skip = self.issued
                 self._full = False
         return report
+
+    def _end_turn(self) -> None:
+        self._taken = False
 
     def call(self, work: Callable[[], None]) -> None:
         """Do this in the thread, after all that was put before."""
@@ -406,7 +417,12 @@ class Writer:
                 return
             self._told = True
         if here:
-            self._loop.call_soon(self._report)
+            # The first of a turn at once, so that the group does not wait for the rest of the turn;
+            # the others together, so that not each is acknowledged by itself.
+            if self._taken:
+                self._loop.call_soon(self._report)
+            else:
+                self.due = True
             return
         with contextlib.suppress(RuntimeError):  # The loop is closed: nobody listens any more.
             self._loop.call_soon_threadsafe(self._report)

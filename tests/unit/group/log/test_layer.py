@@ -437,3 +437,21 @@ def test_caught_up_is_told_once_in_each_open_view():
     cluster.run(1)
     rows = [row for row in cluster["a"].rows if row.kind is Kind.CAUGHT]
     assert [row.index for row in rows] == [0]
+
+
+def test_a_token_that_brings_nothing_is_no_work_for_the_log(monkeypatch):
+    stack = founded().members["a"].stack
+    assert stack.log is not None
+    settled: list[str] = []
+    settle = stack.log.settle
+
+    def noted() -> list[Any]:
+        settled.append("settled")
+        return settle()
+
+    monkeypatch.setattr(stack.log, "settle", noted)
+    stack.expire("token_retransmit")
+    assert not settled
+    stack.append(b"x", 0)
+    stack.flush()
+    assert settled
