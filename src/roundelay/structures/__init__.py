@@ -14,6 +14,7 @@ from roundelay.structures.machine import Machine, Now
 from roundelay.structures.many_locks import Locks
 from roundelay.structures.maps import Change, Map
 from roundelay.structures.methods import read, task, write
+from roundelay.structures.port import Placed
 from roundelay.structures.queue import Job, Queue
 from roundelay.structures.rehearsal import Rehearsal
 from roundelay.structures.sets import Set
@@ -36,6 +37,7 @@ __all__ = [
     "MachineError",
     "Map",
     "Now",
+    "Placed",
     "Queue",
     "Refused",
     "Rehearsal",

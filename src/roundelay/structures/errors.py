@@ -8,6 +8,9 @@ class Refused(Exception):  # noqa: N818  # An answer, which the application give
     all nodes alike. Any other exception in a write is a bug of the machine, and stops it.
     """
 
+    index: int | None = None
+    """Of the command in the log, for the caller of a write."""
+
 
 class MachineError(Exception):
     """A machine cannot go on at this node. Other nodes that run the same version stop as well."""

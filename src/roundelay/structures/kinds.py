@@ -57,7 +57,7 @@ class Codec(Protocol):
 class Kind:
     """How values of one annotation are checked, packed, unpacked and copied."""
 
-    __slots__ = ("copy", "fixed", "name", "nullable", "pack", "unpack")
+    __slots__ = ("copy", "fixed", "name", "nullable", "pack", "simple", "unpack")
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class Kind:
         copy: Callable[[Any], Any] | None = None,
         *,
         nullable: bool = False,
+        simple: frozenset[type] = frozenset(),
     ) -> None:
         self.name = name
         self.pack = pack
@@ -79,6 +80,9 @@ class Kind:
         """A value that shares nothing that can be changed."""
         self.nullable = nullable
         """Whether a value may become null."""
+        self.simple = simple
+        """Values of exactly these types are what JSON has for them, within the limits of
+        `values`."""
 
     def encode(self, value: object) -> bytes:
         """The text of a value."""
@@ -166,7 +170,7 @@ def _none() -> Kind:
         if packed is not None:
             raise _damaged("None")
 
-    return Kind("None", both, unpack, nullable=True)
+    return Kind("None", both, unpack, nullable=True, simple=frozenset({type(None)}))
 
 
 def _bool() -> Kind:
@@ -180,7 +184,7 @@ def _bool() -> Kind:
             raise _damaged("bool")
         return packed
 
-    return Kind("bool", pack, unpack)
+    return Kind("bool", pack, unpack, simple=frozenset({bool}))
 
 
 def _int() -> Kind:
@@ -194,7 +198,7 @@ def _int() -> Kind:
             raise _damaged("int")
         return checked_int(packed)
 
-    return Kind("int", pack, unpack)
+    return Kind("int", pack, unpack, simple=frozenset({int}))
 
 
 def _float() -> Kind:
@@ -222,7 +226,7 @@ def _str() -> Kind:
             raise _damaged("str")
         return checked_text(packed)
 
-    return Kind("str", pack, unpack)
+    return Kind("str", pack, unpack, simple=frozenset({str}))
 
 
 def _bytes() -> Kind:
@@ -242,7 +246,14 @@ _SCALARS: dict[type, Kind] = {
     str: _str(),
     bytes: _bytes(),
 }
-_ANY = Kind("a value", pack_value, unpack_value, copy_value, nullable=True)
+_ANY = Kind(
+    "a value",
+    pack_value,
+    unpack_value,
+    copy_value,
+    nullable=True,
+    simple=frozenset({type(None), bool, int, str}),
+)
 
 
 def _literal(choices: tuple[Any, ...]) -> Kind:
@@ -333,7 +344,8 @@ def _optional(kind: Kind) -> Kind:
     def copy(value: object) -> object:
         return None if value is None else kind.copy(value)
 
-    return Kind(name, pack, unpack, None if kind.fixed else copy, nullable=True)
+    simple = kind.simple | {type(None)}
+    return Kind(name, pack, unpack, None if kind.fixed else copy, nullable=True, simple=simple)
 
 
 def _list(item: Kind) -> Kind:

@@ -21,6 +21,7 @@ class Leadership(NamedTuple):
     number: int
     """Of the election: 1, 2, 3 ..."""
     node: NodeId
+    """The node that leads."""
     label: str
     """What the leader said of itself, such as its address."""
     token: int

@@ -25,23 +25,24 @@ a state, and its methods are calls.
 """
 
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from roundelay.core.ids import NodeId, ViewId
 from roundelay.core.log import NO_TERM
 from roundelay.core.value import value
+from roundelay.structures.arguments import Arguments, read_command, refusal
 from roundelay.structures.errors import MachineError, Refused, UpgradeError
 from roundelay.structures.kinds import Codec, Kind, kind_of
-from roundelay.structures.methods import Method, ReadMethod, WriteMethod, read_command, refusal
+from roundelay.structures.methods import Method, ReadMethod, WriteMethod
 from roundelay.structures.port import Port
 from roundelay.structures.values import dumps, loads
 
 _RESERVED = frozenset(
     {
         *("apply", "begin_term", "bind", "index", "node", "now", "pass_time", "port", "primary"),
-        *("newest_version", "snapshot_version", "tell", "told", "version_of"),
+        *("newest_version", "snapshot_version", "tell", "told", "write_arguments"),
     }
 )
 """Names that a face, or the machinery, needs."""
@@ -56,6 +57,7 @@ class Now:
     index: int
     """Of the entry; in `on_term` that of the first entry of the term."""
     term: ViewId
+    """Of the log: the view that placed the entry."""
     sender: NodeId
     """The node that appended it; empty in `on_term`."""
     session: int
@@ -79,6 +81,10 @@ class Machine:
     older one is given to `restore`, with `snapshot_version` set."""
     codec: ClassVar[Codec | None] = None
     """How arguments, replies and kept attributes are encoded. None: as JSON."""
+
+    told: Callable[[object], None] | None = None
+    """What `tell` calls; of a state that somebody watches. A machine may look at it first, to spare
+    itself what nobody is told."""
 
     _writes: ClassVar[dict[str, WriteMethod[..., Any]]] = {}
     _kept: ClassVar[dict[str, Any]] = {}
@@ -222,14 +228,13 @@ class Machine:
 
     def tell(self, change: object) -> None:
         """In writes and hooks: tell whoever watches this machine at this node what changed."""
-        told = vars(self).get("told")  # Set by the driver if somebody watches.
-        if told is not None:
-            told(change)
+        if self.told is not None:
+            self.told(change)
 
     @classmethod
-    def version_of(cls, method: str) -> int:
-        """The version of a write, which commands carry."""
-        return cls._writes[method].version
+    def write_arguments(cls) -> dict[str, Arguments]:
+        """The writes of this class by name."""
+        return {name: write.arguments(cls) for name, write in cls._writes.items()}
 
     @classmethod
     def newest_version(cls) -> int:

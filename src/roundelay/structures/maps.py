@@ -43,12 +43,15 @@ class Change(NamedTuple):
     """What a watcher is told."""
 
     key: str
+    """The key that changed."""
     value: Any
     """None: the key was deleted, or its time ended."""
     version: int
     """The index at which it happened."""
 
 
+_new = tuple.__new__
+"""Makes a `Slot` in half the time that its class takes: keys are set by the million."""
 _PIECE = kind_of(list[tuple[str, Slot]])
 
 
@@ -63,8 +66,7 @@ class Map(Machine, Generic[V]):
     @write
     def set(self, key: str, value: V, ttl_s: float | None = None) -> int:
         """The new version."""
-        self._set(key, value, ttl_s)
-        return self.now.index
+        return self._set(key, value, ttl_s)
 
     @write
     def setdefault(self, key: str, value: V, ttl_s: float | None = None) -> V:
@@ -172,6 +174,8 @@ class Map(Machine, Generic[V]):
                 yield change._replace(value=copy_value(change.value))
 
     def due_us(self) -> int | None:
+        if not self._due:
+            return None
         self._forget_old()
         return self._due[0][0] if self._due else None
 
@@ -193,7 +197,7 @@ class Map(Machine, Generic[V]):
     def status(self) -> Mapping[str, object]:
         return {"size": len(self._slots)}
 
-    def _set(self, key: str, value: object, ttl_s: float | None) -> None:
+    def _set(self, key: str, value: object, ttl_s: float | None) -> int:
         if value is None:
             raise Refused("None is no value of a map: delete the key")
         due_us = None
@@ -202,8 +206,11 @@ class Map(Machine, Generic[V]):
                 raise Refused(f"a time to live is between 0 and {TTL_S_MAX:.0f} s")
             due_us = self.now.time_us + round(ttl_s * 1_000_000)
             heapq.heappush(self._due, (due_us, key))
-        self._slots[key] = Slot(value, self.now.index, due_us)
-        self.tell(Change(key, value, self.now.index))
+        index = self.now.index
+        self._slots[key] = _new(Slot, (value, index, due_us))
+        if self.told is not None:
+            self.tell(Change(key, value, index))
+        return index
 
     def _put(self, key: str, value: object, ttl_s: float | None) -> None:
         if value is None:

@@ -13,7 +13,7 @@ function itself runs, called by `Machine.apply` alone.
 
 import inspect
 import typing
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import (
     TYPE_CHECKING,
@@ -27,20 +27,14 @@ from typing import (
     overload,
 )
 
-from roundelay.structures.errors import Refused
-from roundelay.structures.kinds import Codec, Kind, kind_of
-from roundelay.structures.port import NO_OPTIONS, Call, Options, Port
-from roundelay.structures.values import dumps, loads
+from roundelay.structures.arguments import Arguments, kind_at
+from roundelay.structures.port import NO_OPTIONS, Options, Placed, Port
 
 if TYPE_CHECKING:
     from roundelay.structures.machine import Machine
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_DONE, _REFUSED = b"\0", b"\1"
-"""What a reply begins with."""
-_NONE_REPLY = _DONE + b"null"
 
 
 class Method(Generic[P, R]):
@@ -74,143 +68,6 @@ class Method(Generic[P, R]):
         return parameters, hints
 
 
-def _kind(where: str, annotation: Any) -> Kind:
-    try:
-        return kind_of(annotation)
-    except TypeError as e:
-        raise TypeError(f"{where}: {e}") from None
-
-
-class _Arguments:
-    """Checks the arguments of one write and turns them into a command and back.
-
-    A command is the text of a JSON list: the method's name, its version, then the arguments. With
-    a codec the list holds the sizes of the arguments instead, which follow behind a line feed.
-    """
-
-    def __init__(self, method: "WriteMethod[..., Any]", codec: Codec | None) -> None:
-        parameters, hints = method.signature()
-        where = method.function.__qualname__
-        self.method = method.name
-        self.function = method.function
-        self.names = [parameter.name for parameter in parameters]
-        self.places = {name: n for n, name in enumerate(self.names)}
-        self.by_name_only = any(p.kind is p.KEYWORD_ONLY for p in parameters)
-        self.plain_count = sum(p.kind is not p.KEYWORD_ONLY for p in parameters)
-        self.defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
-        self.needed_count = len(self.names) - len(self.defaults)
-        self.codec = codec
-        self.annotations = [hints[name] for name in self.names]
-        self.reply_annotation = hints["return"]
-        self.kinds: list[Kind] = []
-        if codec is None:
-            self.kinds = [_kind(f"{where}: {n}", hints[n]) for n in self.names]
-            self.reply = _kind(f"{where}: the reply", hints["return"])
-        else:
-            for annotation in (*self.annotations, self.reply_annotation):
-                codec.check(annotation)
-        self._head = dumps([method.name, method.version])[:-1]
-
-    def ordered(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The arguments in the order of the parameters, defaults filled in."""
-        if not kwargs and len(args) == len(self.names) and not self.by_name_only:
-            return tuple(args)
-        if len(args) > self.plain_count:
-            raise TypeError(f"{self.method} takes {self.plain_count} arguments, not {len(args)}")
-        given = dict(zip(self.names, args, strict=False))
-        for name, argument in kwargs.items():
-            if name in given:
-                raise TypeError(f"{self.method} got {name!r} twice")
-            if name not in self.places:
-                raise TypeError(f"{self.method} has no argument {name!r}")
-            given[name] = argument
-        complete = self.defaults | given
-        if missing := [name for name in self.names if name not in complete]:
-            raise TypeError(f"{self.method} needs {', '.join(missing)}")
-        return tuple(complete[name] for name in self.names)
-
-    def command(self, arguments: tuple[Any, ...]) -> bytes:
-        """TypeError or ValueError if an argument does not fit its annotation."""
-        if self.codec is not None:
-            return self._encoded(self.codec, arguments)
-        if not arguments:
-            return self._head + b"]"
-        packed = []
-        for n, kind in enumerate(self.kinds):
-            try:
-                packed.append(kind.pack(arguments[n]))
-            except (TypeError, ValueError) as e:
-                raise type(e)(*_told(e, f"{self.method}: {self.names[n]}")) from None
-        return b"".join((self._head, b",", dumps(packed)[1:]))
-
-    def _encoded(self, codec: Codec, arguments: tuple[Any, ...]) -> bytes:
-        parts = [codec.encode(a, x) for a, x in zip(self.annotations, arguments, strict=True)]
-        sizes = b"".join(b",%d" % len(part) for part in parts)
-        return b"".join((self._head, sizes, b"]\n", *parts))
-
-    def read(self, packed: Sequence[object], rest: bytes | None) -> tuple[Any, ...]:
-        """The arguments of a command; ValueError if they do not fit. Those with defaults may be
-        missing at the end, as they are in commands from before they were invented."""
-        if not self.needed_count <= len(packed) <= len(self.names):
-            raise ValueError(f"{len(packed)} arguments")
-        if self.codec is None:
-            if rest is not None:
-                raise ValueError("the arguments are not JSON")
-            given = [kind.unpack(item) for kind, item in zip(self.kinds, packed, strict=False)]
-        else:
-            given = self._decoded(self.codec, packed, rest)
-        if len(given) == len(self.names):
-            return tuple(given)
-        missing = [self.defaults[name] for name in self.names[len(given) :]]
-        return (*given, *missing)
-
-    def call(self, machine: "Machine", given: tuple[Any, ...]) -> Any:
-        """Run the write on a state."""
-        if not self.by_name_only:
-            return self.function(machine, *given)
-        count = self.plain_count
-        named = dict(zip(self.names[count:], given[count:], strict=True))
-        return self.function(machine, *given[:count], **named)
-
-    def _decoded(self, codec: Codec, sizes: Sequence[object], rest: bytes | None) -> list[Any]:
-        given, at = [], 0
-        for annotation, size in zip(self.annotations, sizes, strict=False):
-            if rest is None or type(size) is not int or not 0 <= size <= len(rest) - at:
-                raise ValueError("the arguments are not those of the codec")
-            given.append(codec.decode(annotation, rest[at : at + size]))
-            at += size
-        if rest is not None and at != len(rest):
-            raise ValueError("bytes are left over")
-        return given
-
-    def encode_reply(self, reply: object) -> bytes:
-        """TypeError or ValueError if the reply does not fit its annotation."""
-        if self.codec is not None:
-            return _DONE + self.codec.encode(self.reply_annotation, reply)
-        if reply is None:
-            self.reply.pack(None)
-            return _NONE_REPLY
-        return _DONE + dumps(self.reply.pack(reply))
-
-    def decode_reply(self, reply: bytes) -> Any:
-        """What the write returned; `Refused` if it refused."""
-        if reply[:1] == _REFUSED:
-            raise Refused(reply[1:].decode())
-        if self.codec is not None:
-            return self.codec.decode(self.reply_annotation, reply[1:])
-        return self.reply.decode(reply[1:])
-
-
-def _told(e: Exception, where: str) -> tuple[object, ...]:
-    """The arguments of an exception like `e` that tells where it happened."""
-    return (*e.args[:-1], f"{where}: {e.args[-1]}") if e.args else (where,)
-
-
-def refusal(e: Refused) -> bytes:
-    """The reply of a write that refused."""
-    return _REFUSED + str(e).encode(errors="replace")
-
-
 class WriteMethod(Method[P, R]):
     """A method that changes the state; it runs at all nodes, at the same place of the log."""
 
@@ -218,13 +75,15 @@ class WriteMethod(Method[P, R]):
         super().__init__(function)
         self.version = version
         """Of the machine in which its meaning changed last. Commands carry it."""
-        self._arguments: dict[type, _Arguments] = {}
+        self._arguments: dict[type, Arguments] = {}
 
-    def arguments(self, cls: type["Machine"]) -> _Arguments:
+    def arguments(self, cls: type["Machine"]) -> Arguments:
         """Made once for each class that has or inherits this method, with its codec."""
         found = self._arguments.get(cls)
         if found is None:
-            found = self._arguments[cls] = _Arguments(self, cls.codec)
+            found = self._arguments[cls] = Arguments(
+                self.name, self.version, self.function, *self.signature(), cls.codec
+            )
         return found
 
     @overload
@@ -252,7 +111,7 @@ class ReadMethod(Method[P, R]):
         if cls not in self._copies:
             _, hints = self.signature()
             where = f"{self.function.__qualname__}: the reply"
-            kind = None if cls.codec is not None else _kind(where, hints["return"])
+            kind = None if cls.codec is not None else kind_at(where, hints["return"])
             self._copies[cls] = None if kind is None or kind.fixed else kind.copy
         return self._copies[cls]
 
@@ -292,17 +151,15 @@ class Write(Generic[P, R]):
 
     __slots__ = ("_arguments", "_options", "_port")
 
-    def __init__(self, port: Port, arguments: _Arguments, options: Options) -> None:
+    def __init__(self, port: Port, arguments: Arguments, options: Options) -> None:
         self._port = port
         self._arguments = arguments
         self._options = options
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The reply, once the command is committed and applied at this node."""
-        arguments = self._arguments.ordered(args, kwargs)
-        command = self._arguments.command(arguments)
-        call = Call(self._arguments.method, arguments, command, self._options)
-        reply: R = self._arguments.decode_reply(await self._port.write(call))
+        given = self._arguments.ordered(args, kwargs)
+        reply: R = await self._port.write(self._arguments, given, self._options)
         return reply
 
     def wait(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -313,6 +170,13 @@ class Write(Generic[P, R]):
         """The same write, which fails after so many seconds: with `NotPrimaryError` if nothing was
         sent, with `UncertainError` if it may or may not be in the log."""
         return Write(self._port, self._arguments, replace(self._options, timeout_s=timeout_s))
+
+    async def placed(self, *args: P.args, **kwargs: P.kwargs) -> Placed[R]:
+        """The same write; its reply with its index in the log."""
+        given = self._arguments.ordered(args, kwargs)
+        options = replace(self._options, placed=True)
+        found: Placed[R] = await self._port.write(self._arguments, given, options)
+        return found
 
     def once(self, session: str, number: int) -> "Write[P, R]":
         """The same write as command `number` of a named session: however often it is repeated, and
@@ -348,6 +212,12 @@ class Read(Generic[P, R]):
     def wait(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The same for threads outside of the event loop."""
         return self._port.run(self(*args, **kwargs))
+
+    async def placed(self, *args: P.args, **kwargs: P.kwargs) -> Placed[R]:
+        """The same read; what it shows with how many entries it has seen."""
+        await self._port.sync(self._options)
+        with self._port.lock:
+            return Placed(self.stale(*args, **kwargs), self._port.index)
 
     def stale(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """What the state at this node shows now. It may be old; `index` and `primary` of the face
@@ -410,18 +280,3 @@ def read(function: Callable[Concatenate[Any, P], R], /) -> ReadMethod[P, R]:
 def task(function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /) -> TaskMethod[P, R]:
     """Make a coroutine a method of the face, which can be waited for outside of asyncio too."""
     return TaskMethod(function)
-
-
-def read_command(text: bytes) -> tuple[str, int, list[object], bytes | None]:
-    """Method, version, arguments or their sizes, and what stands behind the line feed. ValueError
-    if this is no command."""
-    head, found, rest = text.partition(b"\n")
-    packed = loads(head)
-    if (
-        not isinstance(packed, list)
-        or len(packed) < 2
-        or type(packed[0]) is not str
-        or type(packed[1]) is not int
-    ):
-        raise ValueError("no command")
-    return packed[0], packed[1], packed[2:], rest if found else None

@@ -6,17 +6,28 @@ port on asyncio, a blocking one has a thread, and tests have one in memory; mach
 which.
 """
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from roundelay.core.ids import NodeId
 from roundelay.core.value import value
 
 if TYPE_CHECKING:
+    from roundelay.structures.arguments import Arguments
     from roundelay.structures.machine import Machine
 
 R = TypeVar("R")
+
+
+class Placed(NamedTuple, Generic[R]):
+    """A reply, and where in the log it belongs."""
+
+    reply: R
+    """What the method returned."""
+    index: int  # type: ignore[assignment]  # A tuple's method, of no use here.
+    """Of a write its own index, which no other has; of a read how many entries were in the state
+    that it saw. What is at a smaller index came before."""
 
 
 @value
@@ -31,19 +42,11 @@ class Options:
     any node and counts once. None: the session of this node."""
     number: int | None = None
     """The command's number within the named session."""
+    placed: bool = False
+    """Whether the reply comes as `Placed`."""
 
 
 NO_OPTIONS = Options()
-
-
-@value
-class Call:
-    """A command, and what a trace tells of it."""
-
-    method: str
-    arguments: tuple[object, ...]
-    command: bytes
-    options: Options
 
 
 class Port(Protocol):
@@ -76,8 +79,11 @@ class Port(Protocol):
     def fresh(self) -> int:
         """A number that this life of the node never used before."""
 
-    async def write(self, call: Call) -> bytes:
-        """The reply, once the command is committed and applied here."""
+    def write(
+        self, method: "Arguments", given: tuple[Any, ...], options: Options
+    ) -> Awaitable[Any]:
+        """The reply of a write with these arguments, once its command is committed and applied
+        here; `Refused`, with its index, if the method refused."""
 
     async def sync(self, options: Options) -> None:
         """Return once all that was committed before the call is applied here."""

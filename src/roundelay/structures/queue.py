@@ -234,7 +234,9 @@ class Job(Generic[V]):
     def __init__(self, face: Queue[V], taken: Taken) -> None:
         self._face = face
         self.value: V = taken.item.value
+        """What was put."""
         self.id = taken.item.id
+        """No other item has it."""
         self.token = taken.token
         """Grows each time the item is taken."""
         self.times = taken.item.times

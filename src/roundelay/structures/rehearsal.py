@@ -19,9 +19,10 @@ from typing import Any, Generic, TypeVar
 
 from roundelay.core.ids import NodeId, ViewId
 from roundelay.core.log import NAMED
+from roundelay.structures.arguments import Arguments, read_reply
 from roundelay.structures.errors import GapError
 from roundelay.structures.machine import Machine
-from roundelay.structures.port import NO_OPTIONS, Call, Options
+from roundelay.structures.port import NO_OPTIONS, Options, Placed
 from roundelay.structures.replica import TICK, LogEntry, Replica, command_head
 
 M = TypeVar("M", bound=Machine)
@@ -161,6 +162,10 @@ class Rehearsal(Generic[M]):
 
     def append(self, node: NodeId, payload: bytes, options: Options = NO_OPTIONS) -> bytes | None:
         """Commit an entry and return the reply, which is the same at all members."""
+        return self.append_at(node, payload, options)[1]
+
+    def append_at(self, node: NodeId, payload: bytes, options: Options) -> tuple[int, bytes | None]:
+        """The same, and the index."""
         session = self.sessions[node]
         number = self._numbers.get(session, 0)
         if options.session is not None:
@@ -168,7 +173,7 @@ class Rehearsal(Generic[M]):
             session, number = NAMED | hash_of(options.session), options.number
             kept = self.replicas[node].kept(session)
             if kept is not None and number <= kept.number:
-                return kept.reply
+                return kept.index, kept.reply
         self._numbers[session] = number + 1
         term = ViewId(self._terms, min(self.members))
         index = len(self.entries)
@@ -176,7 +181,7 @@ class Rehearsal(Generic[M]):
         self.entries.append(entry)
         replies = {self.ports[member].catch_up() for member in self.members}
         assert len(replies) == 1, f"nodes reply differently to {payload!r}: {replies}"
-        return replies.pop()
+        return index, replies.pop()
 
     # Time and jobs.
 
@@ -285,12 +290,14 @@ class _Port(Generic[M]):
         self._mark_index = self._replica.index
         self._marked = len(self.log.marks.get(self._mark_index, []))
 
-    async def write(self, call: Call) -> bytes:
+    async def write(self, method: Arguments, given: tuple[Any, ...], options: Options) -> Any:
+        command = method.command(given)
         while not self.primary:
             await self._wait()
-        reply = self.log.append(self.node, self.log._head + call.command, call.options)
+        index, reply = self.log.append_at(self.node, self.log._head + command, options)
         assert reply is not None
-        return reply
+        found = read_reply(method, reply, index)
+        return Placed(found, index) if options.placed else found
 
     async def sync(self, options: Options) -> None:
         while not self.primary:

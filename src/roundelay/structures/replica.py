@@ -24,15 +24,23 @@ sends it may divide it anywhere:
 """
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from roundelay.core.ids import NodeId, ViewId
 from roundelay.core.log import NAMED, NO_TERM
 from roundelay.core.value import value
+from roundelay.structures.arguments import (
+    Alike,
+    Arguments,
+    read_alike,
+    read_reply,
+    refusal,
+    simple_text,
+)
 from roundelay.structures.errors import MachineError, Refused, UpgradeError
 from roundelay.structures.machine import Machine, Now
-from roundelay.structures.methods import refusal
-from roundelay.structures.values import dumps, loads
+from roundelay.structures.values import I64_MAX, I64_MIN, SHORT_TEXT, dumps, loads
 
 MACHINE_NAME_BYTES_MAX = 255
 """Of the UTF-8 of the name of a machine."""
@@ -67,6 +75,29 @@ class LogEntry:
 
 
 @value
+class Run:
+    """Consecutive entries of one session that travelled together."""
+
+    index: int
+    """Of the first one."""
+    payloads: Sequence[bytes]
+    term: ViewId
+    sender: NodeId
+    session: int
+    number: int
+    """Of the first one."""
+    stamp_us: int
+
+
+Issued: TypeAlias = tuple[str, Arguments, tuple[Any, ...] | None, Any]
+"""A command that this node has appended and somebody waits for: the name of its machine, its method
+and, if they are simple, its arguments, which need not be read again. The last is the caller's."""
+Answer: TypeAlias = tuple[Issued, int, Any, Exception | None]
+"""The index of a command, and what the method returned, or what the caller is to get as an
+exception instead."""
+
+
+@value
 class Kept:
     """The last command of a named session."""
 
@@ -74,6 +105,52 @@ class Kept:
     index: int
     reply: bytes | None
     """None: it was too long to be kept."""
+
+
+class _Crew:
+    """A machine, and what its commands need again and again."""
+
+    __slots__ = ("due_us", "head", "here", "machine", "methods", "timed")
+
+    def __init__(self, head: bytes, machine: Machine, methods: dict[str, Arguments]) -> None:
+        self.head = head
+        self.machine = machine
+        self.here = vars(machine)
+        self.methods = methods
+        self.due_us = machine.due_us
+        self.timed = type(machine).due_us is not Machine.due_us
+        """Whether something may end by itself."""
+
+    def refused(self, error: Exception, method: Arguments, index: int) -> Refused:
+        """What the caller gets; `MachineError` if the method failed."""
+        if isinstance(error, Refused):
+            told = Refused(refusal(error)[1:].decode())
+            told.index = index
+            return told
+        where = f"{type(self.machine).__name__}.{method.method} at index {index}"
+        raise MachineError(f"{where} failed: {type(error).__name__}: {error}") from error
+
+    def encoded(self, reply: object, method: Arguments, index: int) -> bytes:
+        try:
+            return method.encode_reply(reply)
+        except Exception as e:
+            return refusal(self.refused(e, method, index))
+
+
+_NOBODY = _Crew(b"\0", Machine(), {})
+"""Whose commands none are."""
+
+
+def _crew(name: str, machine: Machine) -> _Crew:
+    return _Crew(command_head(name), machine, machine.write_arguments())
+
+
+def _read_reply(method: Arguments, reply: bytes | None, index: int) -> tuple[Any, Exception | None]:
+    assert reply is not None, "a command has a reply"
+    try:
+        return read_reply(method, reply, index), None
+    except Exception as e:  # `Refused`; or the codec cannot read what it wrote.
+        return None, e
 
 
 class Replica:
@@ -96,6 +173,8 @@ class Replica:
         self.skipped_count = 0
         """Payloads that were no commands."""
         self._by_head = {command_head(name)[2:]: m for name, m in self.machines.items()}
+        self._crews = [_crew(name, machine) for name, machine in self.machines.items()]
+        self._timed = [crew.machine for crew in self._crews if crew.timed]
         self._sessions: dict[int, Kept] = {}
         self._members: dict[NodeId, int] = {}
         """The sessions of the last mark."""
@@ -110,27 +189,153 @@ class Replica:
         self.index += 1
         self.time_us = time_us = max(self.time_us, entry.stamp_us)
         now = Now(entry.index, entry.term, entry.sender, entry.session, time_us)
-        for machine in self.machines.values():
+        for machine in self._timed:
             machine.pass_time(now)
-        payload = entry.payload
-        if payload[:2] == _COMMAND:
-            reply = self._command(payload, now)
-        elif payload[:1] != _COMMAND[:1] or payload[1:2] >= b"\x80":
-            self.skipped_count += 1
-            return None
-        elif payload == TICK:
-            return None
-        elif payload[:2] == _VERSIONS:
-            self._hear(payload[2:], entry.session)
-            return None
-        else:
-            raise UpgradeError(
-                f"what {entry.sender} wrote at index {entry.index} is not known here: "
-                "upgrade this node first"
-            )
-        if entry.session & NAMED:
+        reply = self._payload(entry.payload, now)
+        if reply is not None and entry.session & NAMED:
             self._remember(entry, reply)
         return reply
+
+    def apply_all(
+        self,
+        run: Run,
+        issued: dict[int, Issued] | None = None,
+        after: Callable[[], None] | None = None,
+    ) -> "list[Answer]":
+        """The same as `apply` for each of these entries, of a node's own session, and much faster.
+
+        `issued` are commands of this session that somebody here waits for, by their numbers: they
+        are taken out of it, and answered. `after` is called after each entry.
+        """
+        if run.index != self.index:
+            raise MachineError(f"index {run.index} came where {self.index} was next")
+        assert not run.session & NAMED, "replies to commands of named sessions are kept"
+        self.time_us = time_us = max(self.time_us, run.stamp_us)
+        term, sender, session = run.term, run.sender, run.session
+        index, number = run.index, run.number
+        answers: list[Answer] = []
+        crew, due_us = _NOBODY, self.due_us()
+        if issued is None and after is None and (due_us is None or due_us > time_us):
+            crew = self._crew_of(run.payloads[0]) if run.payloads else _NOBODY
+            alike = read_alike(run.payloads, crew.head, crew.methods)
+            if alike is not None:
+                self._apply_alike(run, crew, alike)
+                return answers
+        head, size, here = crew.head, len(crew.head), crew.here
+        method: Arguments | None
+        given: Sequence[Any]
+        # A busy node spends its time in this loop. What is rare is done by `_payload`.
+        try:
+            for payload in run.payloads:
+                self.index = index + 1
+                if due_us is not None and due_us <= time_us:
+                    self._pass_time(Now(index, term, sender, session, time_us))
+                    due_us = self.due_us()
+                if not payload.startswith(head):
+                    here.pop("now", None)
+                    crew = self._crew_of(payload)
+                    head, size, here = crew.head, len(crew.head), crew.here
+                caller = None if issued is None else issued.pop(number, None)
+                method = None
+                version = 1
+                if caller is not None and caller[2] is not None:
+                    method, given = caller[1], caller[2]
+                    version = method.version
+                elif len(payload) <= SHORT_TEXT:
+                    packed = simple_text(payload[size:])
+                    if packed is not None:
+                        method = crew.methods.get(packed[0])
+                        if method is not None and method.holds_simple(packed):
+                            _, version, *given = packed
+                        else:
+                            method = None
+                now = here["now"] = Now(index, term, sender, session, time_us, version)
+                error: Exception | None = None
+                if method is None:
+                    encoded = self._payload(payload, now)
+                    if caller is not None:
+                        reply, error = _read_reply(caller[1], encoded, index)
+                else:
+                    try:
+                        reply = method.function(crew.machine, *given)
+                    except Exception as e:
+                        reply, error = None, crew.refused(e, method, index)
+                    else:
+                        kind = type(reply)
+                        if (
+                            kind not in method.simple_reply
+                            or (kind is int and not I64_MIN <= reply <= I64_MAX)
+                            or (kind is str and not reply.isascii())
+                        ):
+                            encoded = crew.encoded(reply, method, index)
+                            if caller is not None:
+                                reply, error = _read_reply(method, encoded, index)
+                if caller is not None:
+                    answers.append((caller, index, reply, error))
+                if crew.timed and (due_us is not None or crew.due_us() is not None):
+                    due_us = self.due_us()  # Else nothing is due at any machine.
+                if after is not None:
+                    here.pop("now", None)
+                    after()
+                index += 1
+                number += 1
+        finally:
+            here.pop("now", None)
+        return answers
+
+    def _apply_alike(self, run: Run, crew: _Crew, alike: Alike) -> None:
+        """Commands of one machine that were read at once, and nobody here waits for. When they
+        begin nothing is due at any machine."""
+        term, sender, session, time_us = run.term, run.sender, run.session, self.time_us
+        method, version = alike.method, alike.version
+        machine, here, function, timed = crew.machine, crew.here, method.function, crew.timed
+        index = run.index
+        try:
+            for given in alike.rows:
+                at, index = index, index + 1
+                if timed and (due_us := crew.due_us()) is not None and due_us <= time_us:
+                    machine.pass_time(Now(at, term, sender, session, time_us))
+                here["now"] = Now(at, term, sender, session, time_us, version)
+                try:
+                    reply = function(machine, *given)
+                except Exception as e:
+                    crew.refused(e, method, at)
+                else:
+                    kind = type(reply)
+                    if (
+                        kind not in method.simple_reply
+                        or (kind is int and not I64_MIN <= reply <= I64_MAX)
+                        or (kind is str and not reply.isascii())
+                    ):
+                        crew.encoded(reply, method, at)
+        finally:
+            self.index = index
+            here.pop("now", None)
+
+    def _payload(self, payload: bytes, now: Now) -> bytes | None:
+        """The reply to a command; None if it is none."""
+        if payload[:2] == _COMMAND:
+            return self._command(payload, now)
+        if payload[:1] != _COMMAND[:1] or payload[1:2] >= b"\x80":
+            self.skipped_count += 1
+        elif payload[:2] == _VERSIONS:
+            self._hear(payload[2:], now.session)
+        elif payload != TICK:
+            raise UpgradeError(
+                f"what {now.sender} wrote at index {now.index} is not known here: "
+                "upgrade this node first"
+            )
+        return None
+
+    def _crew_of(self, payload: bytes) -> "_Crew":
+        for crew in self._crews:
+            if payload.startswith(crew.head):
+                return crew
+        return _NOBODY
+
+    def _pass_time(self, now: Now) -> None:
+        for machine in self._timed:
+            machine.pass_time(now)
 
     def _command(self, payload: bytes, now: Now) -> bytes:
         end = 3 + payload[2] if len(payload) > 2 else 0
@@ -201,8 +406,12 @@ class Replica:
     def due_us(self) -> int | None:
         """The earliest log time for which a machine waits. While there is one, a node appends
         `TICK` once a second."""
-        times = [due for m in self.machines.values() if (due := m.due_us()) is not None]
-        return min(times, default=None)
+        earliest: int | None = None
+        for machine in self._timed:
+            due_us = machine.due_us()
+            if due_us is not None and (earliest is None or due_us < earliest):
+                earliest = due_us
+        return earliest
 
     def snapshot(self) -> Iterator[bytes]:
         """The states as of `index`. What changes afterwards is not in it, however late its pieces

@@ -12,7 +12,7 @@ be read by all.
 import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Value: TypeAlias = (
     bool | int | float | str | bytes | Sequence["Value"] | Mapping[str, "Value"] | None
@@ -29,7 +29,13 @@ _ENCODER = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")
 )
 _DECODER = json.JSONDecoder()
+scan: Callable[[str, int], tuple[Any, int]] = getattr(_DECODER, "scan_once")  # noqa: B009  # As below.
+"""What is in a text from this place on, and where it ends; StopIteration if it is no JSON."""
+SHORT_TEXT = 1000
+"""A text of so many bytes holds no int of more than `INT_BITS_MAX`, and without a backslash no half
+of a surrogate."""
 _I64 = 2**63
+I64_MIN, I64_MAX = -_I64, _I64 - 1
 _INFINITE = (float("inf"), float("-inf"))
 
 
@@ -43,13 +49,14 @@ def _encoder() -> Callable[[object], str]:
     return lambda packed: "".join(encode(packed, 0))
 
 
-_encode = _encoder()
+encode = _encoder()
+"""The text of a list or of another value that JSON has, as a str: see `dumps`."""
 
 
 def dumps(packed: object) -> bytes:
     """The text of what `pack_value`, or a kind, made. ValueError if it holds something that has
     none."""
-    return b"%d" % packed if type(packed) is int else _encode(packed).encode()
+    return b"%d" % packed if type(packed) is int else encode(packed).encode()
 
 
 def loads(text: bytes) -> object:

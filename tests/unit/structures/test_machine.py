@@ -10,6 +10,7 @@ from roundelay.structures import (
     Machine,
     MachineError,
     Now,
+    Placed,
     Refused,
     Rehearsal,
     UpgradeError,
@@ -453,3 +454,18 @@ def test_a_snapshot_tells_its_version():
     log = Rehearsal(Members, ("a", "b"))
     log.restart("b")
     assert ["version", 1] in log.state("b").seen
+
+
+def test_a_reply_comes_with_its_place_in_the_log():
+    log = Rehearsal(Accounts, ("a", "b"))
+    bank = log.face("a")
+    assert log.run(bank.deposit.placed("ann", 3)) == Placed(3, 0)
+    assert log.run(log.face("b").deposit.placed("ann", 4)) == Placed(7, 1)
+    assert log.run(bank.total.placed()) == Placed(7, 2)
+    once = bank.deposit.once("billing", 1)
+    assert log.run(once.placed("ann", 1)).index == 2
+    log.run(bank.deposit("ann", 1))
+    assert log.run(once.placed("ann", 1)) == Placed(8, 2)
+    with pytest.raises(Refused) as told:
+        bank.deposit.wait("ann", -1)
+    assert told.value.index == 4

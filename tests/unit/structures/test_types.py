@@ -18,6 +18,7 @@ from roundelay.structures import (
     Lock,
     Machine,
     Map,
+    Placed,
     Queue,
     Rehearsal,
     Semaphore,
@@ -67,6 +68,8 @@ async def bank_is_typed(bank: Bank) -> None:
     assert_type(await bank.total(), int)
     assert_type(await bank.total.within(1.0)(at_least=5), int)
     assert_type(bank.total.stale(5), int)
+    assert_type(await bank.deposit.placed("ann", 10), Placed[Balance])
+    assert_type((await bank.total.placed()).reply, int)
     assert_type(await bank.double("ann"), int)
     assert_type(bank.index, int)
     assert_type(bank.primary, bool)

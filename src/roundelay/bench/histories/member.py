@@ -69,8 +69,8 @@ class Notes:
         self._write({"id": self._next, "call": told, "at": time.monotonic()})
         return self._next
 
-    def answer(self, id: int, reply: object) -> None:
-        self._write({"id": id, "reply": reply, "at": time.monotonic()})
+    def answer(self, id: int, reply: object, index: int | None) -> None:
+        self._write({"id": id, "reply": reply, "index": index, "at": time.monotonic()})
 
     def not_done(self, id: int) -> None:
         self._write({"id": id, "not done": True})
@@ -103,15 +103,15 @@ class Client:
         """Call a write or a read, and note what came of it."""
         id = self.notes.call(self.name, key, op, argument, reads=reads)
         try:
-            reply = await getattr(self.face, op).within(CALL_S)(*arguments)
+            placed = await getattr(self.face, op).within(CALL_S).placed(*arguments)
         except _UNKNOWN:
             return  # It may have been done.
         except _NOT_DONE:
             self.notes.not_done(id)
         except Refused as e:
-            self.notes.answer(id, ["refused", str(e)])
+            self.notes.answer(id, ["refused", str(e)], e.index)
         else:
-            self.notes.answer(id, reply)
+            self.notes.answer(id, placed.reply, placed.index)
 
     async def map(self) -> None:
         key, value = self.chance.choice(KEYS), self.chance.randrange(1_000_000)
@@ -189,7 +189,13 @@ async def main(told: dict[str, Any]) -> None:
     async with roundelay.replicate(
         make, "histories", node=node, peers=told["peers"], journal=told["journal"]
     ) as face:
-        await face.port.until(lambda _: True if face.primary else None)
+        opened = asyncio.ensure_future(face.port.until(lambda _: True if face.primary else None))
+        told_to_stop = asyncio.ensure_future(stop.wait())
+        await asyncio.wait({opened, told_to_stop}, return_when=asyncio.FIRST_COMPLETED)
+        if not opened.done():
+            opened.cancel()  # The others may have ended before: nothing opens here any more.
+            return
+        told_to_stop.cancel()
         notes.open()
         names = [f"{node}{n} of {told['seed']}" for n in range(CLIENTS)]
         clients = [Client(name, face, notes, random.Random(name)) for name in names]

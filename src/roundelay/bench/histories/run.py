@@ -7,17 +7,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from roundelay.bench.histories.member import KINDS, Purse
+from roundelay.bench.histories.replay import LogReplay, entries_of
 from roundelay.check.histories import (
     Holding,
     Judgement,
     Operation,
     Taking,
+    certified,
     counter,
     done_once,
     fenced,
@@ -25,7 +27,9 @@ from roundelay.check.histories import (
     machine,
     register,
 )
+from roundelay.check.verdict import Validity
 from roundelay.runtime.relay import RelayProcess
+from roundelay.structures.replica import LogEntry
 from roundelay.transport.address import free_addresses
 
 NODES = "abc"
@@ -37,6 +41,7 @@ LOOK_S = 0.05
 """How often is looked whether it is open."""
 SETTLE_S = 1.5
 """How long nodes have to find each other again before a run ends."""
+_BADNESS = (Validity.OK, Validity.VACUOUS, Validity.INCONCLUSIVE, Validity.VIOLATED)
 
 
 @dataclass(frozen=True)
@@ -111,8 +116,11 @@ class Group:
         """End the nodes in good order."""
         for process in self._processes.values():
             process.terminate()
-        for process in self._processes.values():
-            process.wait(STOP_S)
+        for node, process in self._processes.items():
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                raise RuntimeError(f"node {node} did not end within {STOP_S:.0f} s") from None
 
     def close(self) -> None:
         for process in self._processes.values():
@@ -148,7 +156,7 @@ def perform(run: Run, directory: Path) -> Outcome:
         group.stop()
     finally:
         group.close()
-    return Outcome(run, judge(run.kind, directory), counted)
+    return Outcome(run, judge(run.kind, directory, entries_of(directory, NODES)), counted)
 
 
 def _trouble(group: Group, what: str, chance: random.Random) -> None:
@@ -175,8 +183,9 @@ def _trouble(group: Group, what: str, chance: random.Random) -> None:
         group.relay("heal")
 
 
-def judge(kind: str, directory: Path) -> Judgement:
-    """The verdict on what the clients of a run wrote down."""
+def judge(kind: str, directory: Path, entries: Sequence[LogEntry] | None = None) -> Judgement:
+    """The verdict on what the clients of a run wrote down: the worse of two where the `entries` of
+    the log are given."""
     notes = [_lines(path) for path in sorted(directory.glob("saw-*[0-9]"))]
     if kind == "lock":
         return fenced([holding for lines in notes for holding in _holdings(lines)])
@@ -184,7 +193,12 @@ def judge(kind: str, directory: Path) -> Judgement:
         return done_once([taking for lines in notes for taking in _takings(lines)])
     history = [operation for lines in notes for operation in _operations(lines)]
     models = {"map": register, "counter": counter, "own": lambda: machine(Purse)}
-    return linearizable(history, models[kind])
+    searched = linearizable(history, models[kind])
+    if entries is None:
+        return searched
+    replay = LogReplay(entries, KINDS[kind][0])
+    replayed = certified(history, replay, len(entries))
+    return max(searched, replayed, key=lambda judgement: _BADNESS.index(judgement.validity))
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -205,9 +219,7 @@ def _operations(lines: Iterable[dict[str, Any]]) -> list[Operation]:
         else:
             o, reply = calls[id], line["reply"]
             told = tuple(reply) if isinstance(reply, list) else reply
-            calls[id] = Operation(
-                o.client, o.key, o.op, o.argument, o.called, line["at"], told, reads=o.reads
-            )
+            calls[id] = replace(o, returned=line["at"], reply=told, index=line.get("index"))
     # A read that did not return changes nothing and tells nothing.
     return [o for o in calls.values() if o.returned is not None or not o.reads]
 

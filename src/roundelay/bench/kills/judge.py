@@ -133,10 +133,11 @@ class Verdict:
         return not (self.lost or self.disagreements or self.repeated or self.disordered)
 
 
-def judge(receipts: Receipts, journals: Sequence[Held]) -> Verdict:
-    """Compare what was told with what is held, by journals of nodes that had all caught up."""
+def judge(receipts: Receipts, journals: Sequence[Held], *, caught_up: bool = True) -> Verdict:
+    """Compare what was told with what is held. Of journals of nodes that had not all `caught_up`
+    nothing is missing at the end: a node may not know yet what is committed."""
     words: list[str] = []
-    lost = _told(words, _lost(receipts, journals))
+    lost = _told(words, _lost(receipts, journals, caught_up))
     lost += _told(words, receipts.contradictions)
     disagreements = _told(words, _disagreements(journals))
     repeated = _told(
@@ -168,7 +169,7 @@ def _told(words: list[str], breaches: Iterable[str]) -> int:
     return count
 
 
-def _lost(receipts: Receipts, journals: Sequence[Held]) -> Iterable[str]:
+def _lost(receipts: Receipts, journals: Sequence[Held], caught_up: bool) -> Iterable[str]:
     for held in journals:
         everything: set[int] | None = None
         for payload, index in receipts.told.items():
@@ -176,8 +177,10 @@ def _lost(receipts: Receipts, journals: Sequence[Held]) -> Iterable[str]:
             if index is None:
                 if everything is None:
                     everything = set(held._payloads)
-                if held.first == 0 and payload not in everything:
+                if held.first == 0 and payload not in everything and caught_up:
                     yield f"{name} was confirmed, and {held.node} does not hold it"
+            elif index >= held.length and not caught_up:
+                continue
             elif index >= held.first and held.payload(index) != payload:
                 what = "another entry" if index < held.length else "nothing"
                 yield f"{name} was confirmed at {index}, where {held.node} holds {what}"

@@ -321,5 +321,6 @@ def soak(plan: Plan, journals: Path, report: Callable[[int, int], None]) -> Outc
     with Cluster("roundelay.bench.kills.member") as cluster:
         soak = Soak(plan, cluster, journals)
         outcome = soak.run(report)
-    outcome.verdict = judge(soak.receipts, read(journals, names(plan.nodes)))
+    held = read(journals, names(plan.nodes))
+    outcome.verdict = judge(soak.receipts, held, caught_up=not outcome.stuck)
     return outcome

@@ -12,6 +12,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from roundelay.bench.ring.jobs import Cell
+from roundelay.bench.ring.runs import latencies
+from roundelay.bench.ring.systems import FLOOR
 from roundelay.bench.structures.talk import WARM_SHARE, Job, Task
 from roundelay.transport.address import free_addresses
 
@@ -20,6 +23,9 @@ SYSTEMS = {
     "pysyncobj": "roundelay.bench.structures.peer",
 }
 OURS, PEER = SYSTEMS
+HOPS_PER_S = 2000.0
+"""Datagrams a second whose time is taken, about as many as there are writes one at a time. Fewer:
+processes have to wake up, which takes longer; more: they wait for each other."""
 ANSWER_S = 60.0
 """How many seconds a process has for an answer beyond those of its task."""
 
@@ -44,6 +50,9 @@ class Figures:
     """Local reads, which may be old, in a second of processor time: nothing else limits them."""
     cpu_us_per_write: float
     """CPU time of all nodes, of writes to the map."""
+    alone_cpu_us: float
+    """The same of one write at a time. Its latency is made of this and of the hops: on few cores
+    nodes wait for each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,8 @@ class Comparison:
     counter_ratio: float
     latency_ratio: float
     """Our median latency of a write to a map, divided by theirs."""
+    hop_p50_ms: float
+    """A bare UDP hop between processes. No write is faster than two: to another node, and back."""
 
 
 def compare(
@@ -68,7 +79,9 @@ def compare(
 ) -> Comparison:
     """Measure both systems in turn, round after round."""
     found: dict[str, list[Figures]] = {system: [] for system in SYSTEMS}
+    hops: list[float] = []
     for n in range(rounds):
+        hops.append(hop_ms(nodes, seconds))
         for i, system in enumerate(SYSTEMS):
             report(2 * n + i, 2 * rounds)
             found[system].append(measure(system, nodes, outstanding, seconds, fsync))
@@ -78,7 +91,15 @@ def compare(
         writes_ratio=median(a.map_writes_per_s / b.map_writes_per_s for a, b in pairs),
         counter_ratio=median(a.counter_writes_per_s / b.counter_writes_per_s for a, b in pairs),
         latency_ratio=median(a.map_p50_ms / b.map_p50_ms for a, b in pairs),
+        hop_p50_ms=median(hops),
     )
+
+
+def hop_ms(nodes: int, seconds: float) -> float:
+    """Half of the bare datagrams between processes that are as busy as with one write at a time
+    arrive within this time."""
+    cell = Cell(nodes=max(2, nodes), senders="one")
+    return median(latencies(FLOOR, cell, HOPS_PER_S, seconds)) * 1e3
 
 
 def measure(system: str, nodes: int, outstanding: int, seconds: float, fsync: str) -> Figures:
@@ -87,8 +108,8 @@ def measure(system: str, nodes: int, outstanding: int, seconds: float, fsync: st
         all_write = [outstanding] * nodes
         many = _perform(members, "map", seconds, all_write)
         counted = _perform(members, "counter", seconds, all_write)
-        alone = _one_at_a_time(members, "map", seconds)
-        counter_times = _one_at_a_time(members, "counter", seconds)
+        alone, alone_cpu_s = _one_at_a_time(members, "map", seconds)
+        counter_times, _ = _one_at_a_time(members, "counter", seconds)
         reads = _perform(members[:1], "reads", seconds / 2, [0])[0]
     window_s = (1 - WARM_SHARE) * seconds
     writes, counts = (sum(r["writes"] for r in results) for results in (many, counted))
@@ -102,6 +123,7 @@ def measure(system: str, nodes: int, outstanding: int, seconds: float, fsync: st
         counter_p50_ms=median(map(median, counter_times)) * 1e3,
         reads_per_cpu_s=reads["reads_per_cpu_s"],
         cpu_us_per_write=(1 - WARM_SHARE) * 1e6 * sum(r["cpu_s"] for r in many) / writes,
+        alone_cpu_us=(1 - WARM_SHARE) * 1e6 * alone_cpu_s / sum(map(len, alone)),
     )
 
 
@@ -178,13 +200,18 @@ def _group(system: str, nodes: int, fsync: str) -> Iterator[list[_Member]]:
                 member.end()
 
 
-def _one_at_a_time(members: Sequence[_Member], do: str, seconds: float) -> list[list[float]]:
-    """How long writes took, of each member while the others write nothing."""
-    times = []
+def _one_at_a_time(
+    members: Sequence[_Member], do: str, seconds: float
+) -> tuple[list[list[float]], float]:
+    """How long writes took, of each member while the others write nothing; and the CPU time that
+    all members took for them."""
+    times, cpu_s = [], 0.0
     for n in range(len(members)):
         alone = [int(n == other) for other in range(len(members))]
-        times.append(_perform(members, do, seconds / len(members), alone)[n]["times_s"])
-    return times
+        results = _perform(members, do, seconds / len(members), alone)
+        times.append(results[n]["times_s"])
+        cpu_s += sum(result["cpu_s"] for result in results)
+    return times, cpu_s
 
 
 def _perform(

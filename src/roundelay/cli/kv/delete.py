@@ -7,7 +7,7 @@ from roundelay.cli.kv import common
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("key", metavar="KEY")
+    parser.add_argument("key", metavar="KEY", help="its name")
     common.configure(parser)
     parser.add_argument("--json", action="store_true", help="whether it was there, as JSON")
 

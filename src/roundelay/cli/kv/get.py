@@ -7,7 +7,7 @@ from roundelay.cli.kv import common
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("key", metavar="KEY")
+    parser.add_argument("key", metavar="KEY", help="its name")
     common.configure(parser, stale=True)
     parser.add_argument("--json", action="store_true", help="value and version, as JSON")
 

@@ -8,7 +8,9 @@ from roundelay.cli.kv import common
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("prefix", nargs="?", default="", metavar="PREFIX")
+    parser.add_argument(
+        "prefix", nargs="?", default="", metavar="PREFIX", help="of keys (default: all)"
+    )
     common.configure(parser, stale=True)
     parser.add_argument("--json", action="store_true", help="one JSON object of all")
 

@@ -8,7 +8,7 @@ from roundelay.cli.kv import common
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("key", metavar="KEY")
+    parser.add_argument("key", metavar="KEY", help="its name")
     parser.add_argument("value", nargs="?", metavar="VALUE", help="without it, all of stdin")
     parser.add_argument(
         "--ttl",

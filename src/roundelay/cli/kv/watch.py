@@ -9,7 +9,9 @@ from roundelay.cli.kv import common
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("prefix", nargs="?", default="", metavar="PREFIX")
+    parser.add_argument(
+        "prefix", nargs="?", default="", metavar="PREFIX", help="of keys (default: all)"
+    )
     parser.add_argument("--present", action="store_true", help="begin with the keys that are there")
     connection.configure(parser)
     parser.add_argument("--json", action="store_true", help="a JSON object per line")

@@ -3,15 +3,16 @@
 import asyncio
 import concurrent.futures
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 from roundelay.core.ids import NodeId
 from roundelay.runtime.errors import ClosedError, ConfigError, NotPrimaryError
 from roundelay.runtime.replicas.site import Site
+from roundelay.structures.arguments import Arguments
 from roundelay.structures.errors import GapError
 from roundelay.structures.machine import Machine
-from roundelay.structures.port import Call, Options
+from roundelay.structures.port import NO_OPTIONS, Options
 from roundelay.structures.replica import command_head
 
 M = TypeVar("M", bound=Machine)
@@ -70,11 +71,23 @@ class NodePort(Generic[M]):
     def fresh(self) -> int:
         return self.site.fresh()
 
-    async def write(self, call: Call) -> bytes:
-        version = self.machine.version_of(call.method)
-        if version > 1:
-            await self.site.may_send(self._name, call, version)
-        return await self.site.write(self._head + call.command, call.options)
+    def write(self, method: Arguments, given: tuple[Any, ...], options: Options) -> Awaitable[Any]:
+        if options is NO_OPTIONS and method.version == 1:
+            command = method.simple_command(given)
+            if command is not None:
+                issued = self.site.issue(self._name, method, given, self._head + command)
+                if issued is not None:
+                    return issued
+        return self._write(method, given, options)
+
+    async def _write(self, method: Arguments, given: tuple[Any, ...], options: Options) -> Any:
+        """As `write`, if it may have to wait before anything is sent, or is out of the ordinary."""
+        payload = self._head + method.command(given)
+        if method.version > 1:
+            await self.site.may_send(self._name, method, options)
+        if options.session is not None:
+            return await self.site.write_once(method, payload, options)
+        return await self.site.write(self._name, method, payload, options)
 
     async def sync(self, options: Options) -> None:
         try:

@@ -120,6 +120,7 @@ class Replicated(Generic[M]):
 
     def __init__(self, replicas: Replicas, face: M) -> None:
         self.replicas = replicas
+        """It, as one of several machines that a group can have."""
         self.face = face
         """What the application uses."""
 

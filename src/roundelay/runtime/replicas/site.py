@@ -9,24 +9,29 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from roundelay.core.effects import Appended
 from roundelay.core.ids import NodeId
 from roundelay.core.log import NAMED, Mark
 from roundelay.runtime.errors import (
     ClosedError,
     ConfigError,
+    NotPrimaryError,
+    QueueFullError,
     RoundelayError,
     UncertainError,
     VersionError,
 )
 from roundelay.runtime.log.api import Log, Session
 from roundelay.runtime.log.driver import LogDriver
-from roundelay.runtime.log.entries import Entry
-from roundelay.runtime.log.receipts import LogReceipt, SessionReceipt
+from roundelay.runtime.log.entries import Entry, EntryBatch
+from roundelay.runtime.log.receipts import LogReceipt, SessionReceipt, session_forgotten
+from roundelay.structures.arguments import Arguments, read_reply
 from roundelay.structures.machine import Machine
-from roundelay.structures.port import Call, Options
-from roundelay.structures.replica import TICK, LogEntry, Replica, announcement
+from roundelay.structures.port import Options, Placed
+from roundelay.structures.replica import TICK, Issued, LogEntry, Replica, Run, announcement
 
 if TYPE_CHECKING:
     from roundelay.runtime.replicas.port import NodePort
@@ -66,8 +71,10 @@ class Site:
         self._log: Log | None = None
         self._driver: LogDriver | None = None
         self._members: Callable[[], tuple[NodeId, ...]] = lambda: ()
+        self._issued: dict[int, Issued] = {}
+        """Commands of this node's session whose replies somebody waits for, by their numbers."""
         self._replies: dict[tuple[int, int], asyncio.Future[bytes | None]] = {}
-        """Commands whose replies somebody waits for, by session and number."""
+        """The same of named sessions, by session and number."""
         self._committed: dict[tuple[int, int], int] = {}
         """The indexes of those that are committed and not applied here yet."""
         self._sessions: dict[str, Session] = {}
@@ -96,28 +103,52 @@ class Site:
 
     # As the log's state machine
 
-    def apply(self, entry: Entry) -> None:
-        """The next entry of the log."""
-        batch = entry.batch
-        head, offset = batch.head, entry.offset
-        number = batch.number + offset
-        given = LogEntry(
-            batch.index + offset,
-            entry.payload,
+    def apply_all(self, batch: EntryBatch) -> None:
+        """The next entries of the log."""
+        if batch.head.session & NAMED:
+            for entry in batch:
+                self.apply(entry)
+            return
+        head = batch.head
+        run = Run(
+            batch.index,
+            batch.payloads,
             head.term,
             head.sender,
             head.session,
-            number,
+            batch.number,
             head.stamp_us,
+        )
+        issued = self._issued if self._issued and head.session == self.session else None
+        after = self._wake if self._conditions else None
+        with self.lock:
+            answers = self.replica.apply_all(run, issued, after)
+        for (_, _, _, (future, _, placed)), index, reply, error in answers:
+            if future.done():
+                continue  # Nobody waits any more.
+            if error is None:
+                future.set_result(Placed(reply, index) if placed else reply)
+            else:
+                future.set_exception(error)
+
+    def apply(self, entry: Entry) -> None:
+        """The next entry of the log, if it is of a named session: of each the last reply is kept,
+        as bytes."""
+        given = LogEntry(
+            entry.index,
+            entry.payload,
+            entry.term,
+            entry.sender,
+            entry.session,
+            entry.number,
+            entry.stamp_us,
         )
         with self.lock:
             reply = self.replica.apply(given)
-        if self._replies:
-            waiting = self._replies.pop((head.session, number), None)
-            if waiting is not None and not waiting.done():
-                waiting.set_result(reply)
-        if self._conditions:
-            self._wake()
+        waiting = self._replies.pop((given.session, given.number), None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(reply)
+        self._wake()
 
     def on_mark(self, mark: Mark) -> None:
         """The next term of the log."""
@@ -148,6 +179,8 @@ class Site:
         for key, index in self._committed.items():
             if index < self.replica.index and (reply := self._replies.get(key)) is not None:
                 reply.set_result(None)  # It is in the snapshot; its reply is not.
+        for _, _, _, (future, receipt, _) in [*self._issued.values()]:
+            self.background(partial(self._settle, receipt, future))
         self._wake()
 
     def machine_status(self) -> dict[str, Mapping[str, object]]:
@@ -170,6 +203,7 @@ class Site:
         self.session = driver.session
         self.loop = asyncio.get_running_loop()
         driver.on_changed = self._on_changed
+        driver.appending.on_forgotten = self._on_forgotten
         self._ticking = self.loop.call_later(TICK_S, self._tick)
 
     def close(self, error: ClosedError) -> None:
@@ -181,7 +215,9 @@ class Site:
             _fail(condition, error)
         for future in self._replies.values():
             _fail(future, error)
-        self._conditions, self._replies = [], {}
+        for _, _, _, (future, _, _) in self._issued.values():
+            _fail(future, error)
+        self._conditions, self._replies, self._issued = [], {}, {}
         for port in self._ports.values():
             port.end()
         for task in self._tasks:
@@ -251,20 +287,58 @@ class Site:
         self._fresh += 1
         return self._fresh
 
-    async def write(self, payload: bytes, options: Options) -> bytes:
-        """Append a command; its reply."""
-        if options.session is not None:
-            return await self._write_once(payload, options)
+    def issue(
+        self, name: str, method: Arguments, given: tuple[Any, ...], payload: bytes
+    ) -> "asyncio.Future[Any] | None":
+        """Append a command with simple arguments without waiting; its reply. None if nothing was
+        appended, since no view is open or there is no room."""
+        log, loop = self._log, self.loop
+        if log is None or loop is None or self.error is not None:
+            return None
+        try:
+            receipt = log.append_nowait(payload)
+        except (NotPrimaryError, QueueFullError):
+            return None
+        future: asyncio.Future[Any] = loop.create_future()
+        self._issued[receipt.number] = (name, method, given, (future, receipt, False))
+        return future
+
+    async def write(self, name: str, method: Arguments, payload: bytes, options: Options) -> Any:
+        """Append a command, once that is possible; its reply."""
         receipt = await self.log.append(payload, options.timeout_s)
-        index, reply = await self.settled(receipt, self.session)
-        if reply is None:
-            raise _no_reply(index)
-        return reply
+        assert self.loop is not None
+        future: asyncio.Future[Any] = self.loop.create_future()
+        self._issued[receipt.number] = (name, method, None, (future, receipt, options.placed))
+        try:
+            await receipt
+        except BaseException:
+            self._issued.pop(receipt.number, None)
+            raise
+        return await future
+
+    async def _settle(self, receipt: LogReceipt, future: "asyncio.Future[Any]") -> None:
+        """The state was replaced: if a command is in the new one, its reply is not known."""
+        try:
+            index: int | None = await receipt
+        except RoundelayError as e:
+            _fail(future, e)
+            return
+        if index is None or index < self.replica.index:
+            self._issued.pop(receipt.number, None)
+            _fail(future, _no_reply(index))
+
+    def _on_forgotten(self, effect: Appended) -> None:
+        """The log has forgotten this node's session, and did not take these commands."""
+        for number in range(effect.number, effect.number + effect.count):
+            issued = self._issued.pop(number, None)
+            if issued is not None:
+                _fail(issued[3][0], session_forgotten())
 
     async def settled(
-        self, receipt: LogReceipt | SessionReceipt, session: int
+        self, receipt: SessionReceipt, session: int
     ) -> tuple[int | None, bytes | None]:
-        """The index of a command and its reply, if it was applied here meanwhile."""
+        """The index of a command of a named session and its reply, if it was applied here
+        meanwhile."""
         assert self.loop is not None
         key = (session, receipt.number)
         reply = self._replies.get(key)
@@ -275,15 +349,15 @@ class Site:
             index = await receipt
             if index is not None and index >= self.replica.index:
                 self._committed[key] = index
-                return index, await (asyncio.shield(reply) if session & NAMED else reply)
+                return index, await asyncio.shield(reply)
         finally:
-            # Of a named session another caller may wait for the same command.
-            if not session & NAMED or index != -1:
+            if index != -1:  # Else another caller may wait for the same command.
                 self._replies.pop(key, None)
                 self._committed.pop(key, None)
         return index, reply.result() if reply.done() else None
 
-    async def _write_once(self, payload: bytes, options: Options) -> bytes:
+    async def write_once(self, method: Arguments, payload: bytes, options: Options) -> Any:
+        """Append a command of a named session; its reply."""
         name = options.session
         assert name is not None
         session = self._sessions.get(name)
@@ -292,31 +366,32 @@ class Site:
             self._sessions[name] = session
         receipt = await session.append(payload, options.number, options.timeout_s)
         index, reply = await self.settled(receipt, session.id)
-        if reply is not None:
-            return reply
-        kept = self.replica.kept(session.id)
-        if kept is None or kept.number != receipt.number or kept.reply is None:
-            raise _no_reply(index)
-        return kept.reply
+        if reply is None or index is None:
+            kept = self.replica.kept(session.id)
+            if kept is None or kept.number != receipt.number or kept.reply is None:
+                raise _no_reply(index)
+            index, reply = kept.index, kept.reply
+        found = read_reply(method, reply, index)
+        return Placed(found, index) if options.placed else found
 
     async def applied(self, index: int) -> None:
         """Wait until the entry is in the states."""
         if self.replica.index <= index:
             await self.until(lambda: True if self.replica.index > index else None)
 
-    async def may_send(self, name: str, call: Call, version: int) -> None:
+    async def may_send(self, name: str, method: Arguments, options: Options) -> None:
         """VersionError if a member of the group runs a machine that does not know this version of
         a method: at the command it would stop. Nodes that were together with this one for less
         than `ANNOUNCE_S` and have not told their versions are waited for."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(ANNOUNCE_S, call.options.timeout_s or ANNOUNCE_S)):
+            async with asyncio.timeout(min(ANNOUNCE_S, options.timeout_s or ANNOUNCE_S)):
                 await self.until(lambda: self.replica.all_announced() or None)
         for node, known in self.replica.known_versions(name):
-            if known < version:
+            if known < method.version:
                 raise VersionError(
                     f"nothing was sent: {node} runs version {known} of the machine, and "
-                    f"{call.method!r} is of version {version}, at which it would stop; upgrade "
-                    f"{node} first"
+                    f"{method.method!r} is of version {method.version}, at which it would stop; "
+                    f"upgrade {node} first"
                 )
 
     async def until(self, ready: Callable[[], R | None]) -> R:
