@@ -87,7 +87,7 @@ def check(
     ValueError, for the user, if a property or protocol has no such name.
     """
     held = resolve(profile, manifest)
-    with _no_collection():
+    with no_collection():
         model = read_model(rows, manifest, layer=held.layer)
 
         def verdict_of(name: str) -> Verdict:
@@ -117,7 +117,7 @@ def conclude(
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """Keep the garbage collector away: an indexed trace is millions of objects without a cycle,
     and to look through them again and again takes longer than to index them."""
     collecting = gc.isenabled()

@@ -5,7 +5,16 @@ from itertools import combinations
 from typing import NamedTuple
 
 from roundelay.check.model import Model
-from roundelay.check.primary import KINDS, Breach, Identity, Lineage, Primary, identity, is_primary
+from roundelay.check.primary import (
+    KINDS,
+    Breach,
+    Identity,
+    Lineage,
+    Primary,
+    begins_generation,
+    identity,
+    is_primary,
+)
 from roundelay.check.property import Finding, declare
 from roundelay.trace.schema import WORLD, Row
 
@@ -15,7 +24,7 @@ def primary_component(model: Model) -> Finding:
     lineage = Lineage(total=model.total)
     breach: Breach | None = None
     for row in model.rows:
-        if row.kind in KINDS and row.proc != WORLD:
+        if (row.kind in KINDS or begins_generation(row)) and row.proc != WORLD:
             found = lineage.feed(row)
             breach = breach or found
     if not model.total:

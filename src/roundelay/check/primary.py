@@ -3,9 +3,10 @@
 A primary view is *established* once a majority of its voters installed it; where a trace names no
 voters these are its members. Its *parent* is the last primary view that one of its members still
 knew when it was formed. A node forgets its views when it restarts and its standing is lost. A
-primary view without a parent is a *founding*, which begins a new line. Within a line, the way back
-from every established view must meet all established views before it. A view that fewer installed
-may lie beside the line: its members may have been the last to hear of it.
+primary view without a parent is a *founding*, which begins a new line; where an operator begins a
+generation of the replicated log, its nodes are told to forget what they knew. Within a line, the
+way back from every established view must meet all established views before it. A view that fewer
+installed may lie beside the line: its members may have been the last to hear of it.
 
 A node *holds* a primary view from its install until it freezes it, installs another, crashes or
 ends. No two primary views may be held at one moment, each by a majority of its voters.
@@ -31,7 +32,7 @@ Identity = tuple[int, int]
 """A view's (seq, rep)."""
 
 KINDS = frozenset({Kind.INSTALL, Kind.FREEZE, Kind.CRASH, Kind.RECOVER})
-"""Kinds of rows that matter here."""
+"""Kinds of rows that matter here; of `open` only those that `begins_generation`."""
 
 VIEWS_MAX = 4096
 """How many primary views, and how many rings that are being formed, the online checker remembers.
@@ -121,6 +122,11 @@ def is_primary(row: Row) -> bool:
     return row.kind == Kind.INSTALL and bool(row.primary) and row.c_kind == REGULAR
 
 
+def begins_generation(row: Row) -> bool:
+    """Whether it tells that an operator lets this node begin, or join, a generation of the log."""
+    return row.kind == Kind.OPEN and bool(row.tag)
+
+
 def kept_standing(recover: Row) -> bool:
     """Whether a recovered node still has what its earlier life knew.
 
@@ -157,8 +163,13 @@ class Lineage:
         self._forgotten: Identity | None = None
 
     def feed(self, row: Row) -> Breach | None:
-        """The next row of one of `KINDS`."""
+        """The next row of one of `KINDS`, or one that `begins_generation`."""
         proc = row.proc
+        if begins_generation(row):
+            known = self._known.get(proc)
+            if known is not None and identity(known) < (row.k0 or 0, row.k1 or 0):
+                del self._known[proc]
+            return None
         self._let_go(proc)
         if row.kind == Kind.FREEZE:
             ring = row.k0 or 0, row.k1 or 0

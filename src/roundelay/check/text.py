@@ -193,6 +193,9 @@ class _Words:
             case Kind.OPEN:
                 view = self._names.view(Config(row.k0 or 0, row.k1 or 0, REGULAR))
                 voters = self._names.names(row.members or ())
+                if row.tag:
+                    how = "joins a" if row.tag == "follows" else "has the mark of a new"
+                    return f"{how} generation, of {view}, from index {index} on"
                 return f"finds {view} open from index {index} on, with voters {voters}"
             case Kind.SNAPSHOT:
                 return f"takes a snapshot after {entries(index)}{self._state()}"

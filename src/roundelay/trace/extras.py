@@ -17,9 +17,12 @@ EXTRAS = {
     "matplotlib": "plots",
     "plotly": "report",
     "atheris": "fuzz",
+    "starlette": "dashboard",
+    "uvicorn": "dashboard",
     "duckdb": "bench",
     "pysyncobj": "bench",
     "simpy": "bench",
+    "shtab": "completion",
 }
 """The smallest extra that brings each package."""
 

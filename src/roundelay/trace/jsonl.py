@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from roundelay.trace.compact import Batch
 from roundelay.trace.intake import (
     CONVERT,
     EMPTY,
@@ -25,14 +26,20 @@ LINE_BYTES_MAX = 1 << 20
 """The longest line that is read, in bytes; a longer one is left out and noted. Without a limit a
 file without line ends would fill the memory."""
 
+PART_ROWS = 1024
+"""Rows that become bytes together. Too many take memory; too few cost calls of the system."""
+
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class Encoder:
     """Writes rows to a file."""
 
+    suffix = ".jsonl"
     divisible = True
     """Whether the file can be cut after any batch and still be read."""
+    checked = False
+    """Whether the file has checksums of its own."""
 
     def __init__(self, file: BinaryIO, run: str) -> None:
         self._file = file
@@ -50,18 +57,27 @@ class Encoder:
             lines.append(_encode(line))
         self._file.write(("\n".join(lines) + "\n").encode("ascii"))
 
+    def write_batch(self, batch: Batch) -> None:
+        """The same for rows in compact form."""
+        rows = batch.rows()
+        for start in range(0, len(rows), PART_ROWS):
+            self.write(rows[start : start + PART_ROWS])
+
     def write_end(self, sha256: str) -> None:
         """Writes nothing: the format has no end mark."""
 
 
-def decode(path: Path, batch_rows: int, found: Findings) -> Iterator[list[Row]]:
-    """The rows of a file in batches. Raises UnreadableError if reading fails before the end of the
-    file."""
+def decode(
+    path: Path, batch_rows: int, found: Findings, *, start: int = 0, end: int | None = None
+) -> Iterator[list[Row]]:
+    """The rows of a file in batches, or of its lines from byte `start` to byte `end`, which are
+    whole. Raises UnreadableError if reading fails before the end of the file."""
     batch: list[Row] = []
     number = 0
     try:
         with path.open("rb") as file:
-            while line := file.readline(LINE_BYTES_MAX):
+            file.seek(start)
+            while (end is None or file.tell() < end) and (line := file.readline(LINE_BYTES_MAX)):
                 number += 1
                 whole = line.endswith(b"\n")
                 if not whole and len(line) == LINE_BYTES_MAX:

@@ -55,6 +55,9 @@ class Manifest:
     """The boot by writer, if files of several lives were put together."""
     sha256: str = ""
     """The hash of the rows in canonical form: see `writer.canonical`."""
+    pieces: int = 0
+    """How many whole files a trace in pieces has so far, see `trace.pieces`; 0 if it is one file.
+    The field `sha256` is then empty."""
     schema: int = SCHEMA_VERSION
 
     def name(self, proc: int) -> str:
@@ -87,6 +90,7 @@ class Manifest:
             machine="",
             machines={**self.clocks(), **other.clocks()},
             sha256="",
+            pieces=0,
         )
 
     def to_json(self) -> str:
@@ -184,6 +188,7 @@ _VALID: Mapping[str, Callable[[object], bool]] = {
     "rows": _counts,
     "ended": _words,
     "machines": _words,
+    "pieces": lambda value: type(value) is int and value >= 0,
     "schema": _number,
 }
 """Checks the value of a field that is not a text."""

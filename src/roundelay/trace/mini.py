@@ -52,7 +52,7 @@ from roundelay.core.effects import Kind
 from roundelay.core.ids import Service
 from roundelay.core.log import NAMED
 from roundelay.trace.manifest import Manifest
-from roundelay.trace.mini_tokens import CRASH_OF, LENGTH_OF, SERVICE_OF, Token, tokens_of
+from roundelay.trace.mini_tokens import BEGUN_OF, CRASH_OF, LENGTH_OF, SERVICE_OF, Token, tokens_of
 from roundelay.trace.schema import (
     ENTRY_KINDS,
     LOG_KINDS,
@@ -377,7 +377,9 @@ class _Names:
         digest = "" if row.digest is None else f"%{row.digest & 0xFFFFFFFF:08x}"
         at = "" if row.idx is None else f"@{row.idx}"
         if row.kind == Kind.OPEN:
-            return f"&V{self.views[row.k0 or 0, row.k1 or 0]}={row.idx}{self._set(row.members)}"
+            view = self.views[row.k0 or 0, row.k1 or 0]
+            begun = next((sign or "" for sign, tag in BEGUN_OF.items() if tag == row.tag), "")
+            return f"&V{view}={row.idx}{self._set(row.members)}{begun}"
         if row.kind == Kind.APPEND:
             return f"+{self.entries[row.obj, row.m_seq]}{'~' if row.tag else ''}"
         if row.kind == Kind.ENTRY:

@@ -22,6 +22,7 @@ _TOKEN = re.compile(
                             (?P<primary>!(?P<voters>{_SET})?)? (?P<able>\*)?
         | (?P<freeze>/V)    (?P<ring>{_NUMBER})
         | (?P<open>&V)      (?P<open_seq>{_NUMBER}) =(?P<base>{_NUMBER}) (?P<electors>{_SET})
+                            (?P<begun>[!~])?
         | (?P<append>\+)    (?P<e1>{_NAME}(?:\.{_NUMBER})?) (?P<forgotten>~)?
         | (?P<entry>=)      (?P<e2>{_NAME}(?:\.{_NUMBER})?) @(?P<index>{_NUMBER})
                             (?:\.\.(?P<last>{_NUMBER}))? (?:/(?P<term>{_NUMBER}))?
@@ -74,6 +75,7 @@ SERVICE_OF = {"f": Service.FIFO, "c": Service.CAUSAL, "s": Service.SAFE}
 _KEYED = {"#": Kind.ORDER, "$": Kind.CONFIRM}
 _BARE = {"?": Kind.RECEIVE, "-": Kind.WITHDRAW}
 LENGTH_OF = {">": Kind.STORED, "|": Kind.COMMIT, "<": Kind.CUT, ":": Kind.CAUGHT}
+BEGUN_OF = {None: "", "!": "lossy", "~": "follows"}
 CRASH_OF = {"X": "", "X!": "power", "X-": "disk-lost"}
 
 
@@ -161,7 +163,8 @@ def _events(t: re.Match[str]) -> Iterator[Token]:
         )
     elif t["open"]:
         seq, base = int(t["open_seq"]), int(t["base"])
-        yield Token(Kind.OPEN, node, seq=seq, idx=base, members=_set(t["electors"]))
+        voters, tag = _set(t["electors"]), BEGUN_OF[t["begun"]]
+        yield Token(Kind.OPEN, node, seq=seq, idx=base, members=voters, tag=tag)
     elif t["append"]:
         yield Token(Kind.APPEND, node, entry=t["e1"], tag="forgotten" if t["forgotten"] else "")
     elif t["entry"]:

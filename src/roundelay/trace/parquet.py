@@ -1,13 +1,17 @@
 """Parquet: the format for traces of any size. The only module of the trace that needs pyarrow."""
 
+from array import array
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from roundelay.trace import arrays
+from roundelay.trace.compact import NONE, NUMBERS, Batch
 from roundelay.trace.intake import (
     CONVERT,
     EMPTY,
@@ -21,6 +25,11 @@ from roundelay.trace.intake import (
 from roundelay.trace.manifest import TraceError, check_schema_version
 from roundelay.trace.schema import ADDED, COLUMNS, NULLABLE, SCHEMA_VERSION, Row
 
+UNFIT = (pa.ArrowException, OverflowError, ValueError, TypeError)
+"""What is raised for a value that its column cannot hold."""
+
+_NONE = arrays.integers(array("q", [NONE]))[0]
+
 SCHEMA_KEY = b"roundelay.schema"
 """The key of a file's metadata for the version of its schema."""
 
@@ -32,8 +41,11 @@ class Encoder:
     """Writes rows to a file: one row group per batch, with zstd, dictionaries for words, and
     checksums."""
 
+    suffix = ".parquet"
     divisible = False
     """Whether the file can be cut after any batch and still be read."""
+    checked = True
+    """Whether the file has checksums of its own."""
 
     def __init__(self, file: BinaryIO, run: str) -> None:
         self._run = run
@@ -47,13 +59,30 @@ class Encoder:
         )
 
     def write(self, rows: list[Row]) -> None:
-        run = pa.DictionaryArray.from_arrays(
-            pa.array([0] * len(rows), pa.int32()), pa.array([self._run], pa.string())
-        )
-        arrays = [run]
+        columns = [arrays.column([self._run] * len(rows), "word")]
         for place, field in enumerate(list(self._schema)[1:]):
-            arrays.append(_column(field, list(map(itemgetter(place), rows))))
-        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+            columns.append(_column(field, list(map(itemgetter(place), rows))))
+        self._write(columns)
+
+    def write_batch(self, batch: Batch) -> None:
+        """The same for rows in compact form, without a look at any single one."""
+        ids, *numbers = batch.columns()
+        places = arrays.integers(ids)
+        packed = dict(zip(NUMBERS, numbers, strict=True))
+        columns = [_spread([self._run] * len(batch.patterns), "word", places)]
+        for place, (name, type) in enumerate(COLUMNS.items()):
+            common = [pattern[place] for pattern in batch.patterns]
+            try:
+                if name in packed:
+                    columns.append(_numbers(packed[name], common, type, places))
+                else:
+                    columns.append(_spread(common, type, places))
+            except UNFIT as e:
+                raise _unfit(name, e) from None
+        self._write(columns)
+
+    def _write(self, columns: list[Any]) -> None:
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
     def write_end(self, sha256: str) -> None:
         """Write the end of the file, with the sha256 of its rows. Since pages have checksums, a
@@ -75,20 +104,39 @@ def _column(field: Any, values: list[Any]) -> Any:
         values = [v and dict(zip(names, v, strict=True)) for v in values]
     try:
         return pa.array(values, field.type)
-    except (pa.ArrowException, OverflowError, ValueError, TypeError) as e:
-        raise TraceError(f"a row does not fit the column {field.name} of the trace: {e}") from None
+    except UNFIT as e:
+        raise _unfit(field.name, e) from None
+
+
+def _unfit(name: str, error: Exception) -> TraceError:
+    return TraceError(f"a row does not fit the column {name} of the trace: {error}")
+
+
+def _spread(common: list[Any], type: str, places: Any) -> Any:
+    """A column of what the patterns have, each row's at its place."""
+    if common.count(None) == len(common):
+        return pa.nulls(len(places), arrays.ARROW[type])
+    if type == "word":  # The words stay few: `take` would make as many as there are patterns.
+        words, codes = arrays.word_codes(common)
+        return pa.DictionaryArray.from_arrays(codes.take(places), words)
+    return arrays.column(common, type).take(places)
+
+
+def _numbers(values: "array[int]", common: list[Any], type: str, places: Any) -> Any:
+    """A column of numbers that rows have of their own."""
+    bare = arrays.integers(values)
+    own = pc.not_equal(bare, _NONE)
+    if own.true_count == len(own):
+        return bare.cast(arrays.ARROW[type])
+    numbers = arrays.integers(values, own.buffers()[1]).cast(arrays.ARROW[type])
+    if common.count(None) == len(common):
+        return numbers
+    return pc.coalesce(numbers, _spread(common, type, places))
 
 
 def arrow_schema() -> Any:
     """The columns of a Parquet trace, as a pyarrow schema."""
-    types = {
-        "word": pa.dictionary(pa.int32(), pa.string()),
-        "string": pa.string(),
-        "bool": pa.bool_(),
-        "list<int16>": pa.list_(pa.int16()),
-        "view": pa.struct([("seq", pa.int64()), ("rep", pa.int16()), ("kind", pa.int8())]),
-        **{name: getattr(pa, name)() for name in ("int8", "int16", "int32", "int64")},
-    }
+    types = arrays.ARROW
     fields = [pa.field("run", types["word"], nullable=False)]
     for name, type_ in COLUMNS.items():
         fields.append(pa.field(name, types[type_], nullable=name in NULLABLE))

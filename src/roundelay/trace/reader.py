@@ -30,7 +30,8 @@ from roundelay.trace.writer import (
     NEEDS_PYARROW,
     SUFFIXES,
     canonical_batch,
-    manifest_name,
+    life_of,
+    manifest_names,
 )
 
 PROBLEMS_MAX = 12
@@ -239,11 +240,18 @@ def _files_of(directory: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _files_beside(path: Path) -> tuple[list[Path], list[Path]]:
-    """The data file, and the manifest beside it if there is one."""
-    for name in (manifest_name(path.stem), manifest_name("trace")):
+    """The data file, or all of a trace in pieces, and the manifest beside it if there is one."""
+    life = life_of(path.stem)
+    data = [path] if life == path.stem else _pieces(path.parent, life, path.suffix)
+    for name in manifest_names(path.stem):
         if (path.parent / name).is_file():
-            return [path], [path.parent / name]
-    return [path], []
+            return data, [path.parent / name]
+    return data, []
+
+
+def _pieces(directory: Path, life: str, suffix: str) -> list[Path]:
+    files = (file for file in directory.iterdir() if file.suffix == suffix)
+    return sorted(file for file in files if life_of(file.stem) == life != file.stem)
 
 
 def _mini_text(path: Path) -> str | None:

@@ -47,9 +47,8 @@ _NO_VIEW = (None, None, None)
 _NOTHING: tuple[object, ...] = (None,) * 10
 """The columns from `m_src` to `level` of rows about no message."""
 _NO_KEYS: Keys = (None, None, None, None)
-_NO_LOG = (None,) * 5
-"""The columns from `idx` on of rows that the log has no part in."""
-_DIGESTED = frozenset({Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER})
+DIGESTED = frozenset({Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER})
+"""Kinds of rows with a digest of their packet."""
 _KEYED = frozenset({Kind.ORDER, Kind.CONFIRM})
 _TOKEN, _RECEIVE, _SUBMIT = Kind.TOKEN, Kind.RECEIVE, Kind.SUBMIT
 _SEND, _ARRIVE, _DELIVER = Kind.SEND, Kind.ARRIVE, Kind.DELIVER
@@ -64,7 +63,8 @@ class Recorder:
     `numbers` gives each node its number in the trace. `gseq` returns the next number in the total
     order of events of the run; real nodes have none. Without `net` the rows of frames and timers
     are left out: they are most of a trace, and only diagrams, figures of overhead and traces
-    without gseq need them.
+    without gseq need them. Without `tokens` those of the token's hops are left out, which are most
+    of what is left of an idle ring; only K3 needs them.
     """
 
     def __init__(
@@ -77,48 +77,62 @@ class Recorder:
         gseq: Callable[[], int] | None = None,
         *,
         net: bool = True,
+        tokens: bool = True,
     ) -> None:
         self.net = net
-        self._append = append
+        self.tokens = tokens
+        self._append = self._first = append
         self._numbers = numbers
         self._proc = numbers[node]
         self._inc = incarnation & INT64_MAX
         self._clock = clock
-        self._gseq = gseq
+        self._gseq = gseq or _unordered
         self._lseq = 0
         self._cause: int | None = None
         self._view: tuple[int, int, int] | None = None
         self._place: tuple[object, ...] = (None,) * 7
         """The columns from `c_seq` to `voters` of rows that install no view."""
         self._token_of: ViewId | None = None
-        self._about_token = _NOTHING
-        """The columns from `m_src` to `level` of token rows in that view; a ring writes many of
+        self._about_token: tuple[object, ...] = ()
+        """The columns from `m_src` to `voters` of token rows in that view; a ring writes many of
         them."""
-        self._arrived: tuple[int | None, int | None] = (None, None)
+        self._arrived: tuple[NodeId, int, int] | None = None
+        """Sender, incarnation and number of the frame that arrived last."""
         self.unwritten = 0
         """The number of rows that were not written because their message has an impossible
         incarnation."""
         self.lamport = 0
         """The node's Lamport clock; the driver keeps it up to date."""
 
+    def tee(self, append: Append | None) -> None:
+        """From now on rows go to `append` too; None ends that."""
+        first = self._first
+
+        def both(row: Row) -> None:
+            first(row)
+            append(row)  # type: ignore[misc]  # It is not None then.
+
+        self._append = first if append is None else both
+
     def forget_cause(self) -> None:
         """Call this before an input that has no row of its own: the rows that follow have no
         cause."""
         self._cause = None
 
-    def arrive(self, sender: NodeId, incarnation: int, number: int, tag: str, size: int) -> None:
-        """A frame arrived; it is the cause of the rows that follow."""
+    def arrive(
+        self, sender: NodeId, incarnation: int, number: int, tag: str = "", size: int = 0
+    ) -> None:
+        """A frame arrived; it is the cause of the rows that follow. Its type and size matter only
+        if frames have rows."""
         self._cause = None
-        peer = self._numbers.get(sender)
-        pkt = None if peer is None else frame_key(peer, incarnation, number)
-        self._arrived = (pkt, peer)
+        self._arrived = (sender, incarnation, number)
         if self.net:
-            self._cause = self._frame(_ARRIVE, tag, size, pkt, peer)
+            self._cause = self._frame(_ARRIVE, tag, size, *self._frame_arrived())
 
     def forget_frame(self) -> None:
         """Call this after the arrivals of a burst: which of its frames brought a packet is not
         known, so the rows about packets name none."""
-        self._arrived = (None, None)
+        self._arrived = None
 
     def expire(self, timer: str) -> None:
         """A timer expired; it is the cause of the rows that follow."""
@@ -140,7 +154,7 @@ class Recorder:
     def refuse(self, reason: str, why: str) -> None:
         """The frame that arrived last was refused by the core."""
         if self.net:
-            self._frame(Kind.DROP, reason, None, *self._arrived, json.dumps({"why": why}))
+            self._frame(Kind.DROP, reason, None, *self._frame_arrived(), json.dumps({"why": why}))
 
     def deliver(self, effect: Deliver) -> None:
         self._message(_DELIVER, "app", effect.packet, effect.view, effect.key, None)
@@ -148,7 +162,8 @@ class Recorder:
     def record(self, record: Record) -> None:
         """Write the row that the core asks for."""
         if record.kind is _TOKEN:
-            self._token(record)
+            if self.tokens:
+                self._token(record)
         elif record.kind in LOG_KINDS:
             self._log(record)
         elif record.subject is None or (record.kind in _KEYED and not _span(record.subject).count):
@@ -174,6 +189,7 @@ class Recorder:
         kind = TRANSITIONAL if view.transitional else REGULAR
         self._view = (view.id.seq, self._numbers.get(view.id.rep, WORLD), kind)
         self._place = (*self._view, None, None, None, None)
+        self._token_of = None
         voters = self._known(view.voters) if view.primary and view.voters else None
         self._other(
             Kind.INSTALL,
@@ -199,7 +215,7 @@ class Recorder:
         kind = Kind.RESTORE if restored else Kind.SNAPSHOT
         rest = (digest & INT64_MAX, None, 1, None, None, self._cause, None)
         log = (index, None, None, None, None)
-        self._append_row(kind, LOG_LAYER, "", _NOTHING, rest, log)
+        self._append_row(kind, LOG_LAYER, "", _NOTHING, rest + log)
 
     def invoke(self, obj: str, op: str, arg: int | None = None, *, stale: bool = False) -> int:
         """An operation on a replicated object begins; the number of its row, for `reply`. `stale`
@@ -207,7 +223,7 @@ class Recorder:
         about = (*_NOTHING[:9], 0 if stale else None)
         rest = (None, None, 1, None, None, None, None)
         log = (None, obj, op, None if arg is None else arg & INT64_MAX, None)
-        return self._append_row(Kind.INVOKE, "app", "", about, rest, log)
+        return self._append_row(Kind.INVOKE, "app", "", about, rest + log)
 
     def reply(
         self, call: int, obj: str, op: str, res: int | None = None, index: int | None = None
@@ -216,7 +232,7 @@ class Recorder:
         operation that fails, or whose fate is not known, has no reply."""
         rest = (None, None, 1, None, None, call, None)
         log = (index, obj, op, None, None if res is None else res & INT64_MAX)
-        self._append_row(Kind.REPLY, "app", "", _NOTHING, rest, log)
+        self._append_row(Kind.REPLY, "app", "", _NOTHING, rest + log)
 
     def fault(self, tag: str, detail: Mapping[str, object] | None = None) -> None:
         """Something was done to the run, such as a partition. Only the recorder of the world, which
@@ -243,7 +259,7 @@ class Recorder:
             service: int | None = int(subject.service)
             dst = subject.destinations
             size: int | None = len(subject.body) or None
-            digest = crc32(subject.body) if kind in _DIGESTED else None
+            digest = crc32(subject.body) if kind in DIGESTED else None
         else:
             node, incarnation, first, count = subject  # type: ignore[misc]  # A Span.
             service = dst = size = digest = None
@@ -255,13 +271,13 @@ class Recorder:
         src = self._numbers.get(node, WORLD)
         to = None if dst is None else self._known(dst)
         k0, k1, k2, k3 = self._keys(view, key)
-        pkt, peer = self._arrived if kind is _RECEIVE else (None, None)
+        pkt, peer = self._frame_arrived() if kind is _RECEIVE else (None, None)
         return self._append_row(
             kind,
             layer,
             "",
             (src, incarnation, first, service, to, k0, k1, k2, k3, level),
-            (digest, size, count, pkt, peer, self._cause, None),
+            (digest, size, count, pkt, peer, self._cause, None, None, None, None, None, None),
         )
 
     def _log(self, record: Record) -> None:
@@ -286,17 +302,21 @@ class Recorder:
             about = (*_NOTHING[:5], *self._ring(record.view), None, None, None)
         rest = (digest, None, count, None, None, self._cause, None)
         log = (record.index, session, None, None, None)
-        self._append_row(kind, LOG_LAYER, record.tag, about, rest, log, place)
+        self._append_row(kind, LOG_LAYER, record.tag, about, rest + log, place)
 
     def _token(self, record: Record) -> None:
         """Rows of the token are most rows of an idle ring, so their columns are kept for the next
         one."""
         view = record.view
         if view is not self._token_of:
-            keys = self._ring(view)
-            self._token_of, self._about_token = view, (*_NOTHING[:5], *keys, None, None, None)
-        rest = (None, None, 1, None, None, self._cause, None)
-        self._append_row(_TOKEN, "to", record.tag, self._about_token, rest)
+            about = (*_NOTHING[:5], *self._ring(view), None, None, None)
+            self._token_of, self._about_token = view, about + self._place
+        lseq = self._lseq
+        self._lseq = lseq + 1
+        now, lamport, gseq = self._clock.now, self.lamport, self._gseq()
+        head = (_TOKEN, self._proc, self._inc, lseq, gseq, now, None, lamport, "to", record.tag)
+        rest = (None, None, 1, None, None, self._cause, None, None, None, None, None, None)
+        self._append(_row(head + self._about_token + rest))
 
     def _frame(
         self,
@@ -307,7 +327,7 @@ class Recorder:
         peer: int | None,
         x: str | None = None,
     ) -> int:
-        rest = (None, size, 1, pkt, peer, self._cause, x)
+        rest = (None, size, 1, pkt, peer, self._cause, x, None, None, None, None, None)
         return self._append_row(kind, "net", tag, _NOTHING, rest)
 
     def _append_row(
@@ -317,17 +337,15 @@ class Recorder:
         tag: str,
         about: tuple[object, ...],
         rest: tuple[object, ...],
-        log: tuple[object, ...] = _NO_LOG,
         place: tuple[object, ...] | None = None,
     ) -> int:
         """Write a row; `about` has its columns from `m_src` to `level`, `place` those from `c_seq`
-        to `voters`, `rest` those from `digest` to `x`, and `log` those after it."""
+        to `voters`, and `rest` those after them."""
         lseq = self._lseq
         self._lseq = lseq + 1
-        gseq = None if self._gseq is None else self._gseq()
-        now, lamport = self._clock.now, self.lamport
+        now, lamport, gseq = self._clock.now, self.lamport, self._gseq()
         head = (kind, self._proc, self._inc, lseq, gseq, now, None, lamport, layer, tag)
-        self._append(_row(head + about + (place or self._place) + rest + log))
+        self._append(_row(head + about + (place or self._place) + rest))
         return lseq
 
     def _other(
@@ -350,7 +368,7 @@ class Recorder:
                 proc=self._proc,
                 inc=self._inc,
                 lseq=self._lseq,
-                gseq=self._gseq() if self._gseq is not None else None,
+                gseq=self._gseq(),
                 t_ns=self._clock.now,
                 lam=self.lamport,
                 tag=tag,
@@ -372,6 +390,14 @@ class Recorder:
         )
         self._lseq += 1
 
+    def _frame_arrived(self) -> tuple[int | None, int | None]:
+        """The columns `pkt` and `peer` of rows about the frame that arrived last."""
+        if self._arrived is None:
+            return None, None
+        sender, incarnation, number = self._arrived
+        peer = self._numbers.get(sender)
+        return None if peer is None else frame_key(peer, incarnation, number), peer
+
     def _keys(self, view: ViewId | None, key: Key | None) -> Keys:
         if key is None or view is None:
             return _NO_KEYS
@@ -385,6 +411,10 @@ class Recorder:
         """The numbers of the nodes that the run knows."""
         numbers = self._numbers
         return tuple(numbers[node] for node in nodes if node in numbers)
+
+
+def _unordered() -> None:
+    """The gseq of real nodes."""
 
 
 def _span(subject: Packet | Span) -> Span:

@@ -37,14 +37,19 @@ its incarnation, and the number of the entry within its session, which `obj` nam
     commit      core           idx: so many are known to be committed
     cut         core           idx: so many are left, after records were taken from the end
     caught      core           idx: the node has caught up: it has so many
-    open        core           k0, k1: the view that is open; idx: its base; members: its voters
+    open        core           k0, k1: the view that is open; idx: its base; members: its voters;
+                               tag lossy: no node was in that view, with whose mark an operator
+                               began a generation of the log, and this log has the mark; tag
+                               follows: the member, this node, is to join that generation, with a
+                               log of `idx`
     snapshot    driver         idx: how many entries the state comes from; digest: of the state
     restore     driver, core   the same, of a state that the application was given; without a
                                digest: the log begins anew there, with a peer's checkpoint
     invoke      driver         obj, op, arg: an operation begins; level: 0 if any state will do
     reply       driver         obj, op, res: it is over; idx: as of so many entries; cause: the
                                lseq of its invoke
-    fault       world          tag: what was done (`heal` ends the faults), x: its arguments
+    fault       world          tag: what was done (`heal` ends the faults; `start` starts a real
+                               node, for the first time too), x: its arguments
     end         world          members: one live connected component (a row for each); the run was
                                quiet when it was written
 """

@@ -10,6 +10,8 @@ can be lost when the node is killed. JSON Lines can then be read up to the last 
 file without its end cannot be read, so a node that expects to be killed writes JSON Lines and
 flushes.
 
+A node that is watched while it runs writes its trace in pieces instead: see `trace.pieces`.
+
 If the disk fails, the writer cuts its file after the last batch that was written as a whole. The
 manifest, if there is room for one, says under `ended` that the trace ends early, and why.
 """
@@ -18,17 +20,20 @@ import contextlib
 import dataclasses
 import errno
 import hashlib
+import io
 import itertools
 import json
 import os
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self
 
 from roundelay.trace import jsonl
+from roundelay.trace.compact import Batch, trial
 from roundelay.trace.extras import install
 from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.schema import ADDED, SCHEMA_VERSION, Row
@@ -42,6 +47,9 @@ Parquet files larger and slower to read; larger ones take more memory, and a kil
 more rows."""
 
 NEEDS_PYARROW = f"Parquet needs pyarrow; install it with: {install('trace')}"
+
+_TRIAL = trial()
+"""Rows for `Writer.prepare`."""
 
 Format = Literal["auto", "parquet", "jsonl"]
 
@@ -100,19 +108,21 @@ class Writer:
         format: Format = "auto",
         name: str = "trace",
         batch_rows: int = BATCH_ROWS,
-        hashed: bool = True,
+        hashed: bool | None = True,
         unclosed: Mapping[str, str] | None = None,
     ) -> None:
         """With `unclosed` a manifest without counts is written at once. It has this under `ended`
-        until the trace is closed: which rows are missing if that never happens."""
+        until the trace is closed: which rows are missing if that never happens. With `hashed` None
+        the manifest has the sha256 of the rows only if the file has no checksums of its own."""
         self.directory = Path(directory)
         self.manifest = manifest
-        suffix, encoder = _encoder(format)
-        self.path = self.directory / f"{name}.{suffix}"
+        encoder = _encoder(format)
+        self.path = self.directory / f"{name}{encoder.suffix}"
         self.manifest_path = self.directory / manifest_name(name)
         self._rows: list[Row] = []
         self._batch_rows = batch_rows
         self._counts: Counter[tuple[int, int]] = Counter()
+        hashed = not encoder.checked if hashed is None else hashed
         self._sha256 = hashlib.sha256() if hashed else None
         self._failure: TraceError | None = None
         self._ended = ""
@@ -122,18 +132,33 @@ class Writer:
         self._written: Counter[tuple[int, int]] = Counter()
         """How many rows of each writer that part of the file has."""
         self._closed = False
+        self._make_encoder = encoder
+        self._kept: Counter[tuple[int, int]] = Counter()
+        """How many rows of each writer are in whole files before this one."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             for old in (self.manifest_path, *(self.path.with_suffix(s) for s in SUFFIXES)):
                 old.unlink(missing_ok=True)
-            self._file = _create(self.path)
-            self._encoder = encoder(self._file, manifest.run)
-            self._whole_bytes = self._file.tell()
+            self._open()
             if unclosed is not None:
                 early = dataclasses.replace(manifest, rows=None, ended=unclosed)
                 self._write_manifest(early)
         except OSError as e:
             raise self._cannot_write(e) from None
+
+    def _open(self) -> None:
+        self._file = _create(self.path)
+        self._encoder = self._make_encoder(self._file, self.manifest.run)
+        self._whole_bytes = self._file.tell()
+
+    @property
+    def divisible(self) -> bool:
+        """Whether the file can be read though its end is missing."""
+        return self._make_encoder.divisible
+
+    def prepare(self) -> None:
+        """Do what the first batch would otherwise do, and wait for."""
+        self._make_encoder(io.BytesIO(), "").write_batch(_TRIAL)
 
     def append(self, row: Row, /) -> None:
         rows = self._rows
@@ -151,8 +176,21 @@ class Writer:
         self._counts.update((row[1], row[2]) for row in rows)  # proc, inc
         if self._sha256 is not None:
             self._sha256.update(canonical_batch(rows))
+        self._write(lambda: self._encoder.write(rows))
+
+    def write(self, batch: Batch) -> None:
+        """Hand rows in compact form to the operating system, behind those appended so far."""
+        self.flush()
+        if not batch.size:
+            return
+        self._counts.update(batch.writers())
+        if self._sha256 is not None:
+            self._sha256.update(canonical_batch(batch.rows()))
+        self._write(lambda: self._encoder.write_batch(batch))
+
+    def _write(self, encode: Callable[[], None]) -> None:
         try:
-            self._encoder.write(rows)
+            encode()
             self._file.flush()
             self._whole_bytes = self._file.tell()
             self._written = self._counts.copy()
@@ -202,7 +240,7 @@ class Writer:
             elif not closed:
                 # Nobody can read the file. Its space on the disk may do for the manifest.
                 os.truncate(self.path, 0)
-                self._written.clear()
+                self._written = self._kept.copy()
         with contextlib.suppress(OSError):
             self._end_early()
 
@@ -269,17 +307,37 @@ def manifest_name(name: str) -> str:
     return "manifest.json" if name == "trace" else f"{name}.manifest.json"
 
 
-def _encoder(format: Format) -> tuple[str, "type[parquet.Encoder] | type[jsonl.Encoder]"]:
-    """The format's suffix and what writes it."""
+def manifest_names(name: str) -> Iterator[str]:
+    """What the manifest that speaks of the data file of that name may be called, the most likely
+    first."""
+    yield manifest_name(name)
+    if (life := life_of(name)) != name:
+        yield manifest_name(life)
+    yield manifest_name("trace")
+
+
+def life_of(name: str) -> str:
+    """The name of the trace that a data file of that name is, or is a piece of."""
+    piece = re.fullmatch(r"(.+)\.[0-9]{6,}", name)
+    return name if piece is None else piece[1]
+
+
+def piece_name(life: str, number: int) -> str:
+    """The name of one data file of a trace in pieces."""
+    return f"{life}.{number:06}"
+
+
+def _encoder(format: Format) -> "type[parquet.Encoder] | type[jsonl.Encoder]":
+    """What writes the format."""
     if format == "jsonl":
-        return "jsonl", jsonl.Encoder
+        return jsonl.Encoder
     try:
         from roundelay.trace import parquet
     except ImportError:
         if format == "auto":
-            return "jsonl", jsonl.Encoder
+            return jsonl.Encoder
         raise TraceError(NEEDS_PYARROW) from None
-    return "parquet", parquet.Encoder
+    return parquet.Encoder
 
 
 def _by_writer(counts: Counter[tuple[int, int]]) -> dict[str, int]:

@@ -41,6 +41,18 @@ def test_a_violation(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert "O5   violated" in out
     assert "witness of O5" in out
     assert "delivers a" in out
+    picture = path.with_name(f"{path.stem}-witness.svg")
+    assert out.endswith(f"picture: {picture} (open it in a browser)\n")
+    assert "O5: " in picture.read_text()
+
+
+def test_where_no_picture_can_be_written_its_command_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = written(tmp_path, WRONG, protocol="template")
+    path.with_name(f"{path.stem}-witness.svg").mkdir()
+    assert cli.main(["check", str(path)]) == 1
+    out = capsys.readouterr().out
     assert out.endswith(f"see it: roundelay draw {path} --witness -o witness.svg\n")
 
 

@@ -8,6 +8,7 @@ from roundelay.core.effects import Deliver, Kind, Record
 from roundelay.core.ids import Packet, Service, Span, View, ViewId
 from roundelay.core.log import NAMED, Head
 from roundelay.links.engine import LINK_LAYER
+from roundelay.trace.compact_recorder import CompactRecorder
 from roundelay.trace.intake import fault
 from roundelay.trace.recorder import Recorder
 from roundelay.trace.schema import LOG_LAYER, LOWER_LAYER, WORLD, Row
@@ -262,3 +263,23 @@ def test_a_snapshot_and_who_restores_it_have_the_digest_of_the_state() -> None:
 )
 def test_rows_of_the_log_that_make_no_sense_are_refused(row: Row, why: str) -> None:
     assert fault(row, len(NUMBERS)) == why
+
+
+class Read(Stopped):
+    """The same for whoever reads it often."""
+
+    @staticmethod
+    def read() -> int:
+        return Stopped.now
+
+
+def test_rows_in_compact_form_can_be_watched_for_a_while() -> None:
+    record = CompactRecorder(lambda: None, 100, NUMBERS, "a", 0, Read(), net=False)
+    seen: list[Row] = []
+    for append in (None, seen.append, None):
+        record.tee(append)
+        for number in range(3):
+            record.deliver(Deliver(packet(), OLD, (number, 0)))
+    rows = record.take().rows()
+    assert [row.lseq for row in rows] == list(range(9))
+    assert seen == rows[3:6]

@@ -28,6 +28,7 @@ What a breach is called is in `check.sentences`, and is the same for both checke
     primacy     M10
     keys        O3f, O3i, O4, K1                          acyclic      O5
     evidence    S1, S1d, S4, S6                           tokens       K3
+    saved       all of it as plain tuples, and back
     checker     hands each row to the others
 """
 

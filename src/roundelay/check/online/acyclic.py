@@ -12,7 +12,6 @@ A message that leaves the window takes its node with it; those before it are joi
 it, so that no path is lost. Only a delivery of a message that has already left cannot be placed.
 """
 
-from itertools import count
 from typing import TYPE_CHECKING
 
 from roundelay.check import sentences as say
@@ -62,7 +61,8 @@ class Acyclic(DeliveryCheck):
         """What each process delivered last."""
         self._shared = 0
         """Messages that two processes or more delivered."""
-        self._numbers = count(1)
+        self._number = 0
+        """Of the latest label."""
         window.on_split.append(self._split)
         window.on_leave.append(self._leave)
 
@@ -78,7 +78,7 @@ class Acyclic(DeliveryCheck):
                 self.findings.doubt(self.o5, reason)
                 return
             view = key or (*process.regular.rank, 0, 0)
-            node = record.node = Node(record.span, (*view, next(self._numbers)))
+            node = record.node = Node(record.span, (*view, self._next()))
         proc = process.number
         previous = self._latest.get(proc)
         self._latest[proc] = node
@@ -91,6 +91,10 @@ class Acyclic(DeliveryCheck):
             previous.lead(node, proc)
         if previous.left:
             self._retire(previous)
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
 
     def _share(self, more: int) -> None:
         """One shared message is not enough for a contradiction; it takes two."""
@@ -133,7 +137,7 @@ class Acyclic(DeliveryCheck):
             return
         node.span = record.span
         # Longer than the label it begins with, and smaller than what was put there before.
-        new = tail.node = Node(tail.span, (*node.label, -next(self._numbers)))
+        new = tail.node = Node(tail.span, (*node.label, -self._next()))
         new.outs, node.outs = node.outs, {}
         for after in new.outs:
             after.ins[after.ins.index(node)] = new

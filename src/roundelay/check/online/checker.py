@@ -3,18 +3,20 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
-from roundelay.check.names import Span
+from roundelay.check.names import Names, Span
 from roundelay.check.online.acyclic import Acyclic
 from roundelay.check.online.delivery import Integrity, SameView
 from roundelay.check.online.evidence import DeliveryEvidence, Stability
-from roundelay.check.online.findings import Findings, ViolationError
-from roundelay.check.online.keys import Assigners, Keys
+from roundelay.check.online.findings import Findings, Tally, ViolationError
+from roundelay.check.online.keys import Assigners, KeyBook, Keys
 from roundelay.check.online.order import Fifo, Prefix
 from roundelay.check.online.primacy import Primacy
+from roundelay.check.online.saved import Saved, inner_parts, load, save
 from roundelay.check.online.tokens import TokenExclusion
 from roundelay.check.online.views import Process, Views
 from roundelay.check.online.wellformed import Logs, Receipts, Sendings
 from roundelay.check.online.window import EVERYONE, FORGOTTEN, OrderKey, PacketRecord, Window
+from roundelay.check.primary import Lineage
 from roundelay.check.verdict import Validity, Verdict
 from roundelay.core.effects import Kind
 from roundelay.trace.schema import LOWER_LAYER, WORLD, Row
@@ -109,6 +111,7 @@ class OnlineChecker:
         self._log: _OnRow | None = None
         self._handlers: dict[str, _OnRow] = {}
         self._on: dict[str, list[_OnRow]] = {}
+        self._on_token: _OnRow = _ignore_row
         self._on_originate: list[_OnMessage] = []
         self._on_receive: list[_OnMessage] = []
         self._on_stable: list[_OnMessage] = []
@@ -133,8 +136,7 @@ class OnlineChecker:
         """Judge the next row of the run."""
         if self._log is not None:
             self._log(row)
-        handler = self._handlers.get(row.kind)
-        if handler is not None:
+        if (handler := self._handlers.get(row.kind)) is not None:
             handler(row)
 
     def verdicts(self) -> list[Verdict]:
@@ -155,6 +157,33 @@ class OnlineChecker:
             for v in verdicts
         ]
 
+    def doubt(self, properties: Collection[str], reason: str) -> None:
+        """What the caller knows and the rows do not tell makes these properties uncertain from now
+        on. Breaches that were found before still count."""
+        for name in properties:
+            tally = self._findings.tallies[name]
+            self._findings.doubt(tally, reason)
+            tally.closed = True
+        self._arm()
+
+    # To go on later, in another process
+
+    def save(self) -> Saved:
+        """All that it knows, as plain tuples, for `load`. Rows of its witnesses are in it."""
+        return save(self._parts(), _WIRING)
+
+    def load(self, saved: Sequence[Any]) -> None:
+        """Go on where another checker was saved, which was made with the same arguments.
+
+        ValueError if this is not what `save` returned, or was written by another version."""
+        load(saved, self._parts())
+        self._arm()
+
+    def _parts(self) -> list[object]:
+        findings = self._findings
+        parts = (findings, self._window, self._views, *self._checks)
+        return [*findings.tallies.values(), *inner_parts(parts)]
+
     # Which checks run
 
     def _arm(self) -> None:
@@ -173,9 +202,13 @@ class OnlineChecker:
         self._on_repeat = _methods(live, "repeat")
         self._on_cut = _methods(live, "cut")
         self._on_unknown = _methods(live, "unknown")
-        kinds = (Kind.INSTALL, Kind.FREEZE, Kind.CRASH, Kind.RECOVER, Kind.TOKEN, Kind.ORDER)
+        lives = (Kind.INSTALL, Kind.FREEZE, Kind.CRASH, Kind.RECOVER, Kind.OPEN)
+        kinds = (*lives, Kind.TOKEN, Kind.ORDER)
         self._on = {kind: _methods([self._views, *live], kind) for kind in kinds}
         self._handlers = {kind: self._other for kind, methods in self._on.items() if methods}
+        if len(self._on[Kind.TOKEN]) == 1:
+            self._on_token = self._on[Kind.TOKEN][0]
+            self._handlers[Kind.TOKEN] = self._token
         if self._on_originate or self._on_receive or self._on_stable or self._on_unknown:
             self._handlers |= {
                 Kind.ORIGINATE: self._originate,
@@ -194,6 +227,11 @@ class OnlineChecker:
             self._remember(row)
             for method in self._on[row.kind]:
                 method(row)
+
+    def _token(self, row: Row) -> None:
+        """As `_other`; most rows of a ring are of this kind."""
+        self._remember(row)
+        self._on_token(row)
 
     def _originate(self, row: Row) -> None:
         if row.layer == LOWER_LAYER:
@@ -275,6 +313,11 @@ class OnlineChecker:
         if row.layer == LOWER_LAYER:
             return
         process = self._processes[row.proc]
+        known = self._table.get((row.m_src, row.m_inc, row.m_seq))
+        if known is not None and known.count == row.count:
+            for method in self._on_stable:
+                method(row, process, known)
+            return
         for piece, record in self._window.pieces(row, process.regular):
             for method in self._on_stable:
                 method(piece, process, record)
@@ -287,12 +330,20 @@ class OnlineChecker:
             record.withdrawn = record.withdrawn or record.origin == row.proc
 
 
+_WIRING = (Findings, Window, Views, Tally, Names, KeyBook, Lineage)
+"""Types of what joins the parts of a checker."""
+
+
 def _raise(verdict: Verdict) -> None:
     raise ViolationError(verdict)
 
 
 def _ignore(verdict: Verdict) -> None:
     """Nobody asked to be told of breaches."""
+
+
+def _ignore_row(row: Row) -> None:
+    """Nobody reads rows of this kind."""
 
 
 def _nothing(row: Row, process: Process, record: PacketRecord, key: OrderKey | None) -> None:

@@ -25,7 +25,7 @@ Claim = tuple[int, int, int, Span]
 _FIRST = itemgetter(0)
 
 
-class _Ring:
+class Ring:
     """The keys of one view."""
 
     __slots__ = ("claims", "floor", "name")
@@ -50,8 +50,8 @@ class KeyBook:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._oldest: deque[tuple[_Ring, int, Claim]] = deque()
-        self._rings: dict[tuple[int, int], _Ring] = {}
+        self._oldest: deque[tuple[Ring, int, Claim]] = deque()
+        self._rings: dict[tuple[int, int], Ring] = {}
         self._forgotten: tuple[int, int] | None = None
         """The greatest view that is forgotten."""
 
@@ -83,8 +83,8 @@ class KeyBook:
             return self._forgotten is not None and (k0, k1) <= self._forgotten
         return ring.floor is not None and (k2, k3) <= ring.floor
 
-    def _open(self, name: tuple[int, int]) -> _Ring:
-        ring = self._rings[name] = _Ring(name)
+    def _open(self, name: tuple[int, int]) -> Ring:
+        ring = self._rings[name] = Ring(name)
         if len(self._rings) > RINGS_MAX:
             oldest = self._rings.pop(next(iter(self._rings)))
             if self._forgotten is None or oldest.name > self._forgotten:

@@ -30,4 +30,8 @@ class Primacy:
     def freeze(self, row: Row) -> None:
         self._lineage.feed(row)
 
+    def open(self, row: Row) -> None:
+        if primary.begins_generation(row):
+            self._lineage.feed(row)
+
     crash = recover = freeze

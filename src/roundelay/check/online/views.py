@@ -77,7 +77,7 @@ class Configuration:
 
 
 @dataclass(slots=True)
-class _Content:
+class Content:
     """What a view's name stands for."""
 
     kind: int
@@ -124,7 +124,7 @@ class Views:
         self.processes = Processes((i, Process(i, self.outside)) for i in range(nodes))
         self._window = window
         self._known: dict[tuple[int, int, int], Configuration] = {}
-        self._contents: dict[ViewName, _Content] = {}
+        self._contents: dict[ViewName, Content] = {}
         self._forgotten: ViewName | None = None
         """The greatest view whose members are forgotten."""
         self._latest: dict[int, tuple[int, int, int]] = {}
@@ -191,7 +191,7 @@ class Views:
         content = self._contents.get(view)
         if content is None:
             self._shorten()
-            content = self._contents[view] = _Content(kind, tuple(sorted(members)))
+            content = self._contents[view] = Content(kind, tuple(sorted(members)))
         else:
             lost = bool(content.entered >> kind & 1)
         content.entered |= 1 << kind

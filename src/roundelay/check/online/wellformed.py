@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from roundelay.check.online.views import Process
 
 
-class _Log:
+class WriterLog:
     """Where one process is in the writing of its rows."""
 
     __slots__ = ("crash", "following", "inc")
@@ -39,7 +39,7 @@ class Logs:
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self.t1, self.t2 = map(findings.tally, self.names)
-        self._logs: defaultdict[int, _Log] = defaultdict(_Log)
+        self._logs: defaultdict[int, WriterLog] = defaultdict(WriterLog)
 
     def append(self, row: Row) -> None:
         log = self._logs[row.proc]
@@ -62,7 +62,7 @@ class Logs:
             self.findings.report_breach(self.t2, say.same_life(who, row.inc), log.crash, row)
         log.crash = None
 
-    def _unexpected(self, row: Row, log: _Log) -> None:
+    def _unexpected(self, row: Row, log: WriterLog) -> None:
         """A row that begins a life, or one that is out of its place."""
         who = self.findings.name(row.proc)
         if log.inc is None:
