@@ -78,6 +78,9 @@ run 400ms
 
 LARGE = "load messages=1 size=2000 from={} rate=1000/s\nrun {}\ncrash c\nrun 400ms"
 SLOWLY = "totem visit_packets=1"
+TURNING = "totem idle_rotations=9999"
+"""A token that never rests: behind one that has, nothing follows."""
+BUSY = f"{TURNING} accelerated=1"
 LOSE_TOKENS = "lose TOKEN\nrun 120ms\nlose none\nrun 100ms"
 
 TOTEM = {
@@ -116,6 +119,22 @@ TOTEM = {
     ),
     "token-rests": Case("run 50ms", "run 50ms", near_engine="totem idle_rotations=9999"),
     "rest-broken-off": Case("submit b x\nrun 50ms", "submit a x\nrun 50ms"),
+    # The accelerated ring
+    "token-overtakes": Case(
+        "submit b x\nrun 50ms", "submit b x\nrun 50ms", engine=BUSY, near_engine=TURNING
+    ),
+    "asked-a-rotation-later": Case(
+        "lose DATA seq=2 to=c times=1\nsubmit b x times=2\nrun 50ms",
+        "lose DATA seq=1 to=c times=1\nsubmit b x times=2\nrun 50ms",
+        engine=BUSY,
+        near_engine=BUSY,
+    ),
+    "safe-a-rotation-later": Case(
+        "submit b x safe\nrun 50ms",
+        "submit b x safe\nrun 50ms",
+        engine=BUSY,
+        near_engine=TURNING,
+    ),
     # How an old view ends
     "delivered-behind-a-gap": Case(f"{GAP}\nrun 300ms", NO_GAP),
     "owed-behind-a-gap": Case(OWED, f"{GAP}\nrun 300ms"),

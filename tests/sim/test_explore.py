@@ -249,7 +249,11 @@ def test_a_violation_is_a_file_and_a_command(capsys, tmp_path):
         program, *words = again.split()
         assert program == "roundelay"
         assert main(words) == 0
-    assert figures["violations"][0]["failures"][0] in capsys.readouterr().out
+        assert figures["violations"][0]["failures"][0] in capsys.readouterr().out
+        assert command("--deviations", "1", "--limit", "1", "-o", str(tmp_path)) == 1
+    picture = tmp_path / "totem-crash-1.svg"
+    assert f"picture: {picture} (open it in a browser)" in capsys.readouterr().out
+    assert "violated: " in picture.read_text()
 
 
 @pytest.mark.parametrize(

@@ -263,10 +263,10 @@ WEAK = {
 @pytest.mark.parametrize("name", WEAK)
 def test_a_weak_layer_is_caught(name, monkeypatch):
     weaken, said = WEAK[name]
-    play(ATTACK, 5)
+    play(ATTACK, 4)
     weaken(monkeypatch)
     with pytest.raises(AssertionError, match=said):
-        play(ATTACK, 5)
+        play(ATTACK, 4)
 
 
 def test_a_weak_layer_is_caught_by_the_swarm(monkeypatch):

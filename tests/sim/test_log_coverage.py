@@ -108,6 +108,10 @@ CASES = {
         "partition a b,c\nrun 1s\nappend a m0\nmerge\nrun 1s",
         edit=("append a m0\nmerge", "merge\nrun 1s\nappend a m0"),
     ),
+    "generation-begun": Case("recovered_with_two_survivors", edit=("recover a b lost=c,d,e\n", "")),
+    "fork-refused": Case(
+        "recovered_and_an_old_journal", edit=("\nrestart c\n", "\nrestart c storage=lost\n")
+    ),
 }
 
 

@@ -25,6 +25,12 @@ def test_what_is_promised_is_kept(first):
     assert not failed
 
 
+def test_machines_are_told_of_a_term_that_begins_with_a_session():
+    """The simulator gave machines what stands behind the last entry that they had, and took the
+    opening of a session, which is no entry, for one: they missed the mark before it."""
+    assert run(1576, "totem", log=True).failures == ()
+
+
 def test_other_engines_carry_a_log_too():
     failed = {
         (engine, seed): outcome.failures

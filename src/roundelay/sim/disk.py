@@ -18,8 +18,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from roundelay.core.checksum import crc32
+from roundelay.core.ids import NodeId, ViewId
 from roundelay.core.kept import kept_log
 from roundelay.core.log import EMPTY_LOG, Checkpoint, Entries, KeptLog, LogRecord, Mark, Place
+from roundelay.group.log.generation import beginning, later_view
 from roundelay.wire.log_record import decode_record, encode_record
 
 BLOCK_BYTES = 512
@@ -244,6 +246,38 @@ class Disk:
             why=why,
         )
 
+    def rank(self) -> tuple[int, Place]:
+        """How good the log on it is, of a node that has stopped."""
+        kept = self._look()
+        return kept.generation, end_of(kept)
+
+    def log_id(self) -> bytes:
+        return self._look().log
+
+    def recover(
+        self, node: NodeId, stored: bytes | None, wall_us: int, survivors: tuple[NodeId, ...]
+    ) -> ViewId:
+        """An operator begins a generation with this log; the view that others are to follow."""
+        kept = self._look()
+        place = end_of(kept)
+        view = later_view(node, place, stored, wall_us)
+        self.write([beginning(kept, place, view, survivors)], kept.committed)
+        self.follow()
+        return view
+
+    def follow(self) -> None:
+        """An operator says that what is here will do, without what is known of more."""
+        length = end_of(self._look()).length
+        self.snapshots = {at: data for at, data in self.snapshots.items() if at <= length}
+        self.synced = self.noted = len(self.written)
+        self.ending = Ending.CLOSED
+
+    def _look(self) -> KeptLog:
+        ending = self.ending
+        kept = self.open()
+        self.ending = ending
+        return kept
+
     def _may_lack(self, ending: Ending) -> bool:
         """Whether something that counted as stored may be gone, by how the last life ended."""
         if self.policy is Policy.INTERVAL:
@@ -276,6 +310,14 @@ class Disk:
     def records(self) -> list[LogRecord]:
         """All records that were written."""
         return [kept.record() for kept in self.written]
+
+
+def end_of(kept: KeptLog) -> Place:
+    """Where a log ends."""
+    place = kept.checkpoint.place
+    for record in kept.tail:
+        place = place.past(record)
+    return place
 
 
 def position(records: Sequence[LogRecord], place: Place) -> int:

@@ -114,6 +114,7 @@ class Choices:
     def __init__(
         self, seed: int, given: Mapping[str, str] | None = None, *, record: bool = True
     ) -> None:
+        self.seed = seed
         self.made: dict[str, str] = {}
         self._record = record
         self._given = given

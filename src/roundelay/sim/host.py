@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     from roundelay.trace.recorder import Recorder
 
 
+Received = Frame[Any] | Transmission
+"""A frame that reached a host: as it was read from bytes, or as it was sent."""
+
 WALL_US = 1_800_000_000_000_000
 """What the wall clock shows when virtual time begins."""
 
@@ -183,20 +186,20 @@ class Host:
     def arrive(self, arrival: Arrival) -> None:
         if not self.alive:
             self._world.drop("down", arrival[0], self.name)
+        elif not (self._world.queued or self.paused or self._working or self.slow_ns):
+            self._receive(arrival)
         elif self._queues():
             if len(self._inbox) >= self._world.buffer_frames:
                 self._world.drop("overrun", arrival[0], self.name)
                 return
             self._inbox.append(arrival)
             self._work()
-        elif self._world.turn_ns:
+        else:
             if len(self._inbox) >= self._world.buffer_frames:
                 self._world.drop("overrun", arrival[0], self.name)
                 return
             self._inbox.append(arrival)
             self._await_turn()
-        else:
-            self._receive(arrival)
 
     def expire(self, timer: str) -> None:
         """Let a timer run out now, whatever its deadline."""
@@ -255,7 +258,7 @@ class Host:
             self._record_arrival(frame)
             self._perform(self.core.receive(frame.origin, frame.message))
 
-    def _receive_burst(self, frames: list[Frame[Any]]) -> None:
+    def _receive_burst(self, frames: list[Received]) -> None:
         """Frames of one origin that were read together."""
         for frame in frames:
             self._record_arrival(frame)
@@ -266,18 +269,24 @@ class Host:
             messages = [frame.message for frame in frames]
             self._perform(self.core.receive_many(frames[0].origin, messages))
 
-    def _record_arrival(self, frame: Frame[Any]) -> None:
-        origin, tag = frame.origin, self.endpoint.codec.tags[frame.tag]
-        self.recorder.lamport = self.endpoint.lamport
-        self.recorder.arrive(origin.node, origin.incarnation, frame.number, tag, frame.size)
+    def _record_arrival(self, frame: Received) -> None:
+        origin, recorder = frame.origin, self.recorder
+        recorder.lamport = self.endpoint.lamport
+        if recorder.net:
+            whole = frame if type(frame) is Frame else frame.frame  # type: ignore[union-attr]
+            tag, size = self.endpoint.codec.tags[whole.tag], whole.size
+            recorder.arrive(origin.node, origin.incarnation, frame.number, tag, size)
+        else:
+            recorder.arrive(origin.node, origin.incarnation, frame.number)
 
-    def _admit(self, arrival: Arrival) -> Frame[Any] | None:
+    def _admit(self, arrival: Arrival) -> Received | None:
         """The frame of an arrival; None if it is refused."""
         transmission, damaged = arrival
         endpoint = self.endpoint
+        frame: Received
         if damaged is None and self.seal is None:
-            frame = transmission.frame
-            refusal = endpoint.admit(frame)
+            frame = transmission
+            refusal = endpoint.admit(frame.origin, frame.lamport)
             if refusal is not None:
                 self._refuse(refusal, transmission)
                 return None
@@ -364,7 +373,7 @@ class Host:
     def _read_bursts(self) -> None:
         """Hand over the frames that wait; those of one origin that follow each other together."""
         inbox, self._inbox = self._inbox, deque()
-        burst: list[Frame[Any]] = []
+        burst: list[Received] = []
         for arrival in inbox:
             frame = self._admit(arrival)
             if frame is None:
@@ -426,10 +435,11 @@ class Host:
     # Effects
 
     def _perform(self, effects: list[Effect[Any]]) -> None:
-        burnt = False
-        if self.fuse is not None:
-            effects = self._before_crash(effects)
-            burnt = not self.fuse
+        if self.fuse is None:
+            self._perform_each(effects)
+            return
+        effects = self._before_crash(effects)
+        burnt = not self.fuse
         self._perform_each(effects)
         if burnt and self.alive:
             self.crash(self.power)
@@ -516,13 +526,20 @@ class Host:
         self._world.loop.at(deadline, self._alarm, (self.incarnation, timer))
 
     def _send(self, effect: Send[Any]) -> None:
-        world = self._world
+        world, recorder = self._world, self.recorder
         transmission = Transmission(
-            self.endpoint, self.name, self.incarnation, effect, world.origins
+            self.endpoint,
+            self.name,
+            self.incarnation,
+            effect,
+            world.origins,
+            as_bytes=world.as_bytes(),
         )
-        size = len(transmission.data)
-        self.recorder.lamport = self.endpoint.lamport
-        self.recorder.send(effect.to, transmission.number, transmission.tag, size)
+        recorder.lamport = self.endpoint.lamport
+        size = 0
+        if recorder.net or world.costly:
+            size = len(transmission.data)
+            recorder.send(effect.to, transmission.number, transmission.tag, size)
         if self.seal is not None:
             transmission.seal(self.seal.seal)
         if world.observer is not None:

@@ -31,7 +31,7 @@ from roundelay.core.effects import (
     Synced,
 )
 from roundelay.core.ids import NodeId
-from roundelay.core.log import Checkpoint, Entries, KeptLog, LogRecord, LogStatus, Place
+from roundelay.core.log import Checkpoint, Entries, KeptLog, LogRecord, LogStatus, Mark, Place
 from roundelay.core.value import value
 from roundelay.sim.application import Application
 from roundelay.sim.clients import Clients, Machines
@@ -227,6 +227,12 @@ class HostLog:
         host = self._host
         name = f"{host.name}'{host.incarnation}".encode()
         return int.from_bytes(blake2b(name, digest_size=8).digest(), "big") >> 1
+
+    @property
+    def generation(self) -> int:
+        """Of the log as the process sees it."""
+        marks = (record for record in reversed(self.view) if isinstance(record, Mark))
+        return next((mark.generation for mark in marks), 0)
 
     # What explorations compare
 
@@ -425,7 +431,7 @@ class HostLog:
         start = len(view)
         while start:
             record = view[start - 1]
-            if isinstance(record, Entries) and record.head.index + record.head.count <= length:
+            if isinstance(record, Entries) and 0 < record.head.count <= length - record.head.index:
                 break
             start -= 1
         return view[start:]

@@ -14,7 +14,7 @@ loss, duplication and other faults are drawn in `faults`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from roundelay.core.ids import NodeId
 
@@ -37,6 +37,15 @@ class Network(Protocol):
         """Each copy takes up to this many nanoseconds longer, by chance."""
         ...
 
+    @property
+    def by_size(self) -> bool:
+        """Whether a larger frame takes longer; if not, `size` is not read."""
+        ...
+
+    def arrival(self, now: int, sender: NodeId, receiver: NodeId, size: int) -> int | None:
+        """When a frame that is for one receiver arrives there; None if a buffer overran."""
+        ...
+
     def arrivals(
         self, now: int, sender: NodeId, receivers: tuple[NodeId, ...], size: int
     ) -> list[int | None]:
@@ -54,7 +63,11 @@ class Bus:
     overhead_bytes: int = ETHERNET_OVERHEAD_BYTES
     jitter_ns: int = 0
     reflects: bool = False
+    by_size: ClassVar[bool] = True
     _free: int = 0
+
+    def arrival(self, now: int, sender: NodeId, receiver: NodeId, size: int) -> int | None:
+        return self.arrivals(now, sender, (receiver,), size)[0]
 
     def arrivals(
         self, now: int, sender: NodeId, receivers: tuple[NodeId, ...], size: int
@@ -74,8 +87,12 @@ class Switched:
     overhead_bytes: int = ETHERNET_OVERHEAD_BYTES
     jitter_ns: int = 0
     reflects: bool = False
+    by_size: ClassVar[bool] = True
     _up: dict[NodeId, int] = field(default_factory=dict)
     _down: dict[NodeId, int] = field(default_factory=dict)
+
+    def arrival(self, now: int, sender: NodeId, receiver: NodeId, size: int) -> int | None:
+        return self.arrivals(now, sender, (receiver,), size)[0]
 
     def arrivals(
         self, now: int, sender: NodeId, receivers: tuple[NodeId, ...], size: int
@@ -98,6 +115,10 @@ class Lan:
     latency_ns: int = 100_000
     jitter_ns: int = 0
     reflects: bool = False
+    by_size: ClassVar[bool] = False
+
+    def arrival(self, now: int, sender: NodeId, receiver: NodeId, size: int) -> int | None:
+        return now + self.latency_ns
 
     def arrivals(
         self, now: int, sender: NodeId, receivers: tuple[NodeId, ...], size: int
@@ -113,6 +134,10 @@ class Wan:
     jitter_ns: int = 0
     links_ns: Mapping[tuple[NodeId, NodeId], int] = field(default_factory=dict)
     reflects: bool = False
+    by_size: ClassVar[bool] = False
+
+    def arrival(self, now: int, sender: NodeId, receiver: NodeId, size: int) -> int | None:
+        return now + self.links_ns.get((sender, receiver), self.latency_ns)
 
     def arrivals(
         self, now: int, sender: NodeId, receivers: tuple[NodeId, ...], size: int
@@ -135,9 +160,13 @@ class Channel:
     drain_ns: int = 0
     jitter_ns: int = 0
     reflects: bool = True
+    by_size: ClassVar[bool] = True
     _free: int = 0
     _drained: dict[NodeId, int] = field(default_factory=dict)
     """When each receiver will have emptied its buffer."""
+
+    def arrival(self, now: int, sender: NodeId, receiver: NodeId, size: int) -> int | None:
+        return self.arrivals(now, sender, (receiver,), size)[0]
 
     def arrivals(
         self, now: int, sender: NodeId, receivers: tuple[NodeId, ...], size: int
@@ -164,6 +193,10 @@ class Manual:
 
     jitter_ns: int = 0
     reflects: bool = False
+    by_size: ClassVar[bool] = False
+
+    def arrival(self, now: int, sender: NodeId, receiver: NodeId, size: int) -> int | None:
+        raise AssertionError("a manual network holds its frames")
 
     def arrivals(
         self, now: int, sender: NodeId, receivers: tuple[NodeId, ...], size: int

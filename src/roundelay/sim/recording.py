@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from roundelay import __version__
@@ -50,9 +51,9 @@ class Recording:
                 "this is not a recording; make one with: roundelay sim run FILE --record OUT"
             ) from None
 
-    def replay(self) -> ScenarioRunner:
+    def replay(self, progress: Callable[[int, int], None] | None = None) -> ScenarioRunner:
         """Run it again, from the recorded choices alone."""
-        runner = ScenarioRunner(seed=self.seed, choices=self.choices)
+        runner = ScenarioRunner(seed=self.seed, choices=self.choices, progress=progress)
         for block in parse(self.scenario):
             runner.play(block)
         return runner

@@ -94,8 +94,8 @@ class ProofSent(Transmission):
         self.incarnation = boot.incarnation
         self.number = number
         self.to = to
-        self.data = data
-        self.tag = CODEC.tags[PROOF_TAG]
+        self._data = data
+        self._tag = CODEC.tags[PROOF_TAG]
         self._group = boot.group
         self._sealing = sealing
         self._frame = None

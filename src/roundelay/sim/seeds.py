@@ -15,6 +15,7 @@ from roundelay.sim.draft import MS, Mishap, ScenarioDraft
 from roundelay.sim.intruder import KINDS
 from roundelay.sim.log_mishaps import LOG_MISHAPS
 from roundelay.sim.mishaps import MISHAPS
+from roundelay.sim.recoveries import with_recovery
 from roundelay.sim.simulation import Conditions, Simulation, simulation_of
 from roundelay.sim.units import show_ns
 
@@ -88,6 +89,8 @@ def scenario(
         share = journal.choice(APPENDED)
         text = re.sub(r"^(load .*)$", rf"\1 append={share}%", text, flags=re.MULTILINE)
         text = with_clients(text, Random(f"roundelay/{seed}/clients"), nodes, length_ms)
+        recovery = Random(f"roundelay/{seed}/recovery")
+        text = with_recovery(text, recovery, nodes, draft.keeper, length_ms)
     text = _with_subsets(text, Random(f"roundelay/{seed}/subset"), simulation.subsets)
     quiet_ms = _quiet_ms(text, len(nodes), length_ms)
     sending_ms = simulation.sending_ns(text, draft.rotation_ns) // MS

@@ -31,6 +31,14 @@ from roundelay.trace.schema import Row
 SEEDS_TO_COVER = 200
 """A campaign of fewer seeds may leave goals of its catalogue unreached."""
 
+WHOLE_SHARE = 10
+"""The first of so many seeds of a campaign, and at least one, take every frame through its
+bytes ..."""
+
+BYTES_EVERY = 50
+"""... and the others one frame of so many. Fewer: every frame costs as much as on a real network.
+More: a message that reads otherwise than it was sent is found later."""
+
 RAREST = 5
 """How many of the goals that were reached least often a summary names."""
 
@@ -80,17 +88,18 @@ class Campaign:
     def run(self, first: int, seeds: int, jobs: int) -> Iterator[SeedResult]:
         """Check `seeds` seeds from `first` on, in order, in `jobs` processes."""
         check_one = partial(
-            check_seed,
+            _check_numbered,
             protocol=self.protocol,
             static=self.static,
             rules=self.rules,
             intruder=self.intruder,
             log=self.log,
         )
-        numbers = range(first, first + seeds)
+        whole = first + -(-seeds // WHOLE_SHARE)
+        numbers = [(n, 1 if n < whole else BYTES_EVERY) for n in range(first, first + seeds)]
         if jobs <= 1 or seeds == 1:
-            for seed in numbers:
-                yield self._note(check_one(seed))
+            for number in numbers:
+                yield self._note(check_one(number))
             return
         with workers(jobs) as pool:
             for result in pool.imap(check_one, numbers, chunksize=2):
@@ -177,11 +186,32 @@ class Campaign:
         return {name: n for (name, verdict), n in self._counts.items() if verdict == validity}
 
 
+def _check_numbered(number: tuple[int, int], **options: Any) -> SeedResult:
+    """Check a seed; `number` has it, and one frame of how many is taken through its bytes."""
+    seed, bytes_every = number
+    return check_seed(seed, bytes_every=bytes_every, **options)
+
+
 def check_seed(
-    seed: int, *, protocol: str, static: bool, rules: str, intruder: bool, log: bool = False
+    seed: int,
+    *,
+    protocol: str,
+    static: bool,
+    rules: str,
+    intruder: bool,
+    log: bool = False,
+    bytes_every: int = 1,
 ) -> SeedResult:
     """Run a seed and keep what counts."""
-    outcome = run(seed, protocol, static=static, rules=rules, intruder=intruder, log=log)
+    outcome = run(
+        seed,
+        protocol,
+        static=static,
+        rules=rules,
+        intruder=intruder,
+        log=log,
+        bytes_every=bytes_every,
+    )
     verdicts = {}
     if outcome.report is not None:
         verdicts_held = zip(outcome.report.verdicts, outcome.report.profile.entries, strict=True)
@@ -232,6 +262,7 @@ def run(
     intruder: bool = False,
     log: bool = False,
     online: bool = True,
+    bytes_every: int = 1,
 ) -> Outcome:
     """Run a seed, watch it, and check its trace; `online` says whether by both checkers."""
     text = scenario(seed, protocol, static=static, rules=rules, intruder=intruder, log=log)
@@ -249,6 +280,7 @@ def run(
         followers[0].append(row)
 
     runner = ScenarioRunner(watch=both, append=follow if online else None)
+    runner.bytes_every = bytes_every
     broken, report = "", None
     try:
         for block in parse(text):

@@ -27,6 +27,7 @@ VERBS = (
     "reads",
     "disk",
     "forks",
+    "begins",
 )
 """What can happen to a node, as the simulator reports it and the command `show` names it."""
 
@@ -57,6 +58,8 @@ def sentence(node: NodeId, verb: str, what: Any) -> str:
         case LogRead():
             stale = f" at once, in a log that is {what.state}" if what.state else ""
             return f"{node} reads as of {what.length}{stale}"
+        case int() if verb == "begins":
+            return f"{node} begins a generation of the log, from index {what} on"
         case _:
             return f"{node} {verb} {what}"
 

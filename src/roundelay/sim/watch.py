@@ -16,7 +16,7 @@ class Watch:
     - All members of a view fix the same last number of the exchange that led to it.
     - A view id has one membership, and a ring number is used once by each node.
     - What sealed traffic promises, where there is any: see `seal_watch`.
-    - Nobody is shown another entry at an index of a replicated log than others.
+    - Nobody is shown another entry at an index of a generation of a replicated log than others.
     - What the watch of the engine says, if its simulation has one.
     """
 
@@ -25,8 +25,10 @@ class Watch:
         self._members: dict[ViewId, tuple[NodeId, ...]] = {}
         self._installed: set[tuple[NodeId, ViewId]] = set()
         self._seals = SealWatch()
-        self._shown: dict[int, tuple[int, int]] = {}
-        """By index: the session and number of the entry that somebody was shown."""
+        self._shown: dict[tuple[int, int], tuple[int, int]] = {}
+        """By generation and index: the session and number of the entry that somebody was shown."""
+        self._begun = False
+        """An operator has begun a generation."""
         self._engine: Watcher | None = None
         self._engine_known = False
 
@@ -39,6 +41,9 @@ class Watch:
         elif verb == "commits":
             self._on_commit(world, node)
             return
+        elif verb == "begins":  # Nodes with old journals may still show what was lost.
+            self._begun = True
+            return
         if not self._engine_known:
             self._find_engine(world, node)
         if self._engine is not None:
@@ -47,8 +52,9 @@ class Watch:
     def _on_commit(self, world: World, node: NodeId) -> None:
         log = world.hosts[node].log
         assert log is not None
+        generation = log.generation if self._begun else 0
         for index, named in log.pop_shown():
-            first = self._shown.setdefault(index, named)
+            first = self._shown.setdefault((generation, index), named)
             assert first == named, f"{node} is shown another entry at {index} than others"
 
     def _find_engine(self, world: World, node: NodeId) -> None:

@@ -1,11 +1,13 @@
 """A world: hosts on a network, under faults, in virtual time."""
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
+from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
 from roundelay.core.contract import Boot, Core, Origin
 from roundelay.core.ids import NodeId, Service
+from roundelay.group.log.generation import standing_of
 from roundelay.sim.capture import Capture
 from roundelay.sim.costs import Costs
 from roundelay.sim.disk import Mood
@@ -53,15 +55,20 @@ class World:
         turn_ns: int = 0,
         group: str = "sim",
         net_rows: bool = True,
+        token_rows: bool = True,
+        bytes_every: int = 1,
         observer: Observer | None = None,
         sealing: "Sealing | None" = None,
         journal: "Journals | None" = None,
     ) -> None:
-        """`append` takes the rows of the trace; `net_rows` includes those of single frames.
-        `buffer_frames` is the size of each host's socket buffer, which matters once a host is
-        paused, slow or has costs, or handles its inputs in turns. `turn_ns` is the length of such a
-        turn; 0 means that each input is handled the moment it comes. With `sealing` hosts seal
-        what they send, and everything that is sent is captured. With `journal` nodes keep a log."""
+        """`append` takes the rows of the trace; `net_rows` includes those of single frames, and
+        `token_rows` those of the token's hops, which only K3 reads. One frame of `bytes_every`,
+        chosen by the seed, is taken through its bytes; the others reach those who get them whole as
+        the objects that were sent. `buffer_frames` is the size of each host's socket buffer, which
+        matters once a host is paused, slow or has costs, or handles its inputs in turns. `turn_ns`
+        is the length of such a turn; 0 means that each input is handled the moment it comes. With
+        `sealing` hosts seal what they send, and everything that is sent is captured. With `journal`
+        nodes keep a log."""
         self.nodes = tuple(sorted(nodes))
         self.numbers = {node: number for number, node in enumerate(self.nodes)}
         self.group = group
@@ -93,8 +100,15 @@ class World:
         """Who sends what no host has sent; None if nobody does."""
         self.acts = 0
         """How often intruders have acted."""
+        self.bytes_every = bytes_every
+        self._sampling = Random(f"roundelay/{self.choices.seed}/bytes")
+        self._until_bytes = self._sampling.randint(1, bytes_every)
+        """Frames until the next one that is taken through its bytes."""
+        self.queued = self.costly or turn_ns > 0
+        """Whether no input is handled the moment it comes."""
         self._append = append
         self._net_rows = net_rows
+        self._token_rows = token_rows
         self.observer = observer
         self._gseq = itertools.count().__next__
         self._others = {node: tuple(o for o in self.nodes if o != node) for node in self.nodes}
@@ -190,6 +204,32 @@ class World:
         self.observe(node, "restarts")
         host.boot()
 
+    def recover(self, *survivors: NodeId, lost: Container[NodeId] = ()) -> None:
+        """Let an operator begin a generation of the log with the best log of these nodes, whose
+        voters they are; the disks of those that are `lost` are. Nothing happens unless all
+        nodes are down and these have one log."""
+        hosts = [self.hosts[node] for node in sorted(survivors)]
+        logs = {host: host.log for host in hosts if host.log is not None}
+        if any(host.alive for host in self.hosts.values()) or len(logs) < len(hosts):
+            return
+        ranks = {host: log.disk.rank() for host, log in logs.items()}
+        ids = {log.disk.log_id() for log in logs.values()}
+        if len(ids) != 1 or b"" in ids:
+            return
+        best = max(hosts, key=lambda host: ranks[host])
+        self._recorder.fault("recover", {"survivors": [*survivors], "begins": best.name})
+        names = tuple(host.name for host in hosts)
+        view = logs[best].disk.recover(best.name, best.storage, best.wall_us(), names)
+        self.observe(best.name, "begins", ranks[best][1].length)
+        for host, log in logs.items():
+            log.disk.follow()
+            host.storage = standing_of(host.storage, view, names)
+        for host in self.hosts.values():
+            if host.name in lost and host not in logs:
+                host.storage = None
+                if host.log is not None:
+                    host.log.disk.wipe()
+
     def set_disk(self, node: NodeId, mood: Mood) -> None:
         """Make the disk of a node with a journal slow, full or sound, or let its next sync fail."""
         log = self.hosts[node].log
@@ -283,6 +323,16 @@ class World:
 
     # The wire
 
+    def as_bytes(self) -> bool:
+        """Whether the next frame is taken through its bytes."""
+        if self.bytes_every == 1:
+            return True
+        self._until_bytes -= 1
+        if self._until_bytes:
+            return False
+        self._until_bytes = self._sampling.randint(1, 2 * self.bytes_every - 1)
+        return True
+
     def depart(self, transmission: Transmission) -> None:
         """Put a frame on the wire."""
         sender = transmission.sender
@@ -309,9 +359,19 @@ class World:
             self.held += [(transmission, receiver) for receiver in receivers]
             return
         network, loop, hosts = self.network, self.loop, self.hosts
-        times = network.arrivals(loop.now, sender, receivers, len(transmission.data))
+        size = len(transmission.data) if network.by_size else 0
         whole: Arrival = (transmission, None)
-        if self.choices.plain and not self.rates.total and not network.jitter_ns:
+        plain = self.choices.plain and not self.rates.total and not network.jitter_ns
+        if plain and len(receivers) == 1:
+            receiver = receivers[0]
+            time = network.arrival(loop.now, sender, receiver, size)
+            if time is None:
+                self.drop("overrun", transmission, receiver)
+            else:
+                loop.at(time, hosts[receiver].arrive, whole)
+            return
+        times = network.arrivals(loop.now, sender, receivers, size)
+        if plain:
             for receiver, time in zip(receivers, times, strict=True):
                 if time is None:
                     self.drop("overrun", transmission, receiver)
@@ -374,6 +434,7 @@ class World:
             self.loop,
             self._gseq,
             net=self._net_rows,
+            tokens=self._token_rows,
         )
 
     def observe(self, node: NodeId, verb: str, what: Any = None) -> None:

@@ -2,6 +2,8 @@
 
 from random import Random
 
+import pytest
+
 from roundelay.sim.loop import Loop
 
 
@@ -42,3 +44,42 @@ def test_a_call_may_ask_for_another_at_the_same_moment():
     loop.at(3, again, 2)
     loop.run(3)
     assert seen == [3, 3, 3]
+
+
+def test_calls_that_are_left_are_told_in_order_and_can_be_cancelled():
+    loop, one, other = Loop(), [1], [1]
+    seen: list[object] = []
+    for time, argument in ((7, one), (3, other), (7, other), (3, one)):
+        loop.at(time, seen.append, argument)
+    assert [(time, argument is one) for time, _, argument in loop.calls] == [
+        (3, False),
+        (3, True),
+        (7, True),
+        (7, False),
+    ]
+    loop.cancel(seen.append, one)
+    assert [(time, argument is other) for time, _, argument in loop.calls] == [(3, True), (7, True)]
+    loop.cancel(seen.append, other)
+    assert (loop.calls, loop.next) == ([], None)
+    loop.at(3, seen.append, other)
+    loop.run(9)
+    assert len(seen) == 1
+
+
+def test_a_call_that_fails_keeps_the_others():
+    loop = Loop()
+    seen: list[object] = []
+
+    def fail(_: object) -> None:
+        loop.at(5, seen.append, "asked for by it")
+        raise AssertionError("broken")
+
+    loop.at(5, seen.append, "before")
+    loop.at(5, fail)
+    loop.at(5, seen.append, "after")
+    loop.at(6, seen.append, "later")
+    with pytest.raises(AssertionError, match="broken"):
+        loop.run(10)
+    assert loop.now == 5
+    loop.run(10)
+    assert seen == ["before", "after", "asked for by it", "later"]

@@ -1,5 +1,7 @@
 """When frames arrive on each network."""
 
+import pytest
+
 from roundelay.sim.network import Bus, Channel, Lan, Switched, Wan
 
 US = 1_000
@@ -43,3 +45,11 @@ def test_a_channel_is_heard_by_all_at_once_and_overruns_a_slow_receiver_alone():
     assert heard == [[100, 100, 100], [200, 200, 200], [300, None, None], [400, None, None]]
     assert channel.arrivals(50_000, "a", everyone, 100) == [50_100] * 3
     assert channel.reflects
+
+
+@pytest.mark.parametrize("kind", [Bus, Switched, Lan, Wan, Channel])
+def test_a_frame_for_one_takes_as_long_as_one_of_a_list(kind):
+    one, many = kind(), kind()
+    for now in (0, 0, 10 * US):
+        assert [one.arrival(now, "a", "b", 500)] == many.arrivals(now, "a", ("b",), 500)
+    assert kind.by_size == (one.arrival(US * US, "c", "d", 9) != one.arrival(US * US, "c", "d", 9))

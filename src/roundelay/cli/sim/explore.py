@@ -9,6 +9,7 @@ from pathlib import Path
 from roundelay.cli.engines import engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.cli.sim.pictures import draw_again
 from roundelay.sim.explore import SITUATIONS, Exploration, Violation
 from roundelay.sim.explore.situations import NODES_MAX, NODES_MIN
 from roundelay.sim.simulation import explorable
@@ -50,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("out/explore"),
         metavar="DIR",
-        help="where the scenario of each violation goes (default: %(default)s)",
+        help="where the scenario and the picture of each violation go (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
@@ -84,8 +85,9 @@ def run(args: argparse.Namespace) -> int:
         document = {**exploration.document(), "seconds": round(seconds, 1), "replay": again}
         print(json.dumps(document, indent=2))
     else:
-        for violation, command in zip(exploration.violations, again, strict=True):
-            _print(violation, command)
+        for violation, command, path in zip(exploration.violations, again, files, strict=True):
+            picture = draw_again(violation.scenario, path.with_suffix(".svg"), path.stem)
+            _print(violation, command, picture)
         print(exploration.summary())
         print(f"{seconds:.0f} s")
     return 1 if exploration.violations else 0
@@ -118,10 +120,11 @@ def _write(directory: Path, name: str, violation: Violation) -> Path:
     return path
 
 
-def _print(violation: Violation, again: str) -> None:
+def _print(violation: Violation, again: str, picture: str) -> None:
     print(f"{violation.situation}: {SITUATIONS[violation.situation].story}")
     for deviation in violation.deviations or ("no deviation",):
         print(f"    {deviation}")
     for failure in violation.failures:
         print(f"  {failure}")
-    print(f"  again: {again}\n")
+    print(f"  again: {again}")
+    print(f"  {picture}\n")

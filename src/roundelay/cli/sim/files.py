@@ -40,4 +40,4 @@ def write_trace(runner: ScenarioRunner, scenario: str, directory: Path) -> None:
                 writer.append(row)
     except TraceError as e:
         raise UserError(str(e)) from None
-    print(f"trace: {writer.path}", file=sys.stderr)
+    print(f"trace: {writer.path} (roundelay draw {directory} -o run.svg)", file=sys.stderr)

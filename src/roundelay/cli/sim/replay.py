@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from roundelay.cli.errors import UserError
+from roundelay.cli.progress import Progress
 from roundelay.cli.sim.files import read, write_trace
 from roundelay.sim.recording import Recording, RecordingError
 from roundelay.sim.scenario import ScenarioError
@@ -27,7 +28,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _replay(args: argparse.Namespace) -> int:
     recording = Recording.from_json(read(args.recording))
-    runner = recording.replay()
+    progress = Progress("replaying")
+    runner = recording.replay(progress=progress.update)
+    progress.close()
     same = runner.sha256() == recording.sha256
     if args.trace is not None:
         write_trace(runner, recording.scenario, args.trace)

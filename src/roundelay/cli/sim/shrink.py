@@ -5,22 +5,18 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from roundelay import draw
 from roundelay.check.profiles import RULES
 from roundelay.cli.engines import check_rules, engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.cli.sim.files import read
+from roundelay.cli.sim.pictures import drawing
 from roundelay.cli.sim.swarm import check_intruder, check_log
 from roundelay.group.engines import describe
 from roundelay.sim.recording import Recording, RecordingError
 from roundelay.sim.scenario import ScenarioError
 from roundelay.sim.seeds import scenario
-from roundelay.sim.shrink import BUDGET, NoFailureError, Shrunk, shrink
-
-AROUND = 60
-"""The number of events drawn before and after each row of a witness, if there are too many to draw
-all of them."""
+from roundelay.sim.shrink import BUDGET, NoFailureError, shrink
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         progress.close()
     _write(args.output, shrunk.scenario)
     if args.draw is not None:
-        _write(args.draw, _drawing(shrunk, args.output.stem))
+        _write(args.draw, drawing(shrunk.runner, shrunk.failure, shrunk.witness, args.output.stem))
     again = f"roundelay sim run {args.output}"
     if args.json:
         document = {
@@ -140,19 +136,6 @@ def _given(args: argparse.Namespace) -> _Given:
         raise UserError(f"{args.file}: {e}") from None
     again = f"roundelay sim replay {args.file}"
     return _Given(recording.scenario, recording.seed, recording.choices, again)
-
-
-def _drawing(shrunk: Shrunk, title: str) -> str:
-    runner = shrunk.runner
-    crowded = len(runner.rows) > draw.EVENTS_MAX and shrunk.witness
-    return draw.svg(
-        runner.rows,
-        runner.manifest(),
-        witness=shrunk.witness,
-        reason=str(shrunk.failure),
-        title=title,
-        window=draw.Window(around=AROUND) if crowded else None,
-    )
 
 
 def _write(path: Path, text: str) -> None:

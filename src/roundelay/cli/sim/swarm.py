@@ -4,12 +4,15 @@ import argparse
 import json
 import os
 import sys
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 
 from roundelay.check.profiles import RULES
 from roundelay.cli.engines import check_rules, engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.cli.sim.pictures import draw_again
 from roundelay.group.engines import describe, engine_names
 from roundelay.sim.seeds import scenario
 from roundelay.sim.swarm import Campaign
@@ -30,6 +33,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--intruder", action="store_true", help="sealed traffic, and somebody who attacks it"
     )
     parser.add_argument("--log", action="store_true", help="groups that keep a replicated log")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("out/swarm"),
+        metavar="DIR",
+        help="where the picture of the first failure goes (default: %(default)s)",
+    )
     parser.add_argument("--show", action="store_true", help="print the first seed's scenario only")
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
@@ -44,16 +55,16 @@ def run(args: argparse.Namespace) -> int:
     for name in ("seeds", "jobs"):
         if getattr(args, name) < 1:
             raise UserError(f"--{name} must be 1 or more, not {getattr(args, name)}")
+    story = partial(
+        scenario,
+        protocol=args.protocol,
+        static=static,
+        rules=args.rules,
+        intruder=args.intruder,
+        log=args.log,
+    )
     if args.show:
-        text = scenario(
-            args.first,
-            args.protocol,
-            static=static,
-            rules=args.rules,
-            intruder=args.intruder,
-            log=args.log,
-        )
-        print(text, end="")
+        print(story(args.first), end="")
         return 0
     progress = Progress("swarming")
     campaign = Campaign(
@@ -77,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
             print(f"again: {command}")
         for seed in campaign.failed[:1]:
             print(f"made small: roundelay sim shrink {how} --seed {seed} -o story.txt")
+            picture = args.output / f"{args.protocol}-{seed}.svg"
+            print(draw_again(story(seed), picture, f"seed {seed} of {args.protocol}"))
     return 0 if campaign.ok else 1
 
 

@@ -109,6 +109,21 @@ def blackout(runner: "ScenarioRunner", arguments: list[str]) -> None:
         runner.world.crash(node, power=power)
 
 
+def recover(runner: "ScenarioRunner", arguments: list[str]) -> None:
+    """An operator goes on with what is left."""
+    words, options = split(arguments)
+    lost = options.pop("lost", "")
+    none_left(options)
+    if not words:
+        raise ValueError("write the nodes that survived, like: recover a b lost=c")
+    for node in words:
+        _log(runner, node)
+    others = [runner.node(node) for node in lost.split(",") if node]
+    if both := [node for node in others if node in words]:
+        raise ValueError(f"{both[0]} cannot both survive and be lost")
+    runner.world.recover(*words, lost=others)
+
+
 def power_cut(options: dict[str, str]) -> PowerCut:
     """How the power fails, by the options of a command, which are taken out of them."""
     keep, torn, garbled = (options.pop(name, None) for name in ("keep", "torn", "garbled"))
@@ -194,5 +209,6 @@ COMMANDS = {
     "snapshot": snapshot,
     "disk": set_disk,
     "blackout": blackout,
+    "recover": recover,
     "logs": print_logs,
 }

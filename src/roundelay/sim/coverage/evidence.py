@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from roundelay.check.primary import begins_generation
 from roundelay.core.effects import Kind
 from roundelay.core.ids import NodeId, Span, View, ViewId
 from roundelay.group.stack import Stack
@@ -90,7 +91,7 @@ class LogEvent(NamedTuple):
     what: Any
 
 
-_OF_LOGS = frozenset({"log", "appended", "asks", "waits", "reads", "found", "forks"})
+_OF_LOGS = frozenset({"log", "appended", "asks", "waits", "reads", "found", "forks", "begins"})
 
 
 class Evidence:
@@ -179,10 +180,11 @@ class Evidence:
 
     @cached_property
     def kinds(self) -> dict[str, list[Row]]:
-        """By kind, the rows of all layers but the one below the ordering."""
+        """By kind, the rows of all layers but the one below the ordering; of `open` those of views
+        that opened."""
         kinds: dict[str, list[Row]] = {kind: [] for kind in Kind}
         for row in self.rows:
-            if row.layer != LOWER_LAYER:
+            if row.layer != LOWER_LAYER and not begins_generation(row):
                 kinds[row.kind].append(row)
         return kinds
 

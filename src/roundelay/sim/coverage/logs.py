@@ -406,6 +406,21 @@ def append_that_waited(run: Evidence) -> bool:
     return False
 
 
+def generation_begun(run: Evidence) -> bool:
+    """A view opens with a log that an operator had recovered, at two nodes or more."""
+    begun = [event.time_ns for event in run.of_logs if event.verb == "begins"]
+    opened: dict[object, set[int]] = defaultdict(set)
+    for row in run.kinds["open"]:
+        if begun and row.t_ns > begun[0]:
+            opened[row.k0, row.k1].add(row.proc)
+    return any(len(nodes) > 1 for nodes in opened.values())
+
+
+def fork_refused(run: Evidence) -> bool:
+    """A node stops because the log that others recovered lacks what it knows to be committed."""
+    return any(event.verb == "forks" for event in run.of_logs)
+
+
 WITH_A_LOG = (
     committed_without_its_sender,
     tail_cut,
@@ -438,4 +453,6 @@ WITH_A_LOG = (
     read_interrupted,
     stale_read_in_a_minority,
     append_that_waited,
+    generation_begun,
+    fork_refused,
 )

@@ -1,4 +1,4 @@
-"""Pinwheel in the simulator: as DTP, and with windows and batches of several packets."""
+"""Pinwheel in the simulator: as DTP, and with batches of several packets."""
 
 from collections.abc import Mapping
 from random import Random
@@ -10,7 +10,6 @@ from roundelay.sim.engines.dtp.family import options, simulation
 def _options(random: Random, nodes: int, static: bool) -> Mapping[str, object]:
     return {
         **options(random, nodes, static),
-        "window_packets": random.choice((None, 2, 8)),
         "batch_packets": random.choice((None, 2)),
     }
 

@@ -25,6 +25,7 @@ def options(random: Random, nodes: int, static: bool) -> Mapping[str, object]:
         "ack_repeat_s": ack_repeat_s,
         "watch_s": watch_s,
         "attempts": random.choice((None, 3)),
+        "window_packets": random.choice((None, None, 2, 8)),
     }
 
 

@@ -198,8 +198,9 @@ ALWAYS = (
     asked_the_holder,
     asked_the_predecessor,
     waits_for_resilience,
+    window_closed,
 )
-PINWHEEL = (several_in_one, window_closed)
+PINWHEEL = (several_in_one,)
 """Of Pinwheel alone."""
 IN_VIEWS = (
     withdrawn,

@@ -90,7 +90,7 @@ class DtpWatch:
         assert engine.delivered <= ledger.ready, f"{node} delivers what it does not hold"
         kept = min(ledger.acks, default=engine.claimed + 1)
         assert kept > engine.claimed, f"{node} keeps {kept}, which is stable"
-        window = getattr(engine.config, "window_packets", 1)
+        window = engine.config.window_packets
         assert engine.outstanding <= window, f"{node} has {engine.outstanding} without a number"
         growing = [engine.token.hop, engine.delivered, *ledger.held, *ledger.expected]
         key = (engine.view.id, node, world.hosts[node].incarnation)
@@ -98,8 +98,10 @@ class DtpWatch:
         assert all(map(int.__le__, before, growing)), f"{node} went back from {before} to {growing}"
         self._seen[key] = growing
         if engine.policy is not PINWHEEL:
-            assert len(ledger.acks) <= ACKS_PER_MEMBER * engine.size, f"{node} leaks numbers"
-            assert len(ledger.msgs) <= MSGS_PER_MEMBER * engine.size, f"{node} leaks packets"
+            acks = ACKS_PER_MEMBER * engine.config.batch_packets * engine.size
+            assert len(ledger.acks) <= acks, f"{node} leaks numbers"
+            msgs = MSGS_PER_MEMBER * window * engine.size
+            assert len(ledger.msgs) <= msgs, f"{node} leaks packets"
 
 
 def _engines(world: World, view: ViewId) -> list[DtpEngine]:

@@ -20,7 +20,15 @@ def _options(random: Random, nodes: int, static: bool) -> Mapping[str, object]:
         "visit_packets": visit,
         # On a static group nobody starts a ring again that was stopped for a deaf member.
         "fail_to_receive_visits": None if static else deaf,
+        "accelerated": _apart(random).choice((None, None, 1, 3, 20)),
     }
+
+
+def _apart(random: Random) -> Random:
+    """Draws of its own, besides all others of a seed: those stay what they are without it."""
+    apart = Random()
+    apart.setstate(random.getstate())
+    return Random(apart.getrandbits(64))
 
 
 def _sending_ns(scenario: str, rotation_ns: int) -> int:

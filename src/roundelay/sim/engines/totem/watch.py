@@ -17,6 +17,8 @@ class TotemWatch:
 
     - One token per view: a hop is made by one node, and only once with new contents.
     - Flow control counts right: the token's figures are the sums of what its members remember.
+    - Of an accelerated ring: nobody asks for a packet that may still be on its way to everybody,
+      because the token has not been round once since it first told of it.
     """
 
     def __init__(self) -> None:
@@ -42,13 +44,20 @@ class TotemWatch:
             return  # A retransmission.
         self._newest[view] = token.token_seq
         self._hops.pop((view, token.token_seq - HOPS_REMEMBERED), None)
-        engines = [self._engine(world, member, view) for member in self._members.get(view, ())]
+        members = self._members.get(view, ())
+        engines = [self._engine(world, member, view) for member in members]
         if engines and all(engine is not None for engine in engines):
             rings = [engine.ring for engine in engines if engine is not None]
             assert token.fcc == sum(ring.sent for ring in rings), f"fcc of {view} is wrong"
             assert token.backlog == sum(ring.left for ring in rings), f"backlog of {view} is wrong"
             window = rings[0].config.window_packets
             assert token.fcc <= window, f"{token.fcc} packets in a rotation of {window}"
+            if rings[0].config.accelerated_packets and token.requests:
+                before = self._hops.get((view, token.token_seq - len(members)))
+                told = 0 if before is None else before[1].token.seq
+                assert token.requests[-1] <= told, (
+                    f"{node} asks for {token.requests[-1]}, and a rotation ago {told} were sent"
+                )
 
     def _engine(self, world: World, node: NodeId, view: ViewId) -> TotemEngine | None:
         """The engine of a member, if it runs in this view now."""
