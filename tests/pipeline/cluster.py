@@ -1,30 +1,23 @@
-"""A standalone cluster, and a check on it that loses an executor.
+"""A check on a standalone cluster that loses an executor.
 
 In a module of its own, and meant for a process of its own: a process has one Spark session.
 """
 
 import os
-import re
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import pyspark
 from tests.patience import LIMIT_S, until
 from tests.pipeline.conftest import write
-from tests.pipeline.processes import die_with_parent
 from tests.unit.check.trial import corpus
 
 from roundelay.check import PROPERTIES, check
 from roundelay.pipeline.ingest.into_table import ingest
-from roundelay.pipeline.java import provide_java
 from roundelay.pipeline.judge.check import check as check_on_spark
 from roundelay.pipeline.session import open_session
+from roundelay.pipeline.standalone import executors, standalone
 
 CASES = [case for case in corpus() if case.head[0] in ("O5", "D7", "O6", "S3", "M7", "D2")]
 
@@ -33,70 +26,6 @@ def kill_in_mid_job(spark, logs: Path, victim: int) -> None:
     until(spark.sparkContext.statusTracker().getActiveJobsIds, "a job")
     os.kill(victim, signal.SIGKILL)
     until(lambda: victim not in executors(logs), "the end of the executor")
-
-
-@contextmanager
-def standalone(logs: Path) -> Iterator[str]:
-    """A master and two workers, from the package that pip installed."""
-    home = Path(pyspark.__file__).parent
-    env = os.environ | {
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "JAVA_HOME": str(provide_java() and os.environ["JAVA_HOME"]),
-        "PYSPARK_PYTHON": sys.executable,
-    }
-    env.pop("SPARK_CONF_DIR", None)  # They must say when they are ready.
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(role: str, pattern: str, *words: str) -> str:
-        """A process of the cluster, and what it says when it is ready."""
-        said = logs / f"{len(started)}.log"
-        words = ("--host", "127.0.0.1", "--webui-port", "0", *words)
-        with said.open("wb") as log:
-            started.append(
-                subprocess.Popen(
-                    [home / "bin" / "spark-class", f"org.apache.spark.deploy.{role}", *words],
-                    env=env,
-                    cwd=logs,
-                    stdout=log,
-                    stderr=log,
-                    preexec_fn=die_with_parent,
-                )
-            )
-
-        def ready() -> re.Match[str] | None:
-            assert started[-1].poll() is None, said.read_text()
-            return re.search(pattern, said.read_text())
-
-        until(ready, f"{role} to start")
-        found = ready()
-        assert found is not None
-        return found[0]
-
-    try:
-        url = start("master.Master", r"spark://127\.0\.0\.1:\d+", "--port", "0")
-        for number in range(2):
-            words = ("--cores", "1", "--memory", "1g", "-d", str(logs / f"worker{number}"), url)
-            start("worker.Worker", "Successfully registered with master", *words)
-        yield url
-    finally:
-        for child in reversed(started):
-            child.terminate()
-            child.wait()
-
-
-def executors(logs: Path) -> set[int]:
-    """Processes of executors of this cluster, which work below `logs`; others are left alone."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command, home = (entry / "cmdline").read_bytes(), (entry / "cwd").readlink()
-            except OSError:
-                continue
-            if b"CoarseGrainedExecutorBackend" in command and home.is_relative_to(logs):
-                found.add(int(entry.name))
-    return found
 
 
 Found = dict[str, list[str]]
@@ -126,7 +55,7 @@ def lose_an_executor(home: str) -> tuple[Found, Found]:
                 killer.start()
 
         reports = check_on_spark(
-            spark, table, held=list(PROPERTIES), slice_rows=3, progress=meanwhile
+            spark, table, held=list(PROPERTIES), slice_rows=3, small_rows=0, progress=meanwhile
         )
         killer.join(LIMIT_S)
         assert victim not in executors(logs)

@@ -1,10 +1,12 @@
 """One Spark session for the tests of this directory, and traces to put into tables."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.pipeline.live_traces import LiveNodes
 
 from roundelay.trace import mini
 from roundelay.trace.manifest import Manifest
@@ -22,6 +24,20 @@ def spark() -> Iterator[object]:
     yield spark
     session.stop(spark)
     scratch.clear()  # A worker of a test run may end without its last rites.
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[Callable[..., LiveNodes]]:
+    """Makes nodes that write their traces while a test runs."""
+    made: list[LiveNodes] = []
+
+    def make(*args: Any) -> LiveNodes:
+        made.append(LiveNodes(*args))
+        return made[-1]
+
+    yield make
+    for nodes in made:
+        nodes.close()
 
 
 def write(

@@ -51,12 +51,14 @@ def mutants(spark, tmp_path_factory):
     return ingest(spark, [home], home / "table").table, expected
 
 
-@pytest.mark.parametrize("slice_rows", [2, 40_000])
-def test_the_mutation_corpus(spark, mutants, slice_rows):
-    """In slices of two rows, where almost nothing is in one piece, and whole."""
+@pytest.mark.parametrize(("slice_rows", "small_rows"), [(2, 0), (40_000, 0), (2, 400_000)])
+def test_the_mutation_corpus(spark, mutants, slice_rows, small_rows):
+    """In slices of two rows, where almost nothing is in one piece; whole, by way of Spark; and as
+    small runs, which a task judges as it finds them."""
 
     table, expected = mutants
-    reports = check_on_spark(spark, table, held=list(PROPERTIES), slice_rows=slice_rows)
+    sizes = {"slice_rows": slice_rows, "small_rows": small_rows}
+    reports = check_on_spark(spark, table, held=list(PROPERTIES), **sizes)
     assert not [problem for one in reports for problem in one.problems]
     assert not differences(reports, expected)
     convicted = {v.property for one in reports for v in one.report.violated}
@@ -80,7 +82,9 @@ def test_the_mutation_corpus(spark, mutants, slice_rows):
 def test_the_mutation_corpus_as_if_it_were_large(spark, mutants):
     """Where nothing is judged in one piece, a verdict is the same or there is none."""
     table, expected = mutants
-    reports = check_on_spark(spark, table, held=list(PROPERTIES), slice_rows=2, whole_rows=0)
+    reports = check_on_spark(
+        spark, table, held=list(PROPERTIES), slice_rows=2, whole_rows=0, small_rows=0
+    )
     assert not wrong(reports, expected)
     convicted = {v.property for one in reports for v in one.report.violated}
     assert convicted >= judged_on(Slice.KEYS) | judged_on(Slice.TOKENS)
@@ -115,7 +119,7 @@ def swarm(spark, tmp_path_factory):
 
 def test_two_hundred_swarm_traces(spark, swarm):
     table, expected = swarm
-    reports = check_on_spark(spark, table, slice_rows=20_000)
+    reports = check_on_spark(spark, table, slice_rows=20_000, small_rows=0)
     assert not differences(reports, expected)
     assert len(reports) >= TRACES
 
@@ -127,7 +131,7 @@ def test_swarm_traces_of_logs_in_slices(spark, tmp_path):
     """Entries, sessions and what nodes knew are judged apart from each other."""
     expected = dict(simulate_log(seed, str(tmp_path / "in")) for seed in range(LOGS))
     table = ingest(spark, [tmp_path / "in"], tmp_path / "table").table
-    reports = check_on_spark(spark, table, slice_rows=100, whole_rows=1_500_000)
+    reports = check_on_spark(spark, table, slice_rows=100, small_rows=0)
     of_log = judged_on(Slice.LOG) | judged_on(Slice.ENTRIES) | judged_on(Slice.SESSIONS)
     assert not differences(reports, expected)
     shown = {n for found in expected.values() for n, v in found.items() if v[0] == "ok"}
@@ -145,7 +149,7 @@ def test_swarm_traces_as_if_they_were_large(spark, swarm):
     """Where nothing is judged in one piece, a verdict is the same or there is none. A clean run
     gets every verdict of its profile, and a static one as well, faults or not."""
     table, expected = swarm
-    reports = check_on_spark(spark, table, slice_rows=8000, whole_rows=0)
+    reports = check_on_spark(spark, table, slice_rows=8000, whole_rows=0, small_rows=0)
     assert not wrong(reports, expected)
     left: Counter[str] = Counter()
     in_views = [one for one in reports if one.run in SWARM_IN_VIEWS]
@@ -193,7 +197,9 @@ def test_a_run_too_large_for_one_piece_is_convicted_and_never_acquitted(spark, t
         written = write(tmp_path / "in" / name, manifest, rows)
         expected[name] = verdicts(check(rows, written, profile=list(SUSPECT)))
     table = ingest(spark, [tmp_path / "in"], tmp_path / "table").table
-    for one in check_on_spark(spark, table, held=list(SUSPECT), slice_rows=1, whole_rows=0):
+    for one in check_on_spark(
+        spark, table, held=list(SUSPECT), slice_rows=1, whole_rows=0, small_rows=0
+    ):
         for verdict in one.report.verdicts:
             here, _ = expected[one.run][verdict.property]
             assert verdict.validity in (here, "inconclusive"), (one.run, verdict)
@@ -235,6 +241,6 @@ def test_joins_prove_what_holds_and_nothing_else(spark, tmp_path, name, texts, p
         written = write(tmp_path / "in" / run, manifest, rows)
         expected[run] = check(rows, written, profile=[name]).verdicts[0]
     table = ingest(spark, [tmp_path / "in"], tmp_path / "table").table
-    proved = prove(table.events(spark), list(texts))
-    assert proved == {run: v.instances for run, v in expected.items() if v.validity == "ok"}
+    said = prove(table.events(spark), list(texts))
+    assert said.keep == {run: v.instances for run, v in expected.items() if v.validity == "ok"}
     assert "violated" in {v.validity for v in expected.values()}

@@ -162,7 +162,7 @@ def judged(spark, tmp_path_factory):
         written = write(home / run, manifest, rows)
         expected[run] = verdicts(check(rows, written))
     table = ingest(spark, [home], home / "table").table
-    reports = check_on_spark(spark, table, slice_rows=1000, whole_rows=0)
+    reports = check_on_spark(spark, table, slice_rows=1000, whole_rows=0, small_rows=0)
     return expected, {one.run: one for one in reports}
 
 
@@ -222,7 +222,7 @@ def test_decisions_at_random(spark, tmp_path):
         written = write(tmp_path / "in" / manifest.run, manifest, rows)
         expected[manifest.run] = verdicts(check(rows, written, profile=DECISIONS))
     table = ingest(spark, [tmp_path / "in"], tmp_path / "table").table
-    reports = check_on_spark(spark, table, held=DECISIONS, slice_rows=2, whole_rows=0)
+    reports = check_on_spark(spark, table, held=DECISIONS, slice_rows=2, whole_rows=0, small_rows=0)
     assert {one.run: verdicts(one.report) for one in reports} == expected
     for name in DECISIONS:
         assert {"ok", "violated"} <= {found[name][0] for found in expected.values()}, name
@@ -244,7 +244,7 @@ def judged_crashes(spark, tmp_path_factory) -> tuple[dict[str, Verdicts], dict[s
         written = write(home / time, replace(story.manifest(), run=time, rows=None), story.rows)
         expected[time] = verdicts(check(story.rows, written))
     table = ingest(spark, [home], home / "table").table
-    reports = check_on_spark(spark, table, slice_rows=1000, whole_rows=0)
+    reports = check_on_spark(spark, table, slice_rows=1000, whole_rows=0, small_rows=0)
     return expected, {one.run: verdicts(one.report) for one in reports}
 
 

@@ -16,7 +16,10 @@ from tests.pipeline.processes import die_with_parent
 
 from roundelay.check import Validity
 from roundelay.pipeline.errors import PipelineError
+from roundelay.pipeline.ingest import into_table
+from roundelay.pipeline.ingest.decode import Survey, Unit
 from roundelay.pipeline.ingest.into_table import Ingested, ingest, refuse_empty
+from roundelay.pipeline.ingest.sources import find
 from roundelay.pipeline.ingest.table import Table
 from roundelay.pipeline.judge.check import check
 from roundelay.trace import mini
@@ -48,6 +51,8 @@ def test_many_runs_and_formats_become_one_table_and_nothing_is_added_twice(spark
         manifest, rows = mini.parse(FINE, f"run{number}")
         write(tmp_path / "in" / str(number), manifest, rows, ("parquet", "jsonl", "auto")[number])
     done = ingest(spark, [tmp_path / "in"], tmp_path / "out")
+    sources = find([tmp_path / "in"]).sources
+    assert into_table._survey_by_spark(spark, sources) == into_table._survey(spark, sources)
     assert done.table.runs == ["run0", "run1", "run2"]
     assert count(spark, done.table) == 27
     assert not problems(done)
@@ -265,3 +270,16 @@ def test_a_manifest_counts_once_for_the_parts_of_a_file(spark, tmp_path):
     (tmp_path / "in" / "manifest.json").write_text(Manifest.to_json(replace(manifest, sha256="")))
     done = ingest(spark, [tmp_path / "in"], tmp_path / "out")
     assert judged(spark, done) == {"run": Validity.OK}
+
+
+def test_a_file_of_many_row_groups_is_cut_into_units_of_about_so_many_rows():
+    seen = Survey("x", "", 1000, 100, (10,) * 10)
+    whole = Unit("x", "run", 3)
+    for unit_rows, expected in ((1, 10), (10, 10), (25, 4), (1000, 1)):
+        units = [unit for _, unit in into_table._split(whole, seen, unit_rows)]
+        assert len(units) == expected
+        at = 0
+        for unit in units:
+            assert (unit.first_group, unit.first_row) == (at, 10 * at)
+            at += unit.groups
+        assert at == 10

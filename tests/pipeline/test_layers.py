@@ -131,7 +131,7 @@ def test_small_runs_are_judged_as_here(spark, table, here):
 
 def test_runs_of_any_size_are_judged(spark, table, here):
     """A gap in what a link hands up is not convicted in a large run, but not acquitted either."""
-    for one in check_on_spark(spark, table, held=BOTH, slice_rows=300, whole_rows=0):
+    for one in check_on_spark(spark, table, held=BOTH, slice_rows=300, whole_rows=0, small_rows=0):
         said = tuple(str(v.validity) for v in one.report.verdicts)
         if one.run == "with a gap":
             assert said == ("inconclusive", "ok")
@@ -147,7 +147,7 @@ def test_a_large_run_of_two_layers_loses_no_verdict(spark, table, traces):
     a new distribution."""
     (one,) = (
         report
-        for report in check_on_spark(spark, table, slice_rows=300, whole_rows=0)
+        for report in check_on_spark(spark, table, slice_rows=300, whole_rows=0, small_rows=0)
         if report.run == "nothing"
     )
     here = check(traces["nothing"], one.manifest)

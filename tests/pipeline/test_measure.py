@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from roundelay.cli.measure import described
 from roundelay.pipeline.ingest.into_table import ingest
 from roundelay.pipeline.measure.measure import measure
+from roundelay.pipeline.measure.words import MEANINGS
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import WORLD, Row
 
@@ -57,7 +59,10 @@ def trace() -> list[Row]:
 def test_measures_come_out_as_they_were_made(spark, tmp_path):
     write(tmp_path / "in", RUN, trace())
     table = ingest(spark, [tmp_path / "in"], tmp_path / "out").table
-    found = {line.measure: line for line in measure(spark, table, tmp_path / "out")}
+    lines = measure(spark, table, tmp_path / "out")
+    found = {line.measure: line for line in lines}
+    assert found.keys() <= MEANINGS.keys()
+    assert "how long a sender waits" in " ".join(" ".join(described(lines)).split())
     # The first message has a submission; the others begin when they are sent.
     assert found["delivery"].count == 5
     assert found["delivery"].max == 30.0

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from tests.patience import LIMIT_S, until
 from tests.pipeline.stream_logs import Node, numbered, record, rows_of, varied
-from tests.unit.journal.logs import T2, log_files, mark
+from tests.unit.journal.logs import T1, T2, log_files, mark
+
+from roundelay.core.log import Checkpoint, Place
 
 pytest.importorskip("pyspark")
 
@@ -238,6 +240,41 @@ def test_entries_that_were_retired_are_an_error_that_says_what_to_do(source, tmp
     fails(strict, f"entry 100 was removed from the journals, which begin at {first}.*retain_bytes")
     lossy.run()
     assert [index for index, _ in lossy.rows()] == [*range(100), *range(first, 3100)]
+
+
+def test_a_node_that_was_restored_from_a_snapshot_serves_what_it_has(source, tmp_path):
+    """Its journal begins in the middle of the log."""
+    whole, restored = Node(tmp_path / "a"), Node(tmp_path / "b")
+    whole.grow(300)
+    restored.journal.reset(Checkpoint(Place(T1, 200), 77, 9, ()), mark())
+    restored.length = 200
+    restored.grow(100)
+    alone = Streaming(source, tmp_path / "alone", restored.path)
+    assert alone.run() == [100]  # From the first entry that there is.
+    asked = Streaming(source, tmp_path / "asked", restored.path, startingIndex=120)
+    fails(asked, "entry 120 was removed from the journals, which begin at 200.*name a journal")
+    both = Streaming(source, tmp_path, restored.path, whole.path, maxEntriesPerTrigger=120)
+    assert both.run() == [120, 120, 60]
+    whole.close()
+    shutil.rmtree(whole.path)
+    restored.grow(50)
+    assert both.run() == [50]
+    assert both.rows() == list(enumerate(numbered(350)))
+
+
+def test_a_checkpoint_that_was_put_back_reads_again_what_came_after_it(source, tmp_path):
+    node = Node(tmp_path / "a")
+    node.grow(50)
+    stream = Streaming(source, tmp_path, node.path, maxEntriesPerTrigger=30)
+    assert stream.run() == [30, 20]
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "kept")
+    node.grow(40)
+    assert stream.run() == [30, 10]
+    shutil.rmtree(tmp_path / "checkpoint")
+    (tmp_path / "kept").rename(tmp_path / "checkpoint")
+    shutil.rmtree(tmp_path / "out")
+    node.grow(10)
+    assert stream.run() == [30, 20]  # From entry 50 on.
 
 
 def test_a_new_generation_stops_a_stream_that_must_not_lose_anything(source, tmp_path):

@@ -16,6 +16,8 @@ from roundelay.runtime.control import BATCH_BYTES_MAX
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
+from pyspark.sql.types import BinaryType, StructField, StructType  # noqa: E402
+
 from roundelay.pipeline.stream import sink, staging  # noqa: E402
 from roundelay.pipeline.stream.encode import Encoder  # noqa: E402
 from roundelay.pipeline.stream.options import sink_options  # noqa: E402
@@ -175,3 +177,65 @@ def test_what_every_node_would_refuse_is_told_at_once(monkeypatch):
     with pytest.raises(PipelineError, match="cannot be appended: the node went away"):
         made.append(5, staging.Chunk(0, b"\0\0\0\1", memoryview(b"a")))
     assert len(Fake.heard) == 1
+
+
+class Taking:
+    """A node that takes each number of a session once; `dies_after` requests the driver does."""
+
+    log: dict[tuple[str, int], bytes] = {}  # noqa: RUF012  # Of all clients together.
+    left = 0
+
+    def __init__(self, path):
+        pass
+
+    def append_all(self, session, first, sizes, payloads, timeout_s):
+        if not Taking.left:
+            raise KeyboardInterrupt  # Nothing more is done in this life.
+        Taking.left -= 1
+        at = 0
+        for place in range(len(sizes) // 4):
+            size = int.from_bytes(sizes[4 * place : 4 * place + 4])
+            self.log.setdefault((session, first + place), bytes(payloads[at : at + size]))
+            at += size
+
+    def __exit__(self, *_):
+        pass
+
+
+def staged(home, partition, attempt, *payloads):
+    part = staging.write_part(home / "query" / "3", partition, attempt, [array(*payloads)])
+    return sink.Staged("query", 3, partition, part)
+
+
+@pytest.fixture
+def writer(monkeypatch, tmp_path):
+    """The driver's side of a sink that appends two entries at a time."""
+    monkeypatch.setattr(sink, "Client", Taking)
+    monkeypatch.setattr(sink, "CHUNK_ENTRIES", 2)
+    monkeypatch.setattr(Taking, "log", {})
+    monkeypatch.setattr(Taking, "left", 10**6)
+    options = sink_options({"staging": str(tmp_path), "control": "x"})
+    return sink.LogWriter(options, StructType([StructField("payload", BinaryType())]), False)
+
+
+@pytest.mark.parametrize("requests", [0, 1, 2])
+def test_a_driver_that_dies_between_the_manifest_and_the_end_appends_the_rest(
+    writer, monkeypatch, tmp_path, requests
+):
+    """The tasks of the repetition leave other files, with the rows in another order."""
+    monkeypatch.setattr(Taking, "left", requests)
+    with pytest.raises(KeyboardInterrupt):
+        writer.commit([staged(tmp_path, 1, 2, b"c", b"d", b"e"), staged(tmp_path, 0, 1, b"a")], 3)
+    assert len(Taking.log) == [0, 1, 3][requests]
+    monkeypatch.setattr(Taking, "left", 10**6)
+    writer.commit([staged(tmp_path, 0, 3, b"e", b"a"), staged(tmp_path, 1, 4, b"d", b"c")], 3)
+    first = 3 * sink.BATCH_NUMBERS
+    assert Taking.log == {("query", first + n): bytes([c]) for n, c in enumerate(b"acde")}
+
+
+def test_a_checkpoint_that_was_put_back_is_refused(writer, tmp_path):
+    writer.commit([staged(tmp_path, 0, 1, b"a")], 3)
+    older = sink.Staged("query", 2, 0, staging.write_part(tmp_path / "query/2", 0, 2, [array()]))
+    with pytest.raises(PipelineError, match=r"batch 3 of this query is in the log.*is batch 2"):
+        writer.commit([older], 2)
+    assert len(Taking.log) == 1

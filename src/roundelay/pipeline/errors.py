@@ -32,6 +32,8 @@ _SENTENCES = (
 def plain(error: BaseException) -> PipelineError:
     """What Spark threw, as one sentence."""
     text = str(error)
+    if ours := re.search(r"\bPipelineError: ([^\n]+)", text):
+        return PipelineError(ours[1])  # It was raised where Spark called us.
     for pattern, sentence in _SENTENCES:
         if re.search(pattern, text):
             return PipelineError(sentence)

@@ -31,7 +31,10 @@ class Slice(StrEnum):
     TOKENS = "t"
     """What happened to the token in a stretch of the total order."""
     SUSPECTS = "s"
-    """Messages in blocks of keys in which the proofs found something odd."""
+    """Messages in blocks of keys in which the proofs found something odd, and other messages that
+    they accuse, with all their rows."""
+    GAPS = "g"
+    """What has keys in a range in which the proofs found a number left out."""
     VIEWS = "views"
     """Views, crashes, faults and the end of the run, without any row about a message."""
     LOG = "log"
@@ -76,6 +79,8 @@ class Method:
     suspects: bool = False
     """Whether a run breaks it if the deliveries of some of its messages do: then a run too large
     for one piece can be convicted by its suspect messages, though not acquitted."""
+    gaps: bool = False
+    """Whether a run breaks it if what has keys in some range does: the same, by gaps."""
     counted_once: bool = False
     """Whether every slice counts the same instances, since all of them have the views."""
     frames: bool = False
@@ -107,10 +112,13 @@ METHODS: Mapping[str, Method] = {
         "O1 O3i O4 O5 O5p O6",
         Method(Slice.WHOLE, Proof.FACTS, "proofs/stitch", suspects=True),
     ),
-    **_each("O8 O10", Method(Slice.WHOLE, Proof.FACTS, "proofs/view_order")),
+    "O8": Method(Slice.WHOLE, Proof.FACTS, "proofs/view_order", suspects=True),
+    "O10": Method(Slice.WHOLE, Proof.FACTS, "proofs/view_order", gaps=True),
     "O5w": Method(Slice.WHOLE, Proof.IMPLIED, "proofs/view_order", suspects=True),
-    **_each("O1r O2 O2r O9 O11", Method(Slice.WHOLE, Proof.IMPLIED, "proofs/causality")),
-    **_each("S5 K4", Method(Slice.WHOLE, Proof.JOIN, "judge/joins")),
+    **_each(
+        "O1r O2 O2r O9 O11", Method(Slice.WHOLE, Proof.IMPLIED, "proofs/causality", suspects=True)
+    ),
+    **_each("S5 K4", Method(Slice.WHOLE, Proof.JOIN, "judge/joins", suspects=True)),
     "N1": Method(Slice.KEYS, also=Slice.MESSAGES),
     "N4": Method(Slice.DECISIONS),
     "E1": Method(Slice.WHOLE),
@@ -134,6 +142,8 @@ def judged_on(slice_: Slice) -> frozenset[str]:
     """The properties that are judged on these parts of a run, and counted there."""
     if slice_ is Slice.SUSPECTS:
         return frozenset(name for name, method in METHODS.items() if method.suspects)
+    if slice_ is Slice.GAPS:
+        return frozenset(name for name, method in METHODS.items() if method.gaps)
     return frozenset(name for name, method in METHODS.items() if method.slice is slice_)
 
 

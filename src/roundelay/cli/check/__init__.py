@@ -5,8 +5,10 @@ share.
 """
 
 import argparse
+from pathlib import Path
 
 from roundelay.check.profiles import protocol_names
+from roundelay.cli.errors import UserError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +25,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--master", metavar="URL", help="check on Spark, there: local[*], spark://HOST:7077 ..."
     )
+    parser.add_argument(
+        "--explain",
+        metavar="FILE",
+        type=Path,
+        help="with --master: write there what Spark does for each query",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
     parser.add_argument("--all", action="store_true", help="a line for every property")
     parser.add_argument(
@@ -32,6 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.master is None:
+        if args.explain is not None:
+            raise UserError("--explain tells what Spark does; add --master, such as 'local[*]'")
         from roundelay.cli.check import local
 
         return local.run(args)

@@ -3,7 +3,9 @@
 import argparse
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
+from roundelay import draw
 from roundelay.check import Profile, Report, check, profile
 from roundelay.check.text import table, witness_lines
 from roundelay.cli.check.outcome import WITNESSES_SHOWN, document, exit_code, profile_for
@@ -11,14 +13,18 @@ from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.core.effects import Kind
 from roundelay.trace import reader
-from roundelay.trace.manifest import TraceError
+from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.schema import WORLD
+
+DRAWN = 60
+"""The number of events drawn before and after each row of a witness."""
 
 
 def run(args: argparse.Namespace) -> int:
-    trace = _read(args)
     progress = Progress("checking")
     try:
+        progress.say("reading the trace")
+        trace = _read(args)
         report = check(
             trace.rows,
             trace.manifest,
@@ -73,8 +79,32 @@ def _print(report: Report, trace: reader.Trace, args: argparse.Namespace) -> Non
             for line in witness_lines(verdict, trace.manifest):
                 print(f"  {line}")
     if report.violated and args.path is not None:
-        by_name = "" if args.properties is None else f" --property {report.violated[0].property}"
-        print(f"\nsee it: roundelay draw {args.path} --witness{by_name} -o witness.svg")
+        print(f"\n{_picture(report, trace, args)}")
+
+
+def _picture(report: Report, trace: reader.Trace, args: argparse.Namespace) -> str:
+    """Draw the first violation that has a witness, beside the trace; a line that says where. If
+    there is none, or no room, the command that draws it."""
+    verdict = next((verdict for verdict in report.violated if verdict.witness), None)
+    by_name = "" if args.properties is None else f" --property {report.violated[0].property}"
+    command = f"see it: roundelay draw {args.path} --witness{by_name} -o witness.svg"
+    if verdict is None:
+        return command
+    path = Path(args.path)
+    path = path.resolve() if path.name in ("", "..") else path
+    picture = path.with_name(f"{path.stem if path.is_file() else path.name}-witness.svg")
+    svg = draw.svg(
+        trace.rows,
+        trace.manifest or Manifest(run="", nodes=()),
+        witness=verdict.witness,
+        reason=f"{verdict.property}: {verdict.reason}",
+        window=draw.Window(around=DRAWN),
+    )
+    try:
+        picture.write_text(svg, encoding="utf-8")
+    except OSError:
+        return command
+    return f"picture: {picture} (open it in a browser)"
 
 
 def _document(report: Report, trace: reader.Trace) -> dict[str, object]:

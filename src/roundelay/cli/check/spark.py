@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 RUNS_SHOWN = 3
 """The number of runs with violations whose verdicts are printed in full."""
 
+SHORT_BYTES = 200_000_000
+"""Bytes from which a table is no short job. A short job above that is slow in the end, since Java
+never makes its code fast; a long one below it spends its time on making code fast."""
+
 DRAWN = 60
 """The number of events drawn before and after each row of a witness."""
 
@@ -52,6 +56,7 @@ def _check(args: argparse.Namespace, scratch: Path) -> int:
     from roundelay.pipeline.ingest.table import Table
     from roundelay.pipeline.judge.check import check
     from roundelay.pipeline.judge.verdict_table import VERDICTS, write_verdicts
+    from roundelay.pipeline.plans import explained
     from roundelay.pipeline.session import open_session
 
     def held(manifest: Manifest | None) -> Profile | Sequence[str] | None:
@@ -59,10 +64,13 @@ def _check(args: argparse.Namespace, scratch: Path) -> int:
         return profile(args.profile) if found is None else found
 
     table = Table.load(args.path if Path(args.path).is_dir() else scratch)
+    size = sum(file.stat().st_size for file in table.files())
     if not table.parts:
-        find([args.path])  # Fails early if there is nothing: Spark takes seconds to start.
+        # Fails early if there is nothing: Spark takes seconds to start.
+        size = sum(Path(source.path).stat().st_size for source in find([args.path]).sources)
     progress = Progress("checking")
-    with open_session(args.master) as spark:
+    session = open_session(args.master, short=size < SHORT_BYTES)
+    with session as spark, explained(spark, args.explain):
         if table.parts:
             home = Path(args.path)
         else:

@@ -42,7 +42,7 @@ OUT_FIELDS = (
 OUT_DDL = f"run string, source string, place string, reason string, {EVENT_DDL}"
 """What comes out: events, and rows in quarantine, which have a reason and nothing of an event."""
 
-_OUT = pa.schema(OUT_FIELDS)
+OUT_SCHEMA = pa.schema(OUT_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,14 @@ class Survey:
     """Why there is nothing to read; completes "<file> ..."."""
 
 
-def survey(path: str) -> Survey:
-    """Read a file's bytes once, and its footer."""
+def survey(path: str, start: int = 0, end: int | None = None) -> Survey:
+    """Read a file's bytes once, or some of them, and its footer."""
     digest = hashlib.sha256()
     size = 0
     try:
         with open(path, "rb") as file:
-            while chunk := file.read(1 << 20):
+            file.seek(start)
+            while chunk := file.read(1 << 20 if end is None else min(1 << 20, end - start - size)):
                 digest.update(chunk)
                 size += len(chunk)
     except OSError as e:
@@ -105,6 +106,9 @@ class Unit:
     """What the rows of the file must hash to; empty if that is known already, or cannot be."""
     schema: int = SCHEMA_VERSION
     """The version of the schema whose columns were hashed."""
+    start: int = 0
+    end: int | None = None
+    """Of a file of lines that may still grow: the bytes to read, whole lines; None for all."""
     error: str = ""
     """Nothing is read then."""
 
@@ -147,7 +151,7 @@ class _Findings(Findings):
                     *(pa.array(a, pa.string()) for a in arrays),
                     *(pa.nulls(count, type_) for _, type_ in EVENT_FIELDS),
                 ],
-                schema=_OUT,
+                schema=OUT_SCHEMA,
             )
 
 
@@ -167,7 +171,7 @@ def _read(unit: Unit, found: _Findings) -> Iterator[Any]:
             words = [pa.array([run] * count), pa.array([unit.path] * count)]
             nothing = [pa.nulls(count, pa.string())] * 2
             if count:
-                yield pa.RecordBatch.from_arrays([*words, *nothing, *arrays], schema=_OUT)
+                yield pa.RecordBatch.from_arrays([*words, *nothing, *arrays], schema=OUT_SCHEMA)
             yield from found.batches(unit)
     except UnreadableError as e:
         found.bad.append((FILE, str(e)))
@@ -194,7 +198,7 @@ _Batch = tuple[list[Any], list[Row] | None]
 def _batches(unit: Unit, found: _Findings) -> Iterator[_Batch]:
     path = Path(unit.path)
     if path.suffix != ".parquet":
-        for rows in jsonl.decode(path, BATCH_ROWS, found):
+        for rows in jsonl.decode(path, BATCH_ROWS, found, start=unit.start, end=unit.end):
             yield to_arrays(rows), rows
         return
     first = unit.first_row

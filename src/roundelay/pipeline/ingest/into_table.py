@@ -8,8 +8,9 @@ The rows of a table are sorted by node within each file, so that who reads a fil
 of a node in their order.
 """
 
+import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from json import dumps, loads
 from pathlib import Path
@@ -29,7 +30,7 @@ from roundelay.pipeline.ingest.decode import (
     decode,
     survey,
 )
-from roundelay.pipeline.ingest.sources import Found, Source, find
+from roundelay.pipeline.ingest.sources import Found, Source, end_of_lines, find
 from roundelay.pipeline.ingest.table import Table, TablePart, part_name
 from roundelay.pipeline.session import parallelism
 from roundelay.trace.manifest import Manifest
@@ -42,6 +43,9 @@ SHARD_BYTES = 64 << 20
 less, there are many small files; with more, a reader of one run reads more of the others."""
 SHARDS_MAX = 256
 """Directories of a part at most, however large the input is."""
+
+UNIT_ROWS_MIN = 50_000
+"""Rows that are worth a task of their own, if cores would have nothing to do otherwise."""
 
 FILES_PER_TASK = 16
 """Files that one task reads, if there are many: Spark takes longer to start a task than to read a
@@ -64,14 +68,31 @@ class Ingested:
 
 def ingest(spark: "SparkSession", paths: Sequence[str | Path], directory: str | Path) -> Ingested:
     """Add the traces at `paths` to the table in `directory`."""
-    found = find(paths)
     table = Table.load(directory)
-    surveys = _survey(spark, [source.path for source in found.sources])
+    found = find(paths)
+    sources = tuple(_rest(source, table) for source in found.sources)
+    return add(spark, replace(found, sources=sources), table)
+
+
+def _rest(source: Source, table: Table) -> Source:
+    """What is not in the table of a file of lines that was followed while it grew."""
+    start = table.read_to.get(source.path, 0)
+    if not start:
+        return source
+    end = end_of_lines(Path(source.path), start)
+    return source if end is None else replace(source, start=start, end=end)
+
+
+def add(spark: "SparkSession", found: Found, table: Table) -> Ingested:
+    """Add these files to a table. What it has already is left out, so doing it again, or after it
+    was interrupted, does no harm."""
+    surveys = _survey(spark, found.sources)
     fresh: dict[str, Source] = {}
     known: list[str] = []
     for source in found.sources:
-        sha256 = surveys[source.path].sha256
-        if sha256 in fresh or sha256 in table.sources:
+        seen = surveys[source.path]
+        sha256 = seen.sha256
+        if sha256 in fresh or sha256 in table.sources or (source.start and not seen.bytes):
             known.append(source.path)
         else:
             fresh[sha256] = source
@@ -81,32 +102,54 @@ def ingest(spark: "SparkSession", paths: Sequence[str | Path], directory: str | 
     table.sweep()
     shards = sum(surveys[source.path].bytes for source in fresh.values()) // SHARD_BYTES
     shards = max(1, min(shards, SHARDS_MAX))
-    _write(spark, _units(fresh.values(), surveys), table.directory / name, shards)
+    # As many units as keep all cores busy to the end, also if there are only a few files.
+    rows = sum(surveys[source.path].rows for source in fresh.values()) // (2 * parallelism(spark))
+    units = _units(fresh.values(), surveys, min(UNIT_ROWS, max(UNIT_ROWS_MIN, rows)))
+    _write(spark, units, table.directory / name, shards)
     part = _part(spark, table, name, fresh, found)
     return Ingested(table.add(part), part, tuple(known))
 
 
-def _survey(spark: "SparkSession", paths: list[str]) -> dict[str, Survey]:
+SURVEYED_HERE_BYTES = 64 << 20
+"""Bytes of input that this process hashes itself: to have Spark do so little takes longer."""
+
+
+def _survey(spark: "SparkSession", sources: Sequence[Source]) -> dict[str, Survey]:
+    if sum(_size(source.path) for source in sources) <= SURVEYED_HERE_BYTES:
+        return {one.path: survey(one.path, one.start, one.end) for one in sources}
+    return _survey_by_spark(spark, sources)
+
+
+def _survey_by_spark(spark: "SparkSession", sources: Sequence[Source]) -> dict[str, Survey]:
     found = {}
-    for row in _in_python(spark, paths, _survey_all, "text string").collect():
+    asked = [dumps([source.path, source.start, source.end]) for source in sources]
+    for row in in_python(spark, asked, _survey_all, "text string").collect():
         fields = loads(row["text"])
         found[fields["path"]] = Survey(**fields | {"groups": tuple(fields["groups"])})
     return found
 
 
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:  # The survey will say so.
+        return 0
+
+
 def _survey_all(batches: Iterator[Any]) -> Iterator[Any]:
     for batch in batches:
-        said = [dumps(asdict(survey(path))) for path in batch.column("text").to_pylist()]
+        asked = map(loads, batch.column("text").to_pylist())
+        said = [dumps(asdict(survey(*one))) for one in asked]
         yield pa.RecordBatch.from_pydict({"text": said})
 
 
-def _decode_all(batches: Iterator[Any]) -> Iterator[Any]:
+def decode_all(batches: Iterator[Any]) -> Iterator[Any]:
     for batch in batches:
         for text in batch.column("text").to_pylist():
             yield from decode(text)
 
 
-def _in_python(spark: "SparkSession", texts: list[str], function: Any, ddl: str) -> "DataFrame":
+def in_python(spark: "SparkSession", texts: list[str], function: Any, ddl: str) -> "DataFrame":
     """A function over texts, each of which is some work, spread over tasks."""
     tasks = min(max(2 * parallelism(spark), len(texts) // FILES_PER_TASK), len(texts))
     rows = [(text, number % tasks) for number, text in enumerate(texts)]
@@ -114,21 +157,30 @@ def _in_python(spark: "SparkSession", texts: list[str], function: Any, ddl: str)
     return frame.repartitionById(tasks, "task").mapInArrow(function, ddl)
 
 
-def _units(sources: Iterable[Source], surveys: dict[str, Survey]) -> list[Unit]:
-    """The work, the largest first."""
+def _units(
+    sources: Iterable[Source], surveys: dict[str, Survey], unit_rows: int = UNIT_ROWS
+) -> list[Unit]:
+    """The work, the largest first, in units of about so many rows of Parquet."""
     units: list[tuple[int, Unit]] = []
     for source in sources:
         seen = surveys[source.path]
         manifest = source.manifest
-        run = "" if manifest is None else manifest.run
-        node_count = NODES_MAX if manifest is None else len(manifest.nodes)
-        whole = Unit(source.path, run, node_count, error=seen.error)
+        whole = unit_of(source, seen.error)
         expected = "" if manifest is None else manifest.sha256
         if seen.error or not seen.groups or (expected and expected != seen.rows_sha256):
-            units.append((seen.bytes, _hashed(whole, manifest)))
+            partly = source.start or source.end is not None
+            units.append((seen.bytes, whole if partly else _hashed(whole, manifest)))
         else:
-            units += _split(whole, seen)
+            units += _split(whole, seen, unit_rows)
     return [unit for _, unit in sorted(units, key=lambda item: -item[0])]
+
+
+def unit_of(source: Source, error: str = "") -> Unit:
+    """The work of reading a file."""
+    manifest = source.manifest
+    run = "" if manifest is None else manifest.run
+    nodes = NODES_MAX if manifest is None else len(manifest.nodes)
+    return Unit(source.path, run, nodes, error=error, start=source.start, end=source.end)
 
 
 def _hashed(unit: Unit, manifest: Manifest | None) -> Unit:
@@ -137,12 +189,12 @@ def _hashed(unit: Unit, manifest: Manifest | None) -> Unit:
     return replace(unit, rows_sha256=manifest.sha256, schema=manifest.schema)
 
 
-def _split(whole: Unit, seen: Survey) -> Iterator[tuple[int, Unit]]:
+def _split(whole: Unit, seen: Survey, unit_rows: int) -> Iterator[tuple[int, Unit]]:
     """Consecutive row groups, so many that a task is worth its while."""
     start, first_row, rows = 0, 0, 0
     for group, count in enumerate(seen.groups):
         rows += count
-        if rows >= UNIT_ROWS or group + 1 == len(seen.groups):
+        if rows >= unit_rows or group + 1 == len(seen.groups):
             fields = {"first_group": start, "groups": group + 1 - start, "first_row": first_row}
             share = seen.bytes * rows // max(1, seen.rows)
             yield share, Unit(**asdict(whole) | fields)
@@ -151,7 +203,7 @@ def _split(whole: Unit, seen: Survey) -> Iterator[tuple[int, Unit]]:
 
 def _write(spark: "SparkSession", units: list[Unit], path: Path, shards: int) -> None:
     (
-        _in_python(spark, [unit.text() for unit in units], _decode_all, OUT_DDL)
+        in_python(spark, [unit.text() for unit in units], decode_all, OUT_DDL)
         .withColumn("bad", F.when(F.col("reason").isNull(), 0).otherwise(1))
         .withColumn("shard", F.pmod(F.hash("run"), F.lit(shards)))
         .sortWithinPartitions("bad", "shard", "run", "proc", "inc", "lseq", "m_seq")
@@ -189,11 +241,15 @@ def _part(
     for path in sorted(empty):
         source = next(s for s in fresh.values() if s.path == path)
         problems.setdefault(_named(source), []).append(f"{path} gave no rows")
-    manifests = [s.manifest for s in fresh.values() if s.manifest is not None]
+    manifests = {s.manifest_file: s.manifest for s in fresh.values() if s.manifest is not None}
+    manifests |= {m.to_json(): m for m in found.orphans}
+    new = _not_yet(table, manifests)
     return TablePart(
         name,
         sources={source.path: sha256 for sha256, source in fresh.items()},
-        manifests=_not_yet(table, [*manifests, *found.orphans]),
+        manifests=tuple(new.values()),
+        manifest_files=tuple(new),
+        read_to={s.path: s.end for s in fresh.values() if s.end is not None},
         problems={run: tuple(said[:PROBLEMS_MAX]) for run, said in problems.items()},
         rows=dict(rows),
         quarantined=quarantined,
@@ -223,13 +279,16 @@ def _named(source: Source) -> str:
     return source.manifest.run if source.manifest is not None else Path(source.path).stem
 
 
-def _not_yet(table: Table, manifests: Iterable[Manifest]) -> tuple[str, ...]:
-    """Manifests that are new, each once: parts of one Parquet file share theirs."""
-    texts = dict.fromkeys(manifest.to_json() for manifest in manifests)
-    for part in table.parts:
-        for text in part.manifests:
-            texts.pop(text, None)
-    return tuple(texts)
+def _not_yet(table: Table, manifests: Mapping[str, Manifest]) -> dict[str, str]:
+    """By place, the manifests whose text is new, each once."""
+    known = {text for part in table.parts for text in part.manifests}
+    new: dict[str, str] = {}
+    for place, manifest in manifests.items():
+        text = manifest.to_json()
+        if text not in known:
+            known.add(text)
+            new[place] = text
+    return new
 
 
 def refuse_empty(done: Ingested) -> None:

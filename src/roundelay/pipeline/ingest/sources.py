@@ -11,9 +11,13 @@ from pathlib import Path
 
 from roundelay.pipeline.errors import PipelineError
 from roundelay.trace.manifest import Manifest, TraceError
-from roundelay.trace.writer import SUFFIXES, manifest_name
+from roundelay.trace.writer import SUFFIXES, manifest_names
 
 MANIFEST = "manifest.json"
+
+TAIL_BYTES = 1 << 16
+"""Bytes that are searched at a time, from the end, for the end of a line. More: most are read for
+nothing; fewer: a long line is read in many steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,12 @@ class Source:
     manifest: Manifest | None
     problem: str = ""
     """What is wrong with its manifest; completes "<file> ..."."""
+    manifest_file: str = ""
+    """Where that was read."""
+    start: int = 0
+    end: int | None = None
+    """Of a file of lines that may still grow: the bytes that are meant, whole lines; None for all
+    that there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,7 @@ def find(paths: Iterable[str | Path]) -> Found:
     for path in map(Path, paths):
         if not path.exists():
             raise PipelineError(f"there is no trace at {path}; name a directory or a file of one")
-        for file in _files(path):
+        for file in files(path):
             place = file.resolve()
             (manifests if place.name.endswith(MANIFEST) else data)[place] = None
     if not data:
@@ -53,14 +63,15 @@ def find(paths: Iterable[str | Path]) -> Found:
         )
     read: dict[Path, Manifest | str] = {}
     used: set[Path] = set()
-    sources = [_source(file, read, used) for file in data]
+    sources = [source_of(file, read, used) for file in data]
     orphans = [
         m for file in manifests if file not in used and isinstance(m := _read(file), Manifest)
     ]
     return Found(tuple(sources), tuple(orphans))
 
 
-def _files(path: Path) -> Iterable[Path]:
+def files(path: Path) -> Iterable[Path]:
+    """Data files and manifests at or below a path."""
     if not path.is_dir():
         yield path
         return
@@ -73,10 +84,29 @@ def _files(path: Path) -> Iterable[Path]:
                 yield Path(directory) / name
 
 
-def _source(file: Path, read: dict[Path, Manifest | str], used: set[Path]) -> Source:
+def end_of_lines(file: Path, start: int) -> int | None:
+    """Where the last whole line of a file ends, in bytes; `start` if there is none behind that, and
+    None if the file is shorter."""
+    with file.open("rb") as opened:
+        end = opened.seek(0, os.SEEK_END)
+        if end < start:
+            return None
+        while end > start:
+            first = max(start, end - TAIL_BYTES)
+            opened.seek(first)
+            at = opened.read(end - first).rfind(b"\n")
+            if at >= 0:
+                return first + at + 1
+            end = first
+    return start
+
+
+def source_of(file: Path, read: dict[Path, Manifest | str], used: set[Path]) -> Source:
+    """A data file with its manifest. `read` keeps manifests that were read, and `used` the places
+    of those that belong to some file."""
     # Spark writes a Parquet file as a directory of parts, which have one manifest.
     home = file.parent if file.parent.suffix in SUFFIXES else file
-    for name in (manifest_name(home.stem), manifest_name("trace")):
+    for name in manifest_names(home.stem):
         beside = home.parent / name
         if not beside.is_file():
             continue
@@ -85,7 +115,7 @@ def _source(file: Path, read: dict[Path, Manifest | str], used: set[Path]) -> So
             read[beside] = _read(beside)
         found = read[beside]
         if isinstance(found, Manifest):
-            return Source(str(file), found)
+            return Source(str(file), found, manifest_file=str(beside))
         return Source(str(file), None, found)
     return Source(str(file), None)
 

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -45,6 +46,11 @@ class TablePart:
     rows: Mapping[str, int]
     """Events by run."""
     quarantined: int = 0
+    manifest_files: tuple[str, ...] = ()
+    """Where each of the manifests was read, as far as that is known: one that is read again later
+    takes the place of what it was before."""
+    read_to: Mapping[str, int] = field(default_factory=dict)
+    """By path: how many bytes of a file of lines that may still grow are in the table."""
 
 
 @dataclass(frozen=True)
@@ -108,15 +114,29 @@ class Table:
         return frozenset(sha256 for part in self.parts for sha256 in part.sources.values())
 
     @cached_property
+    def read_to(self) -> dict[str, int]:
+        """By path: how much of a file of lines that may still grow is in."""
+        return {path: end for part in self.parts for path, end in part.read_to.items()}
+
+    @cached_property
     def manifests(self) -> dict[str, Manifest]:
         """By run, those of its nodes put together."""
         whole: dict[str, Manifest] = {}
-        for part in self.parts:
-            for text in part.manifests:
-                manifest = Manifest.from_json(text)
-                other = whole.get(manifest.run)
-                whole[manifest.run] = manifest if other is None else other.joined(manifest)
+        for manifest in self.latest.values():
+            other = whole.get(manifest.run)
+            whole[manifest.run] = manifest if other is None else other.joined(manifest)
         return whole
+
+    @cached_property
+    def latest(self) -> dict[str, Manifest]:
+        """All manifests, by where they were read as far as that is known; of those that were read
+        several times, as they were at last."""
+        latest: dict[str, Manifest] = {}
+        for part in self.parts:
+            places = part.manifest_files or part.manifests
+            for place, text in zip(places, part.manifests, strict=True):
+                latest[place] = Manifest.from_json(text)
+        return latest
 
     @cached_property
     def problems(self) -> dict[str, list[str]]:
@@ -134,11 +154,17 @@ class Table:
     @cached_property
     def _disagreeing(self) -> dict[str, set[str]]:
         nodes: dict[str, set[str]] = {}
-        for part in self.parts:
-            for text in part.manifests:
-                manifest = Manifest.from_json(text)
-                nodes.setdefault(manifest.run, set()).add(",".join(manifest.nodes))
+        for manifest in self.latest.values():
+            nodes.setdefault(manifest.run, set()).add(",".join(manifest.nodes))
         return {run: names for run, names in nodes.items() if len(names) > 1}
+
+    @cached_property
+    def rows(self) -> Counter[str]:
+        """Events by run."""
+        counted: Counter[str] = Counter()
+        for part in self.parts:
+            counted.update(part.rows)
+        return counted
 
     @cached_property
     def runs(self) -> list[str]:
@@ -166,6 +192,7 @@ def _part(home: Path) -> TablePart:
     try:
         fields: dict[str, Any] = json.loads((home / NOTES).read_text())
         fields["manifests"] = tuple(fields["manifests"])
+        fields["manifest_files"] = tuple(fields.get("manifest_files", ()))
         fields["problems"] = {run: tuple(said) for run, said in fields["problems"].items()}
         return TablePart(**fields)
     except (OSError, ValueError, KeyError, TypeError, TraceError):

@@ -1,5 +1,6 @@
 """Verdicts on every run of a table, the same as those of the local checker.
 
+small_runs     runs that one task reads and judges as they stand
 plan           which properties of a run are open, and on which slices they are judged
 slices         slices: parts of a run that a task can hold
 slice_verdicts the local checker's properties on the rows of a slice, and verdicts put together

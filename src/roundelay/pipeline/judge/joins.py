@@ -5,20 +5,22 @@ The rows to be compared lie far apart, so a join brings them together. Then neig
 piece by piece, and the last of each piece with the first of the next: no task holds more than a
 piece of what a node or a ring did.
 
-A join can prove that a run keeps the property. A run that is not proved stays open.
+A join can prove that a run keeps the property. Of a run that does not, it names the messages that
+show it; the local checker then judges these.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from roundelay.core.effects import Kind
 from roundelay.pipeline.expressions import block_number, expanded, without_lower_layer
+from roundelay.pipeline.proofs.accused import Message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,17 +44,26 @@ def _of(events: "DataFrame", runs: Sequence[str], *kinds: Kind) -> "DataFrame":
 # S5.
 
 
+class Compared(NamedTuple):
+    """What a join says of runs."""
+
+    keep: dict[str, int]
+    """Runs that keep the property, with its instances."""
+    accused: dict[str, list[Message]]
+    """Of others, messages that break it."""
+
+
 def stable_prefix(
     events: "DataFrame", runs: Sequence[str], stretch_rows: int = STRETCH_ROWS
-) -> dict[str, int]:
-    """Runs that keep S5, with its instances. Their deliveries must name their views, and no
+) -> Compared:
+    """Which runs keep S5. Their deliveries must name their views, and no
     message come twice (D2).
 
     A node claims without holes if and only if, of any two deliveries in a row, it does not claim
     the second before the first.
     """
     if not runs:
-        return {}
+        return Compared({}, {})
     place = F.struct("inc", "lseq", "m_seq")
     level = F.coalesce(F.col("level"), F.lit(1))
     claims = (
@@ -75,41 +86,69 @@ def stable_prefix(
         .applyInArrow(_stretch, _STRETCH)
         .collect()
     )
-    found = dict.fromkeys(runs, 0)
+    found = Compared(dict.fromkeys(runs, 0), {})
     for run, group in groupby(sorted(ends), key=itemgetter("run")):
         rows = list(group)
-        meets = all(
-            one["proc"] != next_["proc"] or _in_order(one["last"], next_["first"])
+        pairs = [row["pair"] for row in rows if row["pair"]]
+        pairs += [
+            [*one["last_message"], *next_["first_message"]]
             for one, next_ in pairwise(rows)
-        )
-        if meets and all(row["fine"] for row in rows):
-            found[run] = sum(row["claims"] for row in rows)
+            if one["proc"] == next_["proc"] and not _in_order(one["last"], next_["first"])
+        ]
+        if not pairs and all(row["fine"] for row in rows):
+            found.keep[run] = sum(row["claims"] for row in rows)
         else:
-            del found[run]
+            del found.keep[run]
+            sides = [(pair[0:3], pair[3:6]) for pair in pairs[:PAIRS_MAX]]
+            found.accused[run] = [(a, b, c) for two in sides for a, b, c in two]
     return found
 
 
+PAIRS_MAX = 8
+"""Pairs of messages of a run that are named, at most. One should do; more cost little."""
+
+_ENDS: dict[str, Any] = {
+    "run": pa.string(),
+    "proc": pa.int32(),
+    "inc": pa.int64(),
+    "stretch": pa.int64(),
+    "fine": pa.bool_(),
+    "claims": pa.int64(),
+    **dict.fromkeys(
+        ("first", "last", "first_message", "last_message", "pair"), pa.list_(pa.int64())
+    ),
+}
 _STRETCH = (
     "run string, proc int, inc bigint, stretch bigint, fine boolean, claims bigint, "
-    "first array<bigint>, last array<bigint>"
+    "first array<bigint>, last array<bigint>, first_message array<bigint>, "
+    "last_message array<bigint>, pair array<bigint>"
 )
 _Claimed = tuple[int, ...]
 """A view, and for each level whether it is claimed and where: three, and four for each level."""
 
 
 def _stretch(key: tuple[Any, ...], table: Any) -> Any:
-    """Whether a stretch of deliveries is claimed in order, and its ends."""
+    """Whether a stretch of deliveries is claimed in order, the first pair that is not, and its
+    ends."""
     rows = sorted(table.to_pylist(), key=lambda row: (row["lseq"], row["m_seq"]))
     claimed = [_claimed(row) for row in rows]
-    fine = all(_in_order(one, next_) for one, next_ in pairwise(claimed))
-    fine = fine and not any(row["strange"] for row in rows)
-    values = [*(part.as_py() for part in key), fine, sum(row["claims"] or 0 for row in rows)]
-    names = ["run", "proc", "inc", "stretch", "fine", "claims", "first", "last"]
-    types = [pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.bool_(), pa.int64()]
-    types += [pa.list_(pa.int64())] * 2
-    ends = [list(claimed[0]), list(claimed[-1])]
-    arrays = [pa.array([v], t) for v, t in zip([*values, *ends], types, strict=True)]
-    return pa.Table.from_arrays(arrays, names=names)
+    messages = [[row[name] for name in MESSAGE] for row in rows]
+    pair: list[int] = next(
+        (
+            messages[at] + messages[at + 1]
+            for at, (one, next_) in enumerate(pairwise(claimed))
+            if not _in_order(one, next_)
+        ),
+        [],
+    )
+    values = [
+        *(part.as_py() for part in key),
+        not pair and not any(row["strange"] for row in rows),
+        sum(row["claims"] or 0 for row in rows),
+        *(list(claimed[0]), list(claimed[-1]), messages[0], messages[-1], pair),
+    ]
+    arrays = [pa.array([v], t) for v, t in zip(values, _ENDS.values(), strict=True)]
+    return pa.Table.from_arrays(arrays, names=list(_ENDS))
 
 
 def _claimed(row: dict[str, Any]) -> _Claimed:
@@ -134,14 +173,14 @@ def _in_order(one: Sequence[int], next_: Sequence[int]) -> bool:
 # K4.
 
 
-def caught_up(events: "DataFrame", runs: Sequence[str]) -> dict[str, int]:
-    """Runs that keep K4, with its instances. They must have a total order.
+def caught_up(events: "DataFrame", runs: Sequence[str]) -> Compared:
+    """Which runs keep K4. They must have a total order.
 
     Who assigns a key must have each message with a smaller one by the first time that it assigns
     a greater key than that message has: this is its deadline there.
     """
     if not runs:
-        return {}
+        return Compared({}, {})
     orders = (
         _of(events, runs, Kind.ORDER)
         .where("k2 is not null")
@@ -168,13 +207,19 @@ def caught_up(events: "DataFrame", runs: Sequence[str]) -> dict[str, int]:
         .agg(F.min("gseq").alias("since"))
     )
     late = F.col("since").isNull() | (F.col("since") > F.col("deadline")) | F.col("torn")
-    broken = (
-        deadlines.join(held, ["run", "proc", *MESSAGE], "left")
-        .groupBy("run")
-        .agg(F.count_if(late).alias("late"))
-        .where("late > 0")
+    broken = deadlines.join(held, ["run", "proc", *MESSAGE], "left").where(late)
+    first = broken.groupBy("run").agg(
+        F.min(F.struct("deadline", "proc", *MESSAGE, "torn")).alias("row")
     )
-    late_runs = {row["run"] for row in broken.collect()}
+    accused: dict[str, list[Message]] = {}
+    at = []
+    for row in first.collect():
+        accused[row["run"]] = [tuple(row["row"][name] for name in MESSAGE)]
+        at.append((row["run"], row["row"]["deadline"]))
+    if at:
+        moments = orders.sparkSession.createDataFrame(at, "run string, gseq bigint")
+        for row in orders.join(F.broadcast(moments), ["run", "gseq"]).collect():
+            accused[row["run"]].append(tuple(row[name] for name in MESSAGE))
     key = F.struct("k0", "k1", "k2", "k3")
     counts = orders.groupBy(*ring, key.alias("key")).agg(F.count("*").alias("orders"))
     sums = counts.groupBy(*ring).agg(
@@ -183,7 +228,7 @@ def caught_up(events: "DataFrame", runs: Sequence[str]) -> dict[str, int]:
     found = dict.fromkeys(runs, 0)
     for row in sums.collect():
         found[row["run"]] += row["all"] - row["lowest"]
-    return {run: count for run, count in found.items() if run not in late_runs}
+    return Compared({run: n for run, n in found.items() if run not in accused}, accused)
 
 
 def _beyond(firsts: Iterable[Any]) -> Iterable[tuple[Any, ...]]:

@@ -53,6 +53,10 @@ class CheckPlan:
     """Rows about messages up to which a run is judged in one piece."""
     suspects: tuple[tuple[int, int, int], ...] = ()
     """Blocks of keys in which something may be wrong."""
+    accused: tuple[tuple[int, int, int], ...] = ()
+    """Messages about which something may be wrong."""
+    gap: tuple[tuple[int, int, int], ...] = ()
+    """Blocks of keys around a number that was left out."""
 
     @property
     def too_large(self) -> frozenset[str]:
@@ -101,8 +105,11 @@ class CheckPlan:
                 judge_on(Slice.TOKENS, judged_on(Slice.TOKENS))
         if not self.too_large:
             judge_on(Slice.WHOLE, {name.removeprefix(BELOW) for name in left})
-        elif self.suspects:
-            judge_on(Slice.SUSPECTS, judged_on(Slice.SUSPECTS))
+        else:
+            if self.suspects or self.accused:
+                judge_on(Slice.SUSPECTS, judged_on(Slice.SUSPECTS))
+            if self.gap:
+                judge_on(Slice.GAPS, judged_on(Slice.GAPS))
         return made
 
 

@@ -1,5 +1,6 @@
 """One run while it is checked: what is proved of it, what is still open, and what follows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roundelay.check import PROPERTIES, Profile, Report, Validity, Verdict
@@ -7,6 +8,7 @@ from roundelay.check.checker import conclude
 from roundelay.pipeline.judge import layer_below
 from roundelay.pipeline.judge.plan import CheckPlan, skipped_layers
 from roundelay.pipeline.judge.traits import Traits
+from roundelay.pipeline.proofs.accused import Message
 from roundelay.pipeline.proofs.causality import Implied
 from roundelay.pipeline.proofs.stitch import RINGS, RunProofs
 from roundelay.pipeline.properties import METHODS, Proof, Slice, judged_on
@@ -87,14 +89,15 @@ class RunCheck:
         """What may be concluded without judging it. A run that fits into one piece is judged."""
         return self.proofs.implied if self._large and self._by_facts else []
 
-    def plan(self) -> CheckPlan | None:
-        """What is still open, if anything."""
+    def plan(self, judged: Judged, accused: Sequence[Message]) -> CheckPlan | None:
+        """What is still open, if anything; joins have judged some, and accuse some messages."""
         names = [e.property for e in self.profile.entries]
         names += [name for name in self.profile.envelope if name not in names]
         needs = [need for one in self._implied for need in one.needs if one.property in names]
         names += [name for name in dict.fromkeys(needs) if name not in names and name in PROPERTIES]
         unjudged = judged_on(Slice.NONE)
         names = [name for name in names if name not in self.proved and name not in unjudged]
+        names = [name for name in names if (self.run, name) not in judged]
         if self._in_parts and "E5" in names:
             names = [*(name for name in names if name != "E5"), *layer_below.PARTS]
         if self.traits is None or not names:
@@ -115,6 +118,8 @@ class RunCheck:
             self.traits.frames,
             self.whole_rows,
             tuple(self.proofs.suspects),
+            tuple(dict.fromkeys([*accused, *self.proofs.accused])),
+            tuple(self.proofs.gap),
         )
 
     @property
@@ -128,9 +133,11 @@ class RunCheck:
         named = range(len(self.manifest.nodes)) if self.manifest is not None else ()
         return tuple(sorted({*named, *self.traits.processes}))
 
-    def _only_suspects(self, name: str) -> bool:
-        """Whether a property was judged on suspects alone, which can convict and not acquit."""
-        return self._large and METHODS[name].suspects
+    def decides(self, verdict: Verdict) -> bool:
+        """Whether a verdict from slices is one on the run: suspects can convict, and not acquit."""
+        method = METHODS.get(verdict.property)
+        suspects = self._large and method is not None and (method.suspects or method.gaps)
+        return not suspects or verdict.validity is Validity.VIOLATED
 
     def _concluded(self, judged: Judged) -> dict[str, int]:
         """What is proved, and what follows from that and from what was judged."""
@@ -150,7 +157,7 @@ class RunCheck:
             if name == "E5" and self._in_parts:
                 parts = {p: v for (run, p), v in judged.items() if run == self.run}
                 found = layer_below.put_together(parts, self.proofs.below)
-            if found is not None and (_convicts(found) or not self._only_suspects(name)):
+            if found is not None:
                 return found
             if self.traits is None:
                 return Verdict(name, Validity.VACUOUS, reason=NEVER)
@@ -171,10 +178,6 @@ def holds(name: str, instances: int) -> Verdict:
     if not instances:
         return Verdict(name, Validity.VACUOUS, reason=NEVER)
     return Verdict(name, Validity.OK, instances)
-
-
-def _convicts(verdict: Verdict) -> bool:
-    return verdict.validity is Validity.VIOLATED
 
 
 def _fine(verdict: Verdict | None) -> bool:

@@ -11,6 +11,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from roundelay.check import PROPERTIES, Model, Validity, Verdict, read_model
+from roundelay.check.checker import no_collection
 from roundelay.core.effects import Kind
 from roundelay.pipeline.arrow import to_rows
 from roundelay.pipeline.properties import BELOW, COUNTED_ONCE
@@ -39,7 +40,8 @@ def judge_slice(key: tuple[Any, ...], table: Any) -> Any:
     context = json.loads(told[0])
     rows = to_rows(table.filter(pc.is_null(table.column("context"))))
     rows.sort(key=lambda row: (row.proc, row.inc, row.lseq, row.m_seq or 0))
-    return _verdicts(run, slice_, judge_rows(rows, context))
+    with no_collection():
+        return _verdicts(run, slice_, judge_rows(rows, context))
 
 
 def judge_rows(rows: list[Row], context: Mapping[str, Any]) -> list[Verdict]:

@@ -91,6 +91,8 @@ def judge_slices(
         parts.append(_tokens(rows, sliced))
     if Slice.SUSPECTS in made:
         parts.append(_suspected(spark, rows, sliced, plans))
+    if Slice.GAPS in made:
+        parts.append(_around_gaps(spark, rows, sliced, plans))
     if made != {Slice.WHOLE}:
         parts.append(_skeletons(rows, sliced))
     whole = reduce(lambda one, other: one.unionByName(other), parts)
@@ -233,18 +235,45 @@ def _tokens(rows: "DataFrame", sliced: "DataFrame") -> "DataFrame":
 def _suspected(
     spark: "SparkSession", rows: "DataFrame", sliced: "DataFrame", plans: Sequence[CheckPlan]
 ) -> "DataFrame":
+    """All rows about messages that have keys in certain blocks, or are accused otherwise."""
     blocks = [(plan.run, *block) for plan in plans for block in plan.suspects]
-    wanted = spark.createDataFrame(blocks, "run string, k0 bigint, k1 bigint, block bigint")
-    mine = _of(sliced, Slice.SUSPECTS)
-    delivered = expanded(rows.where(_kind_in([Kind.DELIVER])).join(mine, "run").where(_kept()))
+    wanted = spark.createDataFrame(blocks, _BLOCKS)
+    named = [(plan.run, *message) for plan in plans for message in plan.accused]
     message = ["run", "m_src", "m_inc", "m_seq"]
+    accused = spark.createDataFrame(named, "run string, m_src smallint, m_inc bigint, m_seq bigint")
+    mine = _of(sliced, Slice.SUSPECTS)
+    about = rows.where(_kind_in(sorted(MESSAGE_KINDS)) & F.col("m_seq").isNotNull())
+    told = about.join(mine, "run").where(_kept())
+    delivered = told.where(_kind_in([Kind.DELIVER]) & F.col("k2").isNotNull())
     chosen = (
-        delivered.withColumn("block", block_number())
-        .join(F.broadcast(wanted), ["run", "k0", "k1", "block"])
+        expanded(delivered.withColumn("block", block_number()).join(F.broadcast(wanted), _BLOCK))
         .select(*message)
+        .unionByName(accused)
         .distinct()
     )
-    return delivered.join(chosen, message).select("run", "slice", *COLUMNS)
+    return expanded(told).join(chosen, message).select("run", "slice", *COLUMNS)
+
+
+_BLOCK = ["run", "k0", "k1", "block"]
+_BLOCKS = "run string, k0 bigint, k1 bigint, block bigint"
+
+
+def _around_gaps(
+    spark: "SparkSession", rows: "DataFrame", sliced: "DataFrame", plans: Sequence[CheckPlan]
+) -> "DataFrame":
+    """Whatever has a key in certain blocks, which are side by side."""
+    blocks = [(plan.run, *block) for plan in plans for block in plan.gap]
+    wanted = F.broadcast(spark.createDataFrame(blocks, _BLOCKS))
+    keyed = rows.where(_kind_in([Kind.ORDER, Kind.CONFIRM, Kind.DELIVER]) & F.col("k2").isNotNull())
+    # What a row does not say is 0, as in the model.
+    ring = {"r0": F.coalesce("k0", F.lit(0)), "r1": F.coalesce("k1", F.lit(0))}
+    near = wanted.withColumnsRenamed({"k0": "r0", "k1": "r1"})
+    return expanded(
+        keyed.join(_of(sliced, Slice.GAPS), "run")
+        .where(_kept())
+        .withColumns({**ring, "block": block_number()})
+        .join(near, ["run", "r0", "r1", "block"])
+    ).select("run", "slice", *COLUMNS)
 
 
 def _skeletons(rows: "DataFrame", sliced: "DataFrame") -> "DataFrame":
@@ -262,9 +291,12 @@ def _skeletons(rows: "DataFrame", sliced: "DataFrame") -> "DataFrame":
         )
         .select("run", "slice")
     )
+    # Of the log, views have only where operators began generations of it.
+    begun = _kind_in([Kind.OPEN]) & (F.col("tag") != "")
     return (
-        rows.where(_kind_in(SKELETON))
+        rows.where(_kind_in(SKELETON) | begun)
         .join(F.broadcast(copies), "run")
+        .where(_kind_in(SKELETON) | (F.col("slice") == Slice.VIEWS.value))
         .select("run", "slice", *COLUMNS)
     )
 

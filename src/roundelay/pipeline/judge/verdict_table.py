@@ -44,7 +44,7 @@ def _verdict_rows(reports: Sequence[RunReport]) -> Iterator[dict[str, Any]]:
         for verdict, entry in zip(one.report.verdicts, one.report.profile.entries, strict=True):
             yield {
                 "run": one.run,
-                "ring": _ring(verdict.witness, one.manifest),
+                "ring": ring_of(verdict.witness, one.manifest),
                 "property": verdict.property,
                 "standing": str(entry.standing),
                 "verdict": str(verdict.validity),
@@ -54,7 +54,7 @@ def _verdict_rows(reports: Sequence[RunReport]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _ring(witness: Sequence[Row], manifest: Manifest | None) -> str | None:
+def ring_of(witness: Sequence[Row], manifest: Manifest | None) -> str | None:
     """The view that a witness is about, as seq.representative."""
     for row in witness:
         if row.c_seq is not None:

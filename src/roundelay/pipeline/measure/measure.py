@@ -6,6 +6,7 @@ alone (`amounts`); `occupancy` is a table of its own.
 
 import csv
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from roundelay.pipeline.ingest.table import Table
 from roundelay.pipeline.measure.amounts import fairness, overhead
 from roundelay.pipeline.measure.occupancy import occupancy
 from roundelay.pipeline.measure.times import interruptions, latencies
+from roundelay.pipeline.plans import call
 from roundelay.trace.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ OCCUPANCY = "occupancy"
 PERCENTILES = (0.5, 0.9, 0.99)
 ACCURACY = 10_000
 """One in how many the rank of an approximate percentile may be off; more takes more memory."""
-STEPS = 4
 
 COLUMNS = pa.schema(
     [
@@ -74,26 +75,56 @@ def measure(
 ) -> list[Line]:
     """Measure every run of a table; writes both tables to `output`, as Parquet and as CSV."""
     tell = progress or (lambda done, total: None)
+    spark.conf.set("spark.sql.objectHashAggregate.sortBased.fallbackThreshold", str(HASHED_MAX))
     events = without_lower_layer(table.events(spark))
-    lines = _lines(latencies(events), "ms")
-    tell(1, STEPS)
-    lines += _lines(interruptions(events), "ms")
-    tell(2, STEPS)
-    lines += [
-        Line(row["run"], row["measure"], row["unit"], row["count"], row["mean"])
-        for row in overhead(events).unionByName(fairness(events)).collect()
-    ]
-    tell(3, STEPS)
-    lines.sort(key=lambda line: (line.run, line.measure))
     output.mkdir(parents=True, exist_ok=True)
+    steps: dict[str, Callable[[], list[Line]]] = {
+        "latencies": lambda: _lines(latencies(events), "ms"),
+        "occupancy": lambda: _occupancy(events, output),
+        "overhead and fairness": lambda: _values(overhead(events).unionByName(fairness(events))),
+        "interruptions": lambda: _lines(interruptions(events), "ms"),
+    }
+
+    def take(name: str) -> list[Line]:
+        call(spark, name)
+        return steps[name]()
+
+    lines: list[Line] = []
+    # Side by side: while one is planned, the cores work on another.
+    threads = ThreadPoolExecutor(len(steps))
+    try:
+        running = [threads.submit(take, name) for name in steps]
+        for done, one in enumerate(as_completed(running), 1):
+            lines += one.result()
+            tell(done, len(steps))
+    finally:  # A thread that waits for Spark ends with the session.
+        threads.shutdown(wait=False, cancel_futures=True)
+    lines.sort(key=lambda line: (line.run, line.measure))
     _write(lines, table.manifests, output)
-    held = occupancy(events).orderBy("run", "proc", "t_ns")
-    held.coalesce(1).write.mode("overwrite").parquet(str((output / OCCUPANCY).resolve()))
-    held.coalesce(1).write.mode("overwrite").csv(
-        str((output / f"{OCCUPANCY}.csv").resolve()), header=True
-    )
-    tell(4, STEPS)
     return lines
+
+
+HASHED_MAX = 100_000
+"""Messages whose times a task collects in a hash table before it begins to sort. Spark's own limit
+is 128, and sorting takes longer; more would take more memory than a task has."""
+
+
+def _values(frame: "DataFrame") -> list[Line]:
+    """Measures that are one number."""
+    return [
+        Line(row["run"], row["measure"], row["unit"], row["count"], row["mean"])
+        for row in frame.collect()
+    ]
+
+
+def _occupancy(events: "DataFrame", output: Path) -> list[Line]:
+    """Writes the table of its own; no lines."""
+    held = occupancy(events).repartition(1).sortWithinPartitions("run", "proc", "t_ns").persist()
+    held.write.mode("overwrite").parquet(str((output / OCCUPANCY).resolve()))
+    as_csv = str((output / f"{OCCUPANCY}.csv").resolve())
+    held.write.mode("overwrite").csv(as_csv, header=True)
+    held.unpersist()
+    return []
 
 
 def _lines(spans: "DataFrame", unit: str) -> list[Line]:

@@ -44,23 +44,31 @@ def latencies(events: "DataFrame") -> "DataFrame":
             F.min(_at(Kind.ORIGINATE)).alias("sent"),
             F.min(_at(Kind.ORDER)).alias("ordered"),
             F.max(claim).alias("stable"),
-            F.count_distinct(F.when(claim.isNotNull(), F.col("proc"))).alias("claims"),
-            F.count_distinct(F.when(of_kind(Kind.DELIVER), F.col("proc"))).alias("delivering"),
+            F.size(F.collect_set(F.when(claim.isNotNull(), F.col("proc")))).alias("claims"),
             F.collect_list(F.when(of_kind(Kind.DELIVER), F.struct("proc", "t_ns"))).alias("got"),
         )
     )
-    got = messages.select("run", "m_src", "begun", F.explode("got").alias("got"))
-    late = (F.col("got.t_ns") - F.col("begun")).alias("ns")
-    stable = messages.where((F.col("claims") >= F.col("delivering")) & (F.col("delivering") > 0))
+    everywhere = (F.col("claims") >= F.size(F.array_distinct("got.proc"))) & (F.size("got") > 0)
+    order = F.col("ordered") - F.col("sent")
+    stability = F.when(everywhere, F.col("stable") - F.col("begun"))
+    # All times of a message at once: four tables would each be made from all rows anew.
+    times = F.concat(
+        F.transform("got", lambda one: _time("delivery", one.t_ns - F.col("begun"))),
+        F.transform(
+            F.filter("got", lambda one: one.proc == F.col("m_src")),
+            lambda one: _time("own", one.t_ns - F.col("begun")),
+        ),
+        F.array(_time("order", order), _time("stability", stability)),
+    )
     return (
-        got.select("run", F.lit("delivery").alias("measure"), late)
-        .unionByName(
-            got.where("got.proc = m_src").select("run", F.lit("own").alias("measure"), late)
-        )
-        .unionByName(_span(messages, "order", "ordered", "sent"))
-        .unionByName(_span(stable, "stability", "stable", "begun"))
+        messages.select("run", F.explode(times).alias("time"))
+        .select("run", "time.*")
         .where("ns is not null")
     )
+
+
+def _time(name: str, ns: "Column") -> "Column":
+    return F.struct(F.lit(name).alias("measure"), ns.alias("ns"))
 
 
 def _span(frame: "DataFrame", name: str, end: str, start: str) -> "DataFrame":
@@ -86,7 +94,7 @@ def interruptions(events: "DataFrame") -> "DataFrame":
     )
     signs = events.where(
         F.col("kind").isin(Kind.SUSPECT.value, Kind.CRASH.value, Kind.FAULT.value)
-        & (F.col("tag") != "heal")
+        & ~F.col("tag").isin("heal", "start")
     ).select(F.col("run").alias("sign_run"), F.col("t_ns").alias("sign"))
     between = (
         (F.col("run") == F.col("sign_run"))

@@ -31,7 +31,7 @@ different even if they are not. Either only costs a closer look.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,8 @@ from roundelay.pipeline.proofs.arrays import (
     sums,
     xors,
 )
+from roundelay.pipeline.proofs.views import Fact
+from roundelay.pipeline.proofs.writer_logs import Log, read_logs
 from roundelay.pipeline.session import parallelism
 
 if TYPE_CHECKING:
@@ -80,8 +82,10 @@ CONFIRMED = "confirmed/"
 DDL = "fact string, run string, proc int, inc bigint, first bigint, v array<bigint>"
 
 
-def gather(spark: "SparkSession", files: Sequence[Path]) -> "DataFrame":
-    """The facts of all rows of a table, whose data files these are.
+def gather(
+    spark: "SparkSession", files: Sequence[Path], runs: Collection[str] | None = None
+) -> "DataFrame":
+    """The facts of all rows of a table, whose data files these are, or of those of some runs.
 
     Tasks read the files themselves, some row groups each: handing every row from Spark to Python
     would cost several times what the work on it does.
@@ -89,7 +93,8 @@ def gather(spark: "SparkSession", files: Sequence[Path]) -> "DataFrame":
     works = [work for file in files for work in _works(file)]
     full = sum(rows for *_, rows in works) // TASK_ROWS
     tasks = max(1, min(len(works), max(full, 2 * parallelism(spark))))
-    rows = [(json.dumps(work[:3]), number % tasks) for number, work in enumerate(works)]
+    only = None if runs is None else sorted(runs)
+    rows = [(json.dumps([*work[:3], only]), n % tasks) for n, work in enumerate(works)]
     units = spark.createDataFrame(rows, "work string, task int")
     return units.repartitionById(tasks, "task").mapInArrow(_facts_of_all, DDL)
 
@@ -108,12 +113,15 @@ def _works(file: Path) -> Iterator[tuple[str, int, int, int]]:
 def _facts_of_all(batches: Iterator[Any]) -> Iterator[Any]:
     for works in batches:
         for text in works.column("work").to_pylist():
-            path, first, end = json.loads(text)
+            path, first, end, only = json.loads(text)
+            wanted = None if only is None else pa.array(only, pa.string())
             with pq.ParquetFile(path, memory_map=True) as file:
                 groups = list(range(first, end))
                 for batch in file.iter_batches(
                     BATCH_ROWS, row_groups=groups, columns=list(COLUMNS), use_threads=False
                 ):
+                    if wanted is not None:
+                        batch = batch.filter(pc.is_in(batch.column("run"), wanted))
                     if batch.num_rows:
                         yield facts_of(batch)
 
@@ -131,6 +139,22 @@ def facts_of(batch: Any) -> Any:
     if np.any(below):
         _layer(rows.where(below), facts.prefixed(BELOW))
     return facts.to_batch()
+
+
+def logs_of(batches: Sequence[Any]) -> list[Log]:
+    """How many rows each life of a node wrote, from all rows of one run."""
+    told: list[Fact] = []
+    for batch in batches:
+        facts = FactWriter([""])
+        _writers(BatchRows(batch, np.zeros(batch.num_rows, dtype=np.int64)), facts)
+        told += facts_in(facts.to_batch())
+    return list(read_logs(sorted(told, key=lambda fact: (fact.proc, fact.inc, fact.first, fact.v))))
+
+
+def facts_in(table: Any) -> list[Fact]:
+    """The facts that `DDL` has as columns, of one run."""
+    columns = [table.column(name).to_pylist() for name in Fact._fields]
+    return list(map(Fact._make, zip(*columns, strict=True)))
 
 
 def _layer(rows: BatchRows, facts: FactWriter) -> None:
@@ -209,11 +233,14 @@ def _order(rows: BatchRows, facts: FactWriter) -> None:
 
 
 def _falls(rows: BatchRows, facts: FactWriter, one: Ints, next_: Ints) -> None:
-    """v: of two deliveries the keys without k3, in the order of delivery."""
+    """v: of two deliveries the keys without k3, in the order of delivery; and the messages."""
     one, next_ = one[:FALLS_MAX], next_[:FALLS_MAX]
     names = ("k0", "k1", "k2")
     keys = [*(rows[name][one] for name in names), *(rows[name][next_] for name in names)]
-    facts.write("fall", rows, one, *keys)
+    last = rows["m_seq"][one] + rows["count"][one] - 1
+    messages = [rows["m_src"][one], rows["m_inc"][one], last]
+    messages += [rows[name][next_] for name in ("m_src", "m_inc", "m_seq")]
+    facts.write("fall", rows, one, *keys, *messages)
 
 
 def _sources(rows: BatchRows, by: Ints, facts: FactWriter) -> None:

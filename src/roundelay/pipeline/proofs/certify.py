@@ -6,7 +6,7 @@ message by message. Neither holds more of a run than its facts.
 """
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,9 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from roundelay.core.effects import Kind
 from roundelay.pipeline.expressions import block_number, without_lower_layer
 from roundelay.pipeline.ingest.table import Table
-from roundelay.pipeline.proofs.batch_facts import gather
+from roundelay.pipeline.proofs.batch_facts import facts_in, gather
 from roundelay.pipeline.proofs.stitch import Edges, RunProofs, conclude_keys, stitch
-from roundelay.pipeline.proofs.views import Fact, Key, View
+from roundelay.pipeline.proofs.views import Key, View
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -28,9 +28,11 @@ Lasts = list[tuple[View, int, Key]]
 """How far nodes got in views or rings."""
 
 
-def certify(spark: "SparkSession", table: Table) -> dict[str, RunProofs]:
-    """What is proved of every run that has rows."""
-    stitched = gather(spark, table.files()).groupBy("run").applyInArrow(_stitch, _DDL)
+def certify(
+    spark: "SparkSession", table: Table, only: Collection[str] | None = None
+) -> dict[str, RunProofs]:
+    """What is proved of every run that has rows, or of some of them."""
+    stitched = gather(spark, table.files(), only).groupBy("run").applyInArrow(_stitch, _DDL)
     runs = {row["run"]: pickle.loads(row["stitched"]) for row in stitched.collect()}
     open_ = {run: one for run, one in runs.items() if one.edges}
     found = _edges(table.events(spark), open_) if open_ else {}
@@ -42,9 +44,7 @@ def certify(spark: "SparkSession", table: Table) -> dict[str, RunProofs]:
 
 def _stitch(key: tuple[Any, ...], table: Any) -> Any:
     """Runs in a task, with the facts of one run."""
-    names = ("fact", "proc", "inc", "first", "v")
-    columns = [table.column(name).to_pylist() for name in names]
-    stitched = stitch(map(Fact._make, zip(*columns, strict=True)))
+    stitched = stitch(facts_in(table))
     return pa.Table.from_pydict(
         {"run": [key[0].as_py()], "stitched": [pickle.dumps(stitched)]},
         pa.schema([("run", pa.string()), ("stitched", pa.binary())]),

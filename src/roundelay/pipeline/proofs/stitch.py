@@ -20,9 +20,10 @@ of keys. Instances are counted as the local checker counts them.
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
 
 from roundelay.pipeline.expressions import BLOCK_KEYS
+from roundelay.pipeline.proofs.accused import Message, accused, downwards, gap, orphans
 from roundelay.pipeline.proofs.batch_facts import BELOW, CONFIRMED
 from roundelay.pipeline.proofs.causality import Implied, conclude_causality
 from roundelay.pipeline.proofs.streams import one_ring_each, read_streams
@@ -63,7 +64,7 @@ ABOUT_DELIVERIES = (
 )
 """Properties of which a run without deliveries has no instance."""
 
-SUSPECTS_MAX = 40
+SUSPECTS_MAX = 16
 """Blocks of a run in which a violation is looked for, at most. More take longer to judge; with
 fewer, a run that breaks a property is more often only `inconclusive`."""
 
@@ -92,6 +93,10 @@ class RunProofs:
     """Instances of O6, if only the edges can tell whether it holds; None if it is open."""
     suspects: list[Block] = field(default_factory=list)
     """Blocks in which something is wrong, if anywhere: enough of them to convict."""
+    accused: list[Message] = field(default_factory=list)
+    """Messages that may convict the run."""
+    gap: list[Block] = field(default_factory=list)
+    """Blocks around a number that keys leave out."""
     lasts: list[tuple[View, int, Key]] = field(default_factory=list)
     """How far each node got in each regular view."""
     ring_lasts: list[tuple[View, int, Key]] | None = None
@@ -139,6 +144,17 @@ def stitch(facts: Iterable[Fact]) -> RunProofs:
         run.proved |= dict.fromkeys(ABOUT_DELIVERIES, 0)
     if not (climbs and unique):
         run.suspects = _suspects(by_fact)
+    if views.clear:
+        run.accused = accused(by_fact, views, streams)
+        for message, block in islice(orphans(views, streams), SUSPECTS_MAX):
+            run.accused.append(message)
+            if block not in run.suspects:
+                run.suspects.append(block)
+        if not (
+            climbs or _called(CONFIRMED, by_fact) or any(s.turns for s in views.stays.values())
+        ):
+            # Who goes up and down in a ring leaves a gap, or falls, between any two keys.
+            run.gap = downwards(by_fact)
     run.below = _conclude_below(by_fact)
     return run
 
@@ -176,8 +192,11 @@ def _conclude_views(run: RunProofs, facts: Facts, views: Views) -> None:
         run.unkeyed_owners = unkeyed_owners(facts, lists, views)
     _rings(run, facts, views, lists)
     numbered = _numbered(run, facts, views)
-    if numbered is not None and (count := contiguous(numbered)) is not None:
-        run.proved["O10"] = count
+    if numbered is not None:
+        if (count := contiguous(numbered)) is not None:
+            run.proved["O10"] = count
+        else:
+            run.gap = gap(numbered)
     if (count := together(facts, views)) is not None:
         run.implied.append(Implied("O5w", count, ("O6",)))
     run.common_views = views_in_line(views)
@@ -326,8 +345,8 @@ def conclude_keys(run: RunProofs, found: "Edges") -> None:
             run.proved[RINGS] = 0
     if "O3f" in run.proved and "O3i" in run.proved:
         _one_order(run, [(nodes, count) for _, nodes, count in (*run.classes, *found.owners)])
-    if not run.proved.keys() >= {"O3f", "O3i", "O6"}:
-        run.suspects = run.edges[:SUSPECTS_MAX]
+    if not run.proved.keys() >= {"O3f", "O3i", "O6", "O8"}:
+        run.suspects = [*dict.fromkeys([*run.suspects, *run.edges])][:SUSPECTS_MAX]
 
 
 def _one_order(run: RunProofs, owners: list[tuple[Owners, int]]) -> None:

@@ -96,6 +96,13 @@ class LogWriter(DataSourceStreamArrowWriter):
         if not told:
             return
         options, query = self._options, told[0].query
+        newest = staging.newest(options.staging, query)
+        if newest is not None and newest > batchId:
+            raise PipelineError(
+                f"batch {newest} of this query is in the log already, and this is batch {batchId}: "
+                "the checkpoint was put back to an older state. Rows that are new would be taken "
+                "for old ones; start the query with a new checkpoint"
+            )
         directory = staging.batch_directory(options.staging, query, batchId)
         staged = sorted(told, key=lambda message: message.partition)
         parts = [message.part for message in staged if message.part is not None]

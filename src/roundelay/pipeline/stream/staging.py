@@ -129,6 +129,13 @@ def chunks(
             raise PipelineError(f"{directory / part.name} has {entries} rows, not {part.entries}")
 
 
+def newest(staging: Path, query: str) -> int | None:
+    """The last batch that was fixed, if there is any."""
+    manifests = (staging / query).glob(f"*/{MANIFEST}")
+    found = [int(path.parent.name) for path in manifests if path.parent.name.isdecimal()]
+    return max(found, default=None)
+
+
 def remove_before(staging: Path, query: str, batch: int) -> None:
     """Remove what batches before this one left."""
     with contextlib.suppress(OSError):
