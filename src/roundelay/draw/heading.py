@@ -68,7 +68,7 @@ _MEANINGS = {
     "pause": "pause, not to scale",
     "cut": "left out",
     "other": "other event",
-    "witness": "witness",
+    "witness": "",  # What is marked may be something else.
 }
 
 
@@ -176,6 +176,8 @@ def _legend(body: Scene, selection: Selection) -> Iterator[tuple[str, str]]:
                 meaning = "message on its way"
             if glyph == "deliver" and keys:
                 meaning = "delivered (#: its order key)"
+            if glyph == "witness":
+                meaning = selection.marked_as
             yield glyph, meaning
 
 

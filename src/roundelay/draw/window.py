@@ -8,6 +8,7 @@ from roundelay.core.effects import Kind
 from roundelay.core.ids import NodeId
 from roundelay.core.value import value
 from roundelay.draw.clock import Clock
+from roundelay.draw.moments import Place, focus
 from roundelay.draw.wording import Wording
 from roundelay.trace.schema import LOWER_LAYER, WORLD, Row
 
@@ -24,12 +25,16 @@ class Window:
     the first event."""
     end_ns: int | None = None
     nodes: tuple[NodeId, ...] | None = None
+    at: Place | None = None
+    """Only what is around this moment: what it is about, and `around` events on either side."""
     around: int | None = None
-    """Only this many events before and after each row of the witness."""
+    """Only this many events before and after each row of the witness, or of the moment."""
     limit: int | None = EVENTS_MAX
-    """The most events that are shown: the first ones, or those nearest to the witness."""
+    """The most events that are shown: the first ones, or those nearest to the witness or moment."""
     hide: tuple[str, ...] = ()
     """Kinds of events that are not shown."""
+    marked_as: str = "witness"
+    """What the rows of the witness are called, where they are those of something else."""
 
 
 @value
@@ -48,14 +53,20 @@ class Selection:
     """By shown row: how many events were left out between it and the shown row before it."""
     note: str
     """A sentence about what was left out; empty if nothing was."""
+    marked_as: str = "witness"
 
 
 def select(
     rows: Sequence[Row], witness: Sequence[Row], wording: Wording, clock: Clock, window: Window
 ) -> Selection:
-    """Choose the rows of the window; `rows` are in order."""
+    """Choose the rows of the window; `rows` are in order. ValueError if they lack the moment that
+    the window is about."""
     marked = {_identity(row) for row in witness}
     witness_rows = [i for i, row in enumerate(rows) if _identity(row) in marked]
+    about = None if window.at is None else focus(rows, window.at, wording, clock)
+    near = list(about.anchors) if about is not None else witness_rows
+    story = frozenset(about.story) if about is not None else frozenset()
+    what = about.told if about is not None else f"the {window.marked_as}"
     procs = _procs(rows, wording, window.nodes)
     # The layer below tells of the same messages again, unless it is the point of the picture.
     below = {i for i, row in enumerate(rows) if row.layer == LOWER_LAYER} - set(witness_rows)
@@ -82,15 +93,14 @@ def select(
         reason = f"up to {clock.exact(end)}"
         shown = narrow([i for i in shown if rows[i].t_ns <= end], reason)
     eligible = shown
-    if window.around is not None and witness_rows:
-        distance = _distances(shown, witness_rows)
-        reason = f"within {window.around} events of the witness"
+    distance = _distances(shown, near, story) if near else {}
+    if window.around is not None and near:
+        reason = f"within {window.around} events of {what}"
         shown = narrow([i for i in shown if distance[i] <= window.around], reason)
     if window.limit is not None and len(shown) > window.limit:
-        if witness_rows:
-            distance = _distances(shown, witness_rows)
+        if near:
             nearest = sorted(shown, key=lambda i: (distance[i], i))[: window.limit]
-            shown = narrow(sorted(nearest), f"the {window.limit} nearest to the witness")
+            shown = narrow(sorted(nearest), f"the {window.limit} nearest to {what}")
         else:
             shown = narrow(shown[: window.limit], f"the first {window.limit}")
 
@@ -98,9 +108,11 @@ def select(
     if reasons:
         note = f"Shows {len(shown)} of {len(rows) - len(below)} events ({'; '.join(reasons)})."
     if unseen := len(set(witness_rows) - set(shown)):
-        note += f" {unseen} of the {len(witness_rows)} events of the witness are not among them."
+        total = f"{len(witness_rows)} events of the {window.marked_as}"
+        note += f" {unseen} of the {total} are not among them."
     cuts = _cuts(eligible, shown)
-    return Selection(tuple(rows), tuple(shown), procs, frozenset(witness_rows), cuts, note)
+    witnessed = frozenset(witness_rows)
+    return Selection(tuple(rows), tuple(shown), procs, witnessed, cuts, note, window.marked_as)
 
 
 def _cuts(eligible: Sequence[int], shown: Sequence[int]) -> dict[int, int]:
@@ -127,11 +139,13 @@ def _concerns(row: Row, procs: tuple[int, ...]) -> bool:
     return row.kind != Kind.DROP or row.peer is None or row.peer in procs
 
 
-def _distances(shown: Sequence[int], witness_rows: Sequence[int]) -> dict[int, int]:
-    """For each shown event, how many events lie between it and the nearest row of the witness."""
-    places = sorted(bisect_left(shown, i) for i in witness_rows)
+def _distances(shown: Sequence[int], near: Sequence[int], story: frozenset[int]) -> dict[int, int]:
+    """For each shown event, how many events lie between it and the nearest of `near`; those of the
+    story are no distance away."""
+    places = sorted(bisect_left(shown, i) for i in near)
     distance: dict[int, int] = {}
     for place, i in enumerate(shown):
         right = bisect_left(places, place)
-        distance[i] = min(abs(place - at) for at in places[max(0, right - 1) : right + 1])
+        nearest = min(abs(place - at) for at in places[max(0, right - 1) : right + 1])
+        distance[i] = 0 if i in story else nearest
     return distance

@@ -41,6 +41,9 @@ _VERBS: Mapping[str, str] = {
     Kind.REPLY: "has the reply of",
 }
 
+LONG = 1_000_000
+"""A view's number from which on its last digits stand for it."""
+
 _PLAIN_LOSSES = ("loss", "lost", "cut", "down")
 """Reasons of a loss that the diagram shows anyway: a cross, a partition, a node that is down."""
 
@@ -48,7 +51,7 @@ _PLAIN_LOSSES = ("loss", "lost", "cut", "down")
 class Wording:
     """Words the events of one trace, with the names of its nodes and messages."""
 
-    def __init__(self, manifest: Manifest, rows: Iterable[Row], clock: Clock) -> None:
+    def __init__(self, manifest: Manifest, rows: Sequence[Row], clock: Clock) -> None:
         self._nodes = tuple(str(name) for name in manifest.nodes)
         config: object = manifest.config
         given = config.get("messages") if isinstance(config, Mapping) else None
@@ -58,6 +61,7 @@ class Wording:
         self._entries: Mapping[str, object] = entries if isinstance(entries, Mapping) else {}
         self._clock = clock
         self._fine_keys = any(row.k2 is not None and row.k3 for row in rows)
+        self._views = _short({row.c_seq for row in rows if row.kind == Kind.INSTALL})
 
     @property
     def node_count(self) -> int:
@@ -94,18 +98,19 @@ class Wording:
         return f"#{row.k2}.{row.k3 or 0}" if self._fine_keys else f"#{row.k2}"
 
     def view(self, row: Row) -> str:
-        """The view of the row: `R4.a` is regular, `T6.a` transitional."""
+        """The view of the row: `R4.a` is regular, `T6.a` transitional. Of the long numbers that
+        real nodes make, the last digits, which tell the views of the trace apart."""
         if row.c_seq is None:
             return ""
         kind = "T" if row.c_kind == TRANSITIONAL else "R"
         # A written trace names views by their number alone.
         rep = f".{self.node(row.c_rep)}" if row.c_rep is not None and not self._written else ""
-        return f"{kind}{row.c_seq}{rep}"
+        return f"{kind}{self._views.get(row.c_seq, row.c_seq)}{rep}"
 
     def ring(self, row: Row) -> str:
         """The ring that a freeze is for, as `R8.a`."""
         rep = f".{self.node(row.k1)}" if row.k1 is not None and not self._written else ""
-        return f"R{row.k0}{rep}"
+        return f"R{self._views.get(row.k0, row.k0)}{rep}"
 
     def labels(self, row: Row) -> tuple[str, ...]:
         """The texts to choose a label from, the best one first; none if the mark says it all."""
@@ -152,8 +157,9 @@ class Wording:
             case Kind.ENTRY:
                 texts = [f"{self.entry(row)} @{_indexes(row)}", f"@{_indexes(row)}"]
             case Kind.OPEN:
-                base = f"open @{row.idx}"  # Its view is the one that the node is in.
-                texts = [f"{base}, voters {self.group(row.members)}", base, "open"]
+                base = f"{row.tag or 'open'} @{row.idx}"  # Its view is the one the node is in.
+                voters = "" if row.tag == "follows" else f", voters {self.group(row.members)}"
+                texts = [f"{base}{voters}", base, row.tag or "open"]
             case Kind.STORED | Kind.COMMIT | Kind.CAUGHT:
                 texts = [f"{row.kind} {row.idx}"]
             case Kind.CUT:
@@ -176,7 +182,7 @@ class Wording:
 
     def facts(self, row: Row) -> str:
         """Everything that is known of the event, one fact per line."""
-        lines = [self._sentence(row), f"at {self._clock.exact(row.t_ns)}"]
+        lines = [self.sentence(row), f"at {self._clock.exact(row.t_ns)}"]
         if row.gseq is not None:
             lines[-1] += f", event {row.gseq} of the run"
         lines.append(f"event {row.lseq} of {self.node(row.proc)}, incarnation {row.inc}")
@@ -186,6 +192,7 @@ class Wording:
             other = "everyone" if row.kind == Kind.SEND and row.peer is None else None
             lines.append(f"frame {row.pkt}, peer {other or self.node(row.peer)}")
         facts = {
+            "view number": row.c_seq if row.c_seq in self._views else None,
             "service": _service(row.svc),
             "to": None if row.dst is None else self.group(row.dst),
             "level": row.level,
@@ -200,7 +207,7 @@ class Wording:
             lines.append(row.x)
         return "\n".join(lines)
 
-    def _sentence(self, row: Row) -> str:
+    def sentence(self, row: Row) -> str:
         node = self.node(row.proc)
         match row.kind:
             case Kind.INSTALL:
@@ -246,6 +253,20 @@ class Wording:
                 key = self.key(row)
                 about = self.message(row) + (f", order key {key}" if key else "")
         return f"{node} {_VERBS.get(row.kind, row.kind)} {about}".rstrip()
+
+
+def _short(numbers: Iterable[int | None]) -> dict[int | None, str]:
+    """The last digits of numbers that are too long to read, as many as tell them apart."""
+    known = [number for number in numbers if number is not None]
+    if not known or max(known) < LONG:
+        return {}
+    for digits in range(3, 20):
+        ends: dict[int | None, str] = {
+            number: f"{number % 10**digits:0{digits}d}" for number in known
+        }
+        if len(set(ends.values())) == len(known):
+            return ends
+    return {}
 
 
 def _spaced(tag: str) -> str:

@@ -24,6 +24,7 @@ from roundelay.runtime.node_log import NodeLog
 from roundelay.runtime.peer_addresses import PeerAddresses, look_up
 from roundelay.runtime.port import Port
 from roundelay.runtime.ports import Ports
+from roundelay.runtime.recent import Recent
 from roundelay.runtime.sealing import SealSetup
 from roundelay.runtime.settings import DATAGRAM_BYTES, Settings
 from roundelay.runtime.state import NoStorage, StateDirectory, Storage
@@ -36,6 +37,7 @@ from roundelay.runtime.tuning import (
     wanted_window,
     window,
 )
+from roundelay.runtime.watched import Subject
 from roundelay.trace.extras import EXTRAS, needs
 from roundelay.trace.manifest import TraceError
 from roundelay.transport.address import (
@@ -124,6 +126,7 @@ async def make_node(
             sealed=settings.key is not None,
             journal=journal is not None,
             catchup_bytes_per_s=settings.catchup_bytes_per_s,
+            catchup_share=settings.catchup_share,
             application=state_machine is not None,
         )
         node_log = NodeLog(settings.group, settings.node, settings.timeout_s)
@@ -182,6 +185,8 @@ def _build(
         ) from None
     except TraceError as e:
         raise StartError(str(e)) from None
+    names, life = tuple(sorted(settings.peers)), setup.boot.incarnation
+    subject = Subject(names, settings.node, life, machine.id)
     return Node(
         asyncio.get_running_loop(),
         port,
@@ -195,6 +200,7 @@ def _build(
         backlog_bytes=settings.backlog_bytes,
         sealed=sealed,
         journal=journal,
+        recent=Recent(subject, settings.recent_s, node_log.happened),
     )
 
 

@@ -61,6 +61,7 @@ def _blocking(join: Callable[P, group_module.Group]) -> Callable[P, "Group"]:
 
 
 join = _blocking(group_module.join)
+"""As `roundelay.join`, with the same settings, to be used as `with join(...) as group`."""
 
 
 class Receipt:

@@ -12,8 +12,9 @@ import asyncio
 import random
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import permutations
+from typing import Any
 
 from roundelay.core.ids import NodeId
 from roundelay.transport.address import Address, SocketAddress, parse_address, resolve
@@ -86,6 +87,12 @@ class Relay:
             if sender == node:
                 table[receiver] = f"{sock.address[0]}:{sock.address[1]}"
         return dict(sorted(table.items()))
+
+    def document(self) -> dict[str, Any]:
+        """The nodes, with the peers that each was given, and the faults that hold now."""
+        peers = {node: self.peers(node) for node in self.nodes}
+        told = {"peers": peers, "cuts": sorted(self.cuts), **asdict(self.faults)}
+        return told | {"carried": self.carried, "lost": self.lost}
 
     def command(self, line: str) -> str:
         """Carry out one command, and return the faults that hold now.

@@ -36,6 +36,10 @@ class ClientError(Exception):
         """The class of the node's error; empty if it is ours."""
 
 
+class SilentError(ClientError):
+    """A node that is there and does not answer in time."""
+
+
 def control_directory() -> Path:
     """Where nodes put their control sockets by default."""
     base = os.environ.get("XDG_RUNTIME_DIR")
@@ -72,10 +76,22 @@ def control_path(group: str, node: str) -> Path:
     return control_directory() / f"{_part(group)}-{_part(node)}.sock"
 
 
+def controls() -> list[Path]:
+    """The control sockets that nodes of this user made here; those of nodes that were killed are
+    among them."""
+    return sorted(own_directory().glob("*-*.sock"))
+
+
+def named(path: Path) -> tuple[str, str]:
+    """The group and the node that a control socket in its usual place is of."""
+    group, _, node = path.stem.partition("-")
+    return unquote(group), unquote(node)
+
+
 def find_control(group: str | None = None, node: str | None = None) -> Path:
     """The control socket of the node of that group and name that runs here; None means any.
     ClientError if there is none, or more than one."""
-    alive = [path for path in sorted(own_directory().glob("*-*.sock")) if _answers(path)]
+    alive = [path for path in controls() if _answers(path)]
     found = [path for path in alive if _fits(path, group, node)]
     if len(found) == 1:
         return found[0]
@@ -100,8 +116,7 @@ def _fits(path: Path, group: str | None, node: str | None) -> bool:
 
 def _names(paths: Iterable[Path]) -> str:
     """The nodes of these sockets, as `group/node`, in words."""
-    parts = (path.stem.partition("-") for path in paths)
-    return ", ".join(f"{unquote(group)}/{unquote(node)}" for group, _, node in parts)
+    return ", ".join("/".join(named(path)) for path in paths)
 
 
 class Client:
@@ -144,7 +159,7 @@ class Client:
         try:
             line = self._file.readline(LINE_BYTES_MAX)
         except TimeoutError:
-            raise ClientError(
+            raise SilentError(
                 f"the node did not answer within {timeout_s:g} s; look at its status and its log"
             ) from None
         except OSError:
@@ -207,6 +222,11 @@ class Client:
         """The descriptor of the connection, which lasts while anybody has it open."""
         return self._socket.fileno()
 
+    @property
+    def pid(self) -> int | None:
+        """The process that serves the socket; None where the system does not tell."""
+        return _server_process(self._socket)
+
     def tell(self, **request: Any) -> None:
         """Send a request, and let others read its answers."""
         self._send(request)
@@ -241,11 +261,22 @@ def _trusted(connection: socket.socket) -> bool:
 
 def _server_user(connection: socket.socket) -> int | None:
     """The user who serves a socket; None where the system does not tell."""
+    told = _credentials(connection)
+    return None if told is None else told[1]
+
+
+def _server_process(connection: socket.socket) -> int | None:
+    """The process; None also if it is in a container of its own."""
+    told = _credentials(connection)
+    return None if told is None else told[0] or None
+
+
+def _credentials(connection: socket.socket) -> tuple[int, ...] | None:
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return None
     raw = connection.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size)
-    return int(_CREDENTIALS.unpack(raw)[1])
+    return _CREDENTIALS.unpack(raw)
 
 
 def _answers(path: Path) -> bool:

@@ -22,8 +22,9 @@ from roundelay.trace import reader
 from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.recorder import Recorder
 from roundelay.trace.schema import WORLD, Row
-from roundelay.trace.writer import SUFFIXES, Format, Writer, manifest_name
+from roundelay.trace.writer import SUFFIXES, Format, Writer, life_of, manifest_name
 
+Progress = Callable[[int, int], None]
 Warn = Callable[[str], None]
 """Called with a sentence for each thing that is missing."""
 
@@ -55,13 +56,16 @@ def collect(
     bound_ns: int | None = None,
     format: Format = "auto",
     warn: Warn | None = None,
+    progress: Progress | None = None,
 ) -> Manifest:
     """Join the traces of a directory; TraceError if there is nothing to read.
 
     `world` are rows of a `world_recorder`. Nodes that are alive in its `end` rows did not crash.
+    `progress` hears how many steps of how many are done: every file is read and then written.
     """
+    tell = progress or (lambda done, total: None)
     directory = Path(traces)
-    found = _found(directory)
+    found = _found(directory, tell)
     lives = [life for life in found if life.rows]
     ends = [row for row in world if row.kind == Kind.END]
     alive = {proc for row in ends for proc in row.members or ()}
@@ -79,7 +83,8 @@ def collect(
         ),
         format=format,
     ) as writer:
-        for life in lives:
+        for done, life in enumerate(lives, len(found)):
+            tell(done, len(found) + len(lives))
             for row in _life(life, last, alive, end_ns, manifest):
                 writer.append(row)
         for row in world:
@@ -115,13 +120,17 @@ def _last(lives: Sequence[_Life]) -> dict[int, _Life]:
     return {life.rows[-1].proc: life for life in sorted(lives, key=lambda life: life.rows[-1].t_ns)}
 
 
-def _found(directory: Path) -> list[_Life]:
+def _found(directory: Path, tell: Progress = lambda done, total: None) -> list[_Life]:
     """Every life that left a file; TraceError if none has a row."""
     try:
         files = sorted(path for path in directory.iterdir() if path.suffix in SUFFIXES)
     except OSError:
         files = []
-    found = [_read(path) for path in files]
+    lives = {(life_of(path.stem), path.suffix): path for path in reversed(files)}
+    found: list[_Life] = []
+    for path in sorted(lives.values()):  # The first piece leads to the others.
+        tell(len(found), 2 * len(lives))
+        found.append(_read(path))
     if not any(life.rows for life in found):
         what = "holds no trace" if not files else f"holds no trace that can be read ({_why(found)})"
         raise TraceError(f"{directory} {what}; name the directory that nodes wrote to")
@@ -174,7 +183,7 @@ def _read(path: Path) -> _Life:
 
 def _own_manifest(path: Path) -> Manifest | None:
     """The manifest beside the file, if there is one; TraceError if it is damaged."""
-    beside = path.parent / manifest_name(path.stem)
+    beside = path.parent / manifest_name(life_of(path.stem))
     try:
         return Manifest.from_json(beside.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -225,7 +234,7 @@ def _writer(life: _Life, manifest: Manifest) -> str | None:
     """Which life it is, as "proc.inc": by its rows, or by the name of its file."""
     if life.rows:
         return f"{life.rows[-1].proc}.{life.rows[-1].inc}"
-    node, _, incarnation = life.path.stem.rpartition("-")
+    node, _, incarnation = life_of(life.path.stem).rpartition("-")
     if node in manifest.nodes and incarnation.isascii() and incarnation.isdigit():
         return f"{manifest.nodes.index(node)}.{int(incarnation)}"
     return None

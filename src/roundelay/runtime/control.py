@@ -4,6 +4,11 @@ A Unix socket that only its owner can use. A request is one line of JSON, an ans
 `tail` goes on answering. Payloads travel as base64.
 
     {"do": "status"}                                the status document
+    {"do": "recent", "since": 17, "record": true}   what happened, from that number on, and
+                                                    `next`, the number to go on with; with "record",
+                                                    rows of the trace are kept from now on, until
+                                                    nobody asks for 15 s
+    {"do": "recent", "at_ns": 12345}                the rows that are kept of about that time
     {"do": "send", "payload": .., "safe": false}    {"number": 7}, then {"position": "12.a:3"};
                                                     with "to", a list of names, for these alone
     {"do": "append", "payload": ..}                 {"number": 7}, then {"index": 41}; with
@@ -92,11 +97,7 @@ class ControlServer:
         more: Mapping[str, Handler],
     ) -> None:
         """`more` answers requests that are not those of every node."""
-        if len(os.fsencode(path)) > PATH_BYTES_MAX:
-            raise ConfigError(
-                f"the control socket's path has more than {PATH_BYTES_MAX} bytes; name a shorter "
-                "one, such as /tmp/node-a.sock"
-            )
+        check_path(path)
         self.path = path
         self._node = node
         self._peers = peers
@@ -110,15 +111,7 @@ class ControlServer:
 
     async def start(self) -> None:
         """Listen, or raise StartError."""
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _check_place(self.path)
-            listener = _bind(self.path)
-        except OSError as e:
-            raise StartError(
-                f"cannot listen at the control socket {self.path} ({e.strerror}); name another "
-                "path, or stop the node that uses it"
-            ) from None
+        listener = listen(self.path)
         self._node.on_abandon.append(listener.close)
         self._server = await asyncio.start_unix_server(
             self._serve, sock=listener, limit=LINE_BYTES_MAX
@@ -186,6 +179,8 @@ class ControlServer:
             match request["do"]:
                 case "status":
                     _reply(writer, self._status())
+                case "recent" if self._node.recent is not None:
+                    _reply(writer, self._node.recent.answer(request, self._node))
                 case "send":
                     await self._send(request, writer)
                 case "tail":
@@ -434,7 +429,29 @@ def _reply(writer: asyncio.StreamWriter, document: dict[str, Any]) -> None:
     writer.write(_line(document))
 
 
-def _check_place(path: Path) -> None:
+def check_path(path: Path) -> None:
+    """ConfigError if a control socket cannot have that path."""
+    if len(os.fsencode(path)) > PATH_BYTES_MAX:
+        raise ConfigError(
+            f"the control socket's path has more than {PATH_BYTES_MAX} bytes; name a shorter "
+            "one, such as /tmp/node-a.sock"
+        )
+
+
+def listen(path: Path) -> socket.socket:
+    """A socket of this user alone that listens at `path`, or a StartError."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_place(path)
+        return _bind(path)
+    except OSError as e:
+        raise StartError(
+            f"cannot listen at the control socket {path} ({e.strerror}); name another path, or "
+            "stop the node that uses it"
+        ) from None
+
+
+def check_place(path: Path) -> None:
     """StartError if another user could take the place of the socket at `path`: commands would talk
     to a node of that user then. In a directory such as /tmp, where everybody may only remove what
     is theirs, the place must be free."""

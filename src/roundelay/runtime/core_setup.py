@@ -36,6 +36,7 @@ class CoreSetup:
     journal: bool = False
     """Whether it keeps a log; what the journal holds is in `boot`, and in the record by itself."""
     catchup_bytes_per_s: int = LogConfig().catchup_bytes_per_s
+    catchup_share: float = 0.0
     application: bool = False
     """Whether the log has a state machine."""
 
@@ -43,6 +44,7 @@ class CoreSetup:
         return LogConfig(
             chunk_bytes=self.packet_bytes,
             catchup_bytes_per_s=self.catchup_bytes_per_s,
+            yield_share_max=self.catchup_share,
             application=self.application,
         )
 
@@ -82,6 +84,7 @@ class CoreSetup:
             "journal": self.journal,
             "session": self.boot.session,
             "catchup_bytes_per_s": self.catchup_bytes_per_s,
+            "catchup_share": self.catchup_share,
             "application": self.application,
             "terms": [self.terms.settings, self.terms.peers],
         }
@@ -112,5 +115,6 @@ class CoreSetup:
             header.get("sealed", False),
             header.get("journal", False),
             header.get("catchup_bytes_per_s", LogConfig().catchup_bytes_per_s),
+            header.get("catchup_share", 0.0),  # A record of before had none.
             header.get("application", False),
         )

@@ -45,7 +45,8 @@ class Message(tuple[bytes, "Batch", int]):
     if TYPE_CHECKING:
 
         @property
-        def payload(self) -> bytes: ...
+        def payload(self) -> bytes:
+            """What was sent."""
 
         @property
         def batch(self) -> "Batch":
@@ -60,6 +61,7 @@ class Message(tuple[bytes, "Batch", int]):
 
     @property
     def sender(self) -> NodeId:
+        """The node that sent it."""
         return self.batch.sender
 
     @property
@@ -74,6 +76,7 @@ class Message(tuple[bytes, "Batch", int]):
 
     @property
     def position(self) -> Position:
+        """Where in the order it is; no other message is there."""
         first = self.batch.position
         return Position(first.view, first.index + self.offset)
 
@@ -140,16 +143,19 @@ class Batch:
         self.view = view
         """The view they were delivered in."""
         self.payloads: tuple[bytes, ...] = deliver.payloads
+        """What was sent, in this order."""
         single = len(self.payloads) == 1
         self.size = len(self.payloads[0]) if single else len(packet.body)
         """Bytes of the messages, about."""
         self.sender: NodeId
+        """The node that sent them."""
         self.incarnation: int
         """Which life of the sender."""
         self.number: int
         """The sender's number of the first message."""
         self.sender, self.incarnation, self.number, _ = packet.span
         self.safe = packet.service is Service.SAFE
+        """Whether they were sent with `safe=True`."""
         self.to = packet.destinations
         """The peers that they are for; None if they are for all."""
         self._index = deliver.index

@@ -28,7 +28,9 @@ from roundelay.runtime.sending import Sending
 from roundelay.runtime.settings import (
     BACKLOG_BYTES,
     CATCHUP_BYTES_PER_S,
+    CATCHUP_SHARE,
     QUEUE_BYTES,
+    RECENT_S,
     SEGMENT_BYTES,
     SNAPSHOT_BYTES,
     TIMEOUT_S,
@@ -66,13 +68,17 @@ def join(
     journal: str | PathLike[str] | None = None,
     fsync: str = "always",
     retain_bytes: int | None = None,
+    retain_s: float | None = None,
     segment_bytes: int = SEGMENT_BYTES,
     snapshot_bytes: int = SNAPSHOT_BYTES,
     catchup_bytes_per_s: int = CATCHUP_BYTES_PER_S,
+    catchup_share: float = CATCHUP_SHARE,
     machine: StateMachine | None = None,
     trace: str | PathLike[str] | None = None,
     trace_every_row: bool = False,
     trace_frames: bool = False,
+    trace_roll_s: float | None = None,
+    recent_s: float = RECENT_S,
     run: str = "",
     check: bool = False,
     record: str | PathLike[str] | None = None,
@@ -105,12 +111,16 @@ def join(
                 "journal": journal,
                 "fsync": fsync,
                 "retain_bytes": retain_bytes,
+                "retain_s": retain_s,
                 "segment_bytes": segment_bytes,
                 "snapshot_bytes": snapshot_bytes,
                 "catchup_bytes_per_s": catchup_bytes_per_s,
+                "catchup_share": catchup_share,
                 "trace": trace,
                 "trace_every_row": trace_every_row,
                 "trace_frames": trace_frames,
+                "trace_roll_s": trace_roll_s,
+                "recent_s": recent_s,
                 "run": run,
                 "check": check,
                 "record": record,
@@ -139,6 +149,7 @@ class Group:
         if state_machine is not None and settings.journal is None:
             raise ConfigError("a machine follows the log, and there is none; set journal too")
         self.settings = settings
+        """What it was joined with."""
         self._machine = machine or Machine()
         self._state_machine = state_machine
         self._log: Log | None = None
@@ -260,7 +271,9 @@ class Group:
             except QueueFullError:
                 await node.sending.wait_for_room()
             else:
-                return node.sending.receipts.give(number)
+                receipt = node.sending.receipts.give(number)
+                node.sending.hurry()
+                return receipt
 
     def send_nowait(
         self, payload: Payload, *, safe: bool = False, to: Iterable[NodeId] | None = None
@@ -283,7 +296,9 @@ class Group:
         if reading.must_wait(who):
             raise reading.full("read events, or use `await send`, which waits for a reader")
         service = Service.SAFE if safe else Service.AGREED
-        return node.sending.accept(payload, service, addressees(to, self.settings.peers))
+        number = node.sending.accept(payload, service, addressees(to, self.settings.peers))
+        node.sending.hurry()
+        return number
 
     # Receiving
 

@@ -48,6 +48,8 @@ class Inbox:
         """The first message of that batch that comes after the part."""
         self._lent = 0
         """Bytes that count although their arrivals were popped: see `lend`."""
+        self.woken = False
+        """Whether a reader that waited got something, since this was last taken back."""
         self._ignored = False
         self._reader: asyncio.Future[None] | None = None
         self._error: ClosedError | None = None
@@ -57,6 +59,7 @@ class Inbox:
             self.waiting.append(arrival)
             self.bytes += charge(arrival)
             if self._reader is not None:
+                self.woken = True
                 self._wake()
 
     def _pop_waiting(self) -> Arrival:

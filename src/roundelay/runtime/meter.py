@@ -7,6 +7,10 @@ from typing import Any
 BOUNDS_MS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 """Upper bounds of the histograms' buckets, in milliseconds; one more bucket has no bound."""
 
+RATES_S = 0.9
+"""Least seconds that rates are of, from the second question on. Less: they jump while a dashboard
+asks four times a second; more: `status --watch` shows old ones."""
+
 FLUSHES_MAX = 10_000
 """Flushes whose messages are not delivered yet that are remembered, to measure how long it takes.
 If there are more, the oldest are forgotten and not measured; too large only costs memory."""
@@ -88,12 +92,18 @@ class Meter:
         """Flushes with messages that are not delivered yet: the number of the first message, and
         the time of the flush in seconds."""
         self._rates = (self._started, 0, 0)
+        self._told_rates: dict[str, float] | None = None
 
     def token(self, now: float) -> None:
         """The token has arrived here."""
         if self._token_at is not None:
             self.rotation.add(now - self._token_at)
         self._token_at = now
+
+    @property
+    def token_ns(self) -> int | None:
+        """When the token came last, on the monotonic clock; None if it never did."""
+        return None if self._token_at is None else round(self._token_at * 1e9)
 
     def flushed(self, number: int, now: float) -> None:
         """The core was told to send own messages from this number on."""
@@ -110,15 +120,19 @@ class Meter:
         return time.monotonic() - self._started
 
     def rates(self) -> dict[str, float]:
-        """Messages and bytes delivered per second since the last call."""
+        """Messages and bytes delivered per second since the last call; the same as then if that
+        was a moment ago, as several may ask."""
         now = time.monotonic()
         then, messages, size = self._rates
+        if self._told_rates is not None and now - then < RATES_S:
+            return self._told_rates
         self._rates = (now, self.messages_delivered, self.bytes_delivered)
         elapsed = max(now - then, 1e-6)
-        return {
+        self._told_rates = {
             "messages_per_s": round((self.messages_delivered - messages) / elapsed, 1),
             "bytes_per_s": round((self.bytes_delivered - size) / elapsed, 1),
         }
+        return self._told_rates
 
     def counters(self) -> dict[str, int]:
         return {

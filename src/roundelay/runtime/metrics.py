@@ -54,6 +54,11 @@ def prometheus(document: dict[str, Any]) -> str:
     if document.get("log") is not None:
         _log(document["log"], metric, plain)
         _machines(document["log"].get("machines") or {}, metric, labels)
+    if document.get("trace") is not None:
+        waits, waited_s = document["trace"]["waits"], document["trace"]["waited_s"]
+        metric("trace_waits_total", "counter", "Waits for the disk of the trace", [(plain, waits)])
+        about = "Seconds of these waits"
+        metric("trace_waited_seconds_total", "counter", about, [(plain, waited_s)])
     if document.get("check") is not None:
         found = document["check"]["violations"]
         metric("violations_total", "counter", "Breaches found in own rows", [(plain, found)])

@@ -39,6 +39,7 @@ from roundelay.runtime.peer_addresses import PeerAddresses
 from roundelay.runtime.performing import Performer
 from roundelay.runtime.port import Port
 from roundelay.runtime.receiving import Receiving
+from roundelay.runtime.recent import Recent
 from roundelay.runtime.sealing import Sealing, SealSetup
 from roundelay.runtime.sending import Sending
 from roundelay.runtime.state import Storage
@@ -73,6 +74,7 @@ class Node:
         backlog_bytes: int,
         sealed: SealSetup | None = None,
         journal: JournalSetup | None = None,
+        recent: Recent | None = None,
     ) -> None:
         """`peer_addresses` are those of all other nodes of the group. With a `journal` the core is
         a `LogCore`."""
@@ -90,6 +92,8 @@ class Node:
         self.on_abandon: list[Callable[[], None]] = []
         """Called to release more resources if the event loop is closed under this node."""
         self.instruments = instruments
+        self.recent = recent
+        """What it keeps for those who watch it."""
         self.meter = meter = instruments.meter
         self.node_log = node_log = instruments.node_log
         self.endpoint: Endpoint[Any] = Endpoint(boot, core.codec, sealed=seal is not None)
@@ -178,6 +182,7 @@ class Node:
             self.admission.known_peers,
             peer_addresses,
             instruments,
+            ease=self._ease,
         )
         peer_addresses.serve(
             lambda data, address: port.socket.send(
@@ -197,6 +202,11 @@ class Node:
     @property
     def next_alarm(self) -> float:
         return self._timers.next_alarm
+
+    def woke_reader(self) -> bool:
+        inbox = self.deliveries.inbox
+        woken, inbox.woken = inbox.woken, False
+        return woken
 
     def nobodys_key(self) -> None:
         self.node_log.nobodys_key(self._port.source)
@@ -286,6 +296,10 @@ class Node:
         self.close(
             FailedError(f"this node stopped on a bug ({error!r}); please report it with its log")
         )
+
+    def _ease(self) -> None:
+        if self.recent is not None:
+            self.recent.ease(self)
 
     # Time
 

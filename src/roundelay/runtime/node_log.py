@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from roundelay.core.effects import Install, Suspect
 from roundelay.core.ids import NodeId
 from roundelay.core.log import KeptLog, LogStatus
+from roundelay.runtime.happened import Happened
 from roundelay.transport.address import Address, SocketAddress
 
 log = logging.getLogger("roundelay")
@@ -47,6 +48,8 @@ class NodeLog:
         timeout_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.happened = Happened()
+        """The same sentences, for those who watch the node."""
         self._name = f"{group}/{node}"
         self._node = node
         self._timeout_ms = timeout_s * 1e3
@@ -96,6 +99,8 @@ class NodeLog:
 
     def suspect(self, effect: Suspect) -> None:
         self._suspicion = effect
+        whom = f"{', '.join(effect.members)}: " if effect.members else ""
+        self.happened.add("suspicion", whom + effect.reason, members=list(effect.members))
 
     def install(self, effect: Install) -> None:
         view = effect.view
@@ -117,6 +122,9 @@ class NodeLog:
         if same and not alone:
             said += f"; the same members again{self._cause(())}"
         news = not same or not alone or view.primary != self._primary
+        if news:
+            told = {"members": list(view.members), "primary": view.primary}
+            self.happened.add("view", said, view=str(view.id), gone=gone, come=come, **told)
         self._members = view.members
         self._primary = view.primary
         self._suspicion = None
@@ -178,6 +186,7 @@ class NodeLog:
 
     def restarted(self, node: NodeId) -> None:
         """A peer is heard in another life than before."""
+        self.happened.add("restart", f"{node} restarted", members=[node])
         self._restarted.add(node)
 
     def paused(self, duration_s: float) -> None:
@@ -354,20 +363,24 @@ class NodeLog:
         )
 
     def moved(self, node: NodeId, address: SocketAddress) -> None:
-        log.info("%s: peer %r is at %s now", self._name, node, Address(*address[:2]))
+        sentence = f"peer {node!r} is at {Address(*address[:2])} now"
+        log.info("%s: %s", self._name, sentence)
+        self.happened.add("address", sentence)
 
     def trouble(self, sentence: str) -> None:
         """Something failed that the group can do without."""
         log.error("%s: %s", self._name, sentence)
+        self.happened.add("trouble", sentence)
 
     # The replicated log
 
     def journal(self, kept: KeptLog, length: int, path: object, fsync: str) -> None:
         """A node starts, whose journal holds entries up to `length`."""
+        held = f"entries {kept.first} to {length - 1}" if length > kept.first else "no entries"
         votes = "it votes" if kept.able else f"it does not vote yet ({kept.why})"
         log.info(
-            "%s: the journal %s, fsync %s, holds entries %d to %d, %d committed; %s",
-            *(self._name, path, fsync, kept.first, length, kept.committed, votes),
+            "%s: the journal %s, fsync %s, holds %s, %d committed; %s",
+            *(self._name, path, fsync, held, kept.committed, votes),
         )
 
     def log_changed(self, status: LogStatus) -> None:
@@ -377,10 +390,12 @@ class NodeLog:
             return
         self._log_told = told
         why = f"; {status.why}" if status.why else ""
-        log.info(
-            "%s: the log is %s, this node is %s; %d entries, %d committed%s",
-            *(self._name, status.state, status.condition, status.length, status.committed, why),
+        sentence = (
+            f"the log is {status.state}, this node is {status.condition}; {status.length} entries, "
+            f"{status.committed} committed{why}"
         )
+        log.info("%s: %s", self._name, sentence)
+        self.happened.add("log", sentence, state=status.state)
 
     def disk_full(self) -> None:
         self._warn(
@@ -420,6 +435,7 @@ class NodeLog:
                 self._last.clear()
             self._last[kind] = now
             log.warning("%s: %s", self._name, sentence)
+            self.happened.add("warning", sentence, about=kind.partition(" ")[0])
 
     def warnings(self) -> list[str]:
         """What is wrong now, or was within the last minute, in the words of the log."""

@@ -87,7 +87,7 @@ class Performer:
         self._peer_addresses = peer_addresses
         self._meter = instruments.meter
         self._node_log = instruments.node_log
-        self._tracing = instruments.tracing
+        self._instruments = instruments
         self._terms = terms
         self._seal = seal
         self._log = log
@@ -104,7 +104,7 @@ class Performer:
         self._everybody = self._port.everybody or tuple(addresses.values())
 
     def perform(self, effects: list[Effect[Any]]) -> None:
-        tracing, socket = self._tracing, self._port.socket
+        tracing, socket = self._instruments.tracing, self._port.socket
         frames: list[bytes] = []  # For everybody; they may leave with one call of the system.
         size = 0
         delivered: Span | None = None  # The last own messages among the effects.
@@ -144,9 +144,11 @@ class Performer:
             socket.send_all(frames, self._everybody)
         if delivered is not None:
             self._sending.on_delivered(delivered.first + delivered.count)
+        if self._log is not None:
+            self._log.after_effects()
 
     def _perform_rare(self, effect: Effect[Any]) -> None:
-        tracing = self._tracing
+        tracing = self._instruments.tracing
         match effect:
             case CancelTimer():
                 self._timers.cancel(effect.timer)
@@ -192,8 +194,8 @@ class Performer:
     def _on_differ(self, effect: Differ) -> None:
         if effect.refused:
             self._endpoint.refuse(Reason.SETTINGS)
-            if self._tracing is not None:
-                self._tracing.recorder.refuse(Reason.SETTINGS, effect.terms.settings)
+            if self._instruments.tracing is not None:
+                self._instruments.tracing.recorder.refuse(Reason.SETTINGS, effect.terms.settings)
             sentence = settings_differ(effect.node, self._terms, effect.terms)
             self._node_log.settings(effect.node, sentence)
         else:
@@ -202,8 +204,8 @@ class Performer:
 
     def _encode(self, effect: Send[Any]) -> bytes:
         tag, data = self._endpoint.encode(effect.message, effect.view)
-        if self._tracing is not None:
-            self._tracing.send(effect.to, tag, len(data), self._endpoint)
+        if self._instruments.tracing is not None:
+            self._instruments.tracing.send(effect.to, tag, len(data), self._endpoint)
         self._meter.frames_sent += 1
         self._meter.frames[tag] += 1
         return data if self._seal is None else self._seal.seal(data)

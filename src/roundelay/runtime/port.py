@@ -8,6 +8,10 @@ bounded number in one turn, and each goes through its node at once: what the cor
 before the next one is read. The application's reader reads the socket between two deliveries, so
 that a token never waits for an application.
 
+In a quiet group an application that waited for a message has its turn before the next datagram is
+read, which is mostly the token: the message is there earlier, and the answer of the application
+leaves with that token.
+
 Lingering: while much arrives, the event loop does not go to sleep at once when nothing is left to
 read. To wake a process up takes longer than a peer needs to send the next packets, and the token
 would wait for that at every hop. Other processes that want this processor go first.
@@ -103,6 +107,11 @@ class PortUser(Protocol):
     def expire_timers(self) -> None:
         """Handle timers that have expired. The port calls this during stalls, when they raise no
         alarm."""
+        ...
+
+    def woke_reader(self) -> bool:
+        """Whether an application that waited for something to read has got it, since the last
+        call."""
         ...
 
     def backlogged(self) -> bool:
@@ -238,16 +247,17 @@ class Port:
 
     # Reading
 
-    def read(self) -> bool:
+    def read(self, quietly: bool = False) -> bool:
         """Read for one turn; called by the event loop, and by nodes before they handle timers.
-        Returns whether there may be more to read."""
+        Returns whether there may be more to read. The event loop calls it `quietly`: then an
+        application that waited goes first, and the event loop calls again."""
         if self.stalled:
             return False
         overslept_s = self._overslept_s()
         if overslept_s:
             self._resume_after_pause(overslept_s)
             return False
-        count = self._read(TURN_DATAGRAMS)
+        count = self._read(TURN_DATAGRAMS, quietly=quietly and not self.lingers)
         if count:
             self._stall_backlogged()
         if not self.stalled:
@@ -266,9 +276,10 @@ class Port:
             self._resume(attached)
         self._read(POLL_DATAGRAMS)
 
-    def _read(self, limit: int, *, stale: bool = False) -> float:
+    def _read(self, limit: int, *, stale: bool = False, quietly: bool = False) -> float:
         """Hand over up to about `limit` datagrams of each source; returns how many there were. A
-        datagram that its node refuses at the seal counts as `REFUSED_COST`."""
+        datagram that its node refuses at the seal counts as `REFUSED_COST`. If that is done
+        `quietly`, it ends when an application that waited got something."""
         total = 0.0
         self.refused = 0
         for receive in self._sources:
@@ -292,6 +303,8 @@ class Port:
                     self.refused = 0
                 else:
                     self._bytes_read += sum(map(len, datagrams))
+                if quietly and self._single is not None and self._single.woke_reader():
+                    return total + count
             total += count
         return total
 
@@ -404,7 +417,7 @@ class Port:
             self._reading = True
             for source in (self.socket, self._listener):
                 if source is not None:
-                    self._loop.add_reader(source.fileno(), self.read)
+                    self._loop.add_reader(source.fileno(), self.read, True)
 
     def _stop_reading(self) -> None:
         if self._reading:

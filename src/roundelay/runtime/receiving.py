@@ -55,7 +55,7 @@ class Receiving:
         self._peer_addresses = peer_addresses
         self._meter = instruments.meter
         self._node_log = instruments.node_log
-        self._tracing = instruments.tracing
+        self._instruments = instruments
         self._input_log = instruments.input_log
         self._packets_in = packets_in
         self._clock = clock
@@ -86,8 +86,8 @@ class Receiving:
         meter.frames_received += 1
         if frame.tag < FIRST_TAG:
             meter.packets_received += self._packets_in(message)
-        if self._tracing is not None:
-            self._tracing.arrive(frame, self._endpoint)
+        if self._instruments.tracing is not None:
+            self._instruments.tracing.arrive(frame, self._endpoint)
         try:
             effects = self._core.receive(origin, message)
             if self._input_log is not None:
@@ -130,11 +130,12 @@ class Receiving:
         if self._lives.get(origin.node) != life and not self._admission.admits(origin, None):
             return
         self._heard[origin.node] = self._clock()
-        if self._tracing is not None:
+        tracing = self._instruments.tracing
+        if tracing is not None:
             for frame in burst:
-                self._tracing.arrive(frame, self._endpoint)
+                tracing.arrive(frame, self._endpoint)
             if len(burst) > 1:
-                self._tracing.recorder.forget_frame()
+                tracing.recorder.forget_frame()
         messages = [frame.message for frame in burst]
         self._meter.frames_received += len(messages)
         count = self._packets_in
@@ -153,8 +154,8 @@ class Receiving:
         if reason is Reason.PROBE:
             self._peer_addresses.receive(data, self._port.source)
             return
-        if self._tracing is not None:
-            self._tracing.recorder.drop(reason)
+        if self._instruments.tracing is not None:
+            self._instruments.tracing.recorder.drop(reason)
         if reason is Reason.GROUP:
             self._node_log.wrong_group(self._endpoint.drops[reason])
         elif reason is Reason.SEALED:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from roundelay.core.ids import NodeId
 
@@ -15,10 +16,12 @@ class RelayError(Exception):
 class RelayProcess:
     """A relay between nodes at these addresses; it ends with `close`."""
 
-    def __init__(self, addresses: Mapping[NodeId, str]) -> None:
+    def __init__(self, addresses: Mapping[NodeId, str], control: Path | None = None) -> None:
+        """`control` is its control socket, if not the usual one."""
         peers = [f"--peer={node}={address}" for node, address in addresses.items()]
+        where = [] if control is None else [f"--control={control}"]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "roundelay", "chaos", *peers],
+            [sys.executable, "-m", "roundelay", "chaos", *peers, *where],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

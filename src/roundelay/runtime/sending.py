@@ -3,6 +3,10 @@
 A message is accepted by the core at once, and leaves in the next turn of the event loop, together
 with all that was accepted until then: one *flush*. When the core's queue is full, senders wait for
 room.
+
+Of an application whose messages come one at a time, a message need not wait for the turn: nothing
+will join it. It is flushed at once if the last flush had one message only. If another one follows
+in the same turn after all, that guess was wrong, and the next flushes wait again.
 """
 
 import asyncio
@@ -60,6 +64,10 @@ class Sending:
         self._flush_core = flush_core
         self._flush_from = 0
         """The number of the first message that was accepted since the last flush."""
+        self._single = False
+        """Whether the last flush of a whole turn had a single message."""
+        self._hurried = False
+        """Whether a message of this turn was flushed at once."""
         self._sent_until = 0 if with_log else None
         """Own messages that are not for the log have numbers below this one; None if they are all
         that the core has accepted."""
@@ -91,9 +99,24 @@ class Sending:
         """The message of this number is the first one since the last flush."""
         if self.error is not None:
             raise self.error
+        if self._hurried:
+            self._single = False
         self.flush_due = True
         self._flush_from = number
-        self._loop.call_soon(self.flush)
+        self._loop.call_soon(self._end_turn)
+
+    def hurry(self) -> None:
+        """Let a message leave at once, if it is alone in this turn so far, and likely stays so."""
+        if self._single and not self._hurried and self.flush_due:
+            self._hurried = True
+            self.flush()
+
+    def _end_turn(self) -> None:
+        """In the next turn of the event loop after one in which a message was accepted."""
+        if self.flush_due:
+            self._single = self._core.status.accepted - self._flush_from == 1
+            self.flush()
+        self._hurried = False
 
     def _put_noted(
         self,

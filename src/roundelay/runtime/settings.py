@@ -34,6 +34,13 @@ TIMEOUT_S = 0.4
 TIMEOUT_S_MIN = 0.02
 """Least `timeout_s`, in seconds: an event loop often takes longer than less, and nodes would give
 each other up without end."""
+TRACE_ROLL_S_MIN = 1.0
+"""Least `trace_roll_s`, in seconds: files are flushed once a second, and smaller ones would cost
+more for their names than for their rows."""
+RECENT_S = 60.0
+"""Default of `recent_s`."""
+TRACE_ROLL_S_MAX = 3600.0
+"""Most `trace_roll_s`, in seconds: who wants fewer files than one in an hour does not watch."""
 
 QUEUE_BYTES = 32 * 1024 * 1024
 """Default of `queue_bytes`."""
@@ -45,6 +52,8 @@ SNAPSHOT_BYTES = 256 * 1024 * 1024
 """Default of `snapshot_bytes`."""
 CATCHUP_BYTES_PER_S = 64 * 1024 * 1024
 """Default of `catchup_bytes_per_s`."""
+CATCHUP_SHARE = 0.8
+"""Default of `catchup_share`."""
 SEGMENT_BYTES_MIN = 1 << 20
 """Least `segment_bytes`: with less, most of the time would go into new files."""
 
@@ -54,7 +63,9 @@ class Settings:
     """All settings of a node. ConfigError for values that make no sense."""
 
     group: str
+    """The name of the group, the same at all nodes."""
     node: str
+    """The name of this node."""
     peers: Mapping[str, str]
     """Every node of the group, this one included, and where the others reach it: `host:port`."""
     bind: str | None = None
@@ -62,6 +73,7 @@ class Settings:
     multicast: str | None = None
     """An IP multicast address and port for what goes to everybody; None sends it to each."""
     engine: str = "totem"
+    """The ordering protocol, the same at all nodes."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Settings of the engine, by the names of its `Config`. They take precedence over those that
     are derived from `timeout_s` and `datagram_bytes`."""
@@ -95,6 +107,9 @@ class Settings:
     retain_bytes: int | None = None
     """Bytes of log that are kept at least, in whole segments, when older ones are removed; None
     keeps all."""
+    retain_s: float | None = None
+    """How long log is kept, in seconds; all of it if not set. As with `retain_bytes`, only whole
+    files are removed: each once the one behind it is so old. With both, what either says goes."""
     segment_bytes: int = SEGMENT_BYTES
     """Size of the journal's files. Smaller: more of them, and a sync waits for new files more
     often; larger: `retain_bytes` is kept less exactly."""
@@ -104,6 +119,10 @@ class Settings:
     catchup_bytes_per_s: int = CATCHUP_BYTES_PER_S
     """How fast this node sends its log to one that lacks it while the group is at work. Smaller:
     a node that comes back takes long to catch up; larger: the group is slowed down meanwhile."""
+    catchup_share: float = CATCHUP_SHARE
+    """The most of its throughput that a busy group gives up, so that a node which catches up and
+    does not come nearer reaches the end. 0: nothing, and the node may be outrun for ever; near 1: a
+    node with a slow disk makes the group slow for some minutes, until it is waited for no more."""
     trace: Path | None = None
     """A directory for the node's trace."""
     trace_every_row: bool = False
@@ -111,6 +130,14 @@ class Settings:
     `kill -9` loses a row. Slow: for tests and demonstrations."""
     trace_frames: bool = False
     """Whether single frames and timers have rows too."""
+    trace_roll_s: float | None = None
+    """Seconds after which the trace goes on in another file, so that the one before can be read
+    while the node runs; None keeps one file, whose Parquet can be read only when the node has
+    stopped. Shorter: many small files; longer: who watches the group learns of a breach later."""
+    recent_s: float = RECENT_S
+    """Seconds of its trace that the node keeps in memory while somebody watches it with `roundelay
+    dashboard`; 0 keeps none. Shorter: what led to a fault may be gone; longer: memory, up to some
+    20 MB."""
     run: str = ""
     """The name of the run in the trace; by default the group's."""
     check: bool = False
@@ -162,7 +189,21 @@ class Settings:
         for limit in ("queue_bytes", "backlog_bytes"):
             if getattr(self, limit) < 1 << 20:
                 raise ConfigError(f"{limit}={getattr(self, limit)} is less than a megabyte")
+        if not 0 <= self.recent_s <= 3600:
+            raise ConfigError(f"recent_s={self.recent_s:g} is not between 0 and 3600 seconds")
+        self._check_roll()
         self._check_journal()
+
+    def _check_roll(self) -> None:
+        if self.trace_roll_s is None:
+            return
+        if self.trace is None:
+            raise ConfigError("trace_roll_s says when the trace is rolled; set trace too")
+        if not TRACE_ROLL_S_MIN <= self.trace_roll_s <= TRACE_ROLL_S_MAX:
+            raise ConfigError(
+                f"trace_roll_s={self.trace_roll_s:g} is not between {TRACE_ROLL_S_MIN:g} and "
+                f"{TRACE_ROLL_S_MAX:g} seconds"
+            )
 
     def _check_journal(self) -> None:
         try:
@@ -186,6 +227,12 @@ class Settings:
                 f"{self.segment_bytes} bytes; segments are removed as a whole: keep more, or set "
                 "segment_bytes too"
             )
+        if self.retain_s is not None and self.retain_s <= 0:
+            raise ConfigError(
+                f"retain_s={self.retain_s} keeps nothing; give a time, or leave it out"
+            )
+        if not 0 <= self.catchup_share <= 0.9:
+            raise ConfigError(f"catchup_share={self.catchup_share} is not between 0 and 0.9")
         for limit in ("snapshot_bytes", "catchup_bytes_per_s"):
             if getattr(self, limit) < 1 << 16:
                 raise ConfigError(f"{limit}={getattr(self, limit)} is less than 65536 bytes")
@@ -224,6 +271,8 @@ PATHS = ("key", "state", "journal", "trace", "record", "control")
 JOURNAL_SETTINGS: Mapping[str, str] = {
     "fsync": "when the journal is synced",
     "retain_bytes": "how much of the journal is kept",
+    "retain_s": "how long the journal is kept",
+    "catchup_share": "what a group gives up for a node that catches up",
     "segment_bytes": "how large the journal's files are",
     "snapshot_bytes": "when the state behind the journal is stored",
     "catchup_bytes_per_s": "how fast the journal is sent to others",
@@ -275,11 +324,15 @@ _KINDS: Mapping[str, Any] = {
     "backlog_bytes": int,
     "fsync": str,
     "retain_bytes": int,
+    "retain_s": int | float,
+    "catchup_share": int | float,
     "segment_bytes": int,
     "snapshot_bytes": int,
     "catchup_bytes_per_s": int,
     "trace_every_row": bool,
     "trace_frames": bool,
+    "trace_roll_s": int | float,
+    "recent_s": int | float,
     "check": bool,
 }
 

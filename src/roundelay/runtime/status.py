@@ -48,6 +48,7 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
         "warnings": node.node_log.warnings(),
         "seal": None if node.sealing is None else node.sealing.status(),
         "check": None if check is None else check.status(),
+        "trace": None if tracing is None else tracing.status(),
         "never_heard": node.admission.known_peers.never_heard(),
         "peers": dict(settings.peers),
         "addresses": {
@@ -66,5 +67,7 @@ def status(node: Node, port: Port, settings: Settings) -> dict[str, Any]:
         "drops": drops,
         "latency": node.meter.latency.as_dict(),
         "rotation": node.meter.rotation.as_dict(),
+        "token_ns": node.meter.token_ns,
+        "timeout_s": settings.timeout_s,
         "receive_buffer_bytes": port.socket.receive_buffer,
     }

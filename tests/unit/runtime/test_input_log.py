@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -48,6 +49,15 @@ def record(tmp_path):
 
 def test_a_setup_survives_json():
     assert CoreSetup.from_json(json.loads(json.dumps(SETUP.to_json()))) == SETUP
+    logged = replace(SETUP, journal=True, catchup_share=0.3)
+    assert CoreSetup.from_json(json.loads(json.dumps(logged.to_json()))) == logged
+    assert logged._log_config().yield_share_max == 0.3
+
+
+def test_a_record_of_before_yields_nothing():
+    old = replace(SETUP, journal=True, catchup_share=0.3).to_json()
+    del old["catchup_share"]
+    assert CoreSetup.from_json(old)._log_config().yield_share_max == 0
 
 
 def test_a_record_replays_identically(record, capsys):

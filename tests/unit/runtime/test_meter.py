@@ -1,10 +1,11 @@
 """What a node counts, and how it is shown."""
 
 import re
+import time
 from typing import Any
 
 from roundelay.cli.status import text
-from roundelay.runtime.meter import BOUNDS_MS, Histogram, Meter
+from roundelay.runtime.meter import BOUNDS_MS, RATES_S, Histogram, Meter
 from roundelay.runtime.metrics import prometheus
 
 
@@ -38,6 +39,7 @@ def document() -> dict[str, Any]:
         "counters": meter.counters(),
         "drops": {"checksum": 4, "stranger": 0},
         "seal": None,
+        "trace": {"waits": 2, "waited_s": 0.5, "ended": ""},
         "latency": meter.latency.as_dict(),
         "rotation": meter.rotation.as_dict(),
         "receive_buffer_bytes": 8,
@@ -68,6 +70,8 @@ def test_prometheus_can_read_every_line():
     assert 'roundelay_latency_seconds_bucket{group="g\\"1",node="a",le="0.005"} 1' in lines
     assert 'roundelay_latency_seconds_count{group="g\\"1",node="a"} 1' in lines
     assert 'roundelay_latency_seconds_sum{group="g\\"1",node="a"} 0.004' in lines
+    assert 'roundelay_trace_waits_total{group="g\\"1",node="a"} 2' in lines
+    assert 'roundelay_trace_waited_seconds_total{group="g\\"1",node="a"} 0.5' in lines
     names = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert len(names) == len(set(names))
 
@@ -114,3 +118,17 @@ def test_people_see_whether_datagrams_are_sealed_and_who_is_alive():
         assert f"{line}\n" in prometheus(shown)
     shown["seal"] = SEAL | {"accepts": ["0a0b"], "proven": []}
     assert "seal       AES-256-GCM, key 0a0b; proven: none\n" in text(shown)
+
+
+def test_rates_are_of_a_second_or_so_whoever_asks_in_between(monkeypatch):
+    clock = [10.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    meter = Meter()
+    clock[0] += 2.0
+    meter.messages_delivered = 100
+    assert meter.rates()["messages_per_s"] == 50
+    clock[0] += RATES_S / 2
+    meter.messages_delivered = 1000
+    assert meter.rates()["messages_per_s"] == 50
+    clock[0] += 2.0 - RATES_S / 2
+    assert meter.rates()["messages_per_s"] == 450

@@ -28,6 +28,7 @@ class Listener:
         self.group = group
         self.next_alarm = float("inf")
         self.backlog = False
+        self.woken = False
         self.got: list[bytes] = []
         self.bursts = 0
         self.nobodys = 0
@@ -42,6 +43,9 @@ class Listener:
     def receive_many(self, datagrams: Sequence[bytes]) -> None:
         self.got += datagrams
         self.bursts += 1
+
+    def woke_reader(self) -> bool:
+        return self.woken
 
     def nobodys_key(self) -> None:
         self.nobodys += 1
@@ -424,3 +428,48 @@ def test_an_old_join_is_not_heard_and_anything_else_is():
             assert node.meter.frames_received == 2
 
     asyncio.run(story())
+
+
+def test_an_application_that_waited_goes_before_the_next_datagram_of_a_quiet_group(sender):
+    async def story(port: Port) -> None:
+        node = Listener()
+        port.attach(node)
+        for _ in range(2):
+            sender.send(frame("g"), (port.socket.address,))
+        node.woken = True
+        port.read(True)
+        assert len(node.got) == 1
+        node.woken = False
+        port.read(True)
+        assert len(node.got) == 2
+
+    play(story)
+
+
+def test_before_an_alarm_an_application_that_waited_does_not_go_first(sender):
+    async def story(port: Port) -> None:
+        node = Listener()
+        port.attach(node)
+        for _ in range(2):
+            sender.send(frame("g"), (port.socket.address,))
+        node.woken = True
+        port.read()
+        assert len(node.got) == 2
+
+    play(story)
+
+
+def test_in_a_busy_group_no_application_goes_before_what_waits(sender):
+    async def story(port: Port) -> None:
+        node = Listener()
+        port.attach(node)
+        sender.send(bytes(LINGER_BYTES), (port.socket.address,))
+        port.read()
+        assert port.lingers
+        for _ in range(2):
+            sender.send(frame("g"), (port.socket.address,))
+        node.woken = True
+        port.read(True)
+        assert len(node.got) == 3
+
+    play(story)

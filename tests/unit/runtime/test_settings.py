@@ -44,6 +44,9 @@ GOOD = {"group": "g", "node": "a", "peers": PEERS}
         ({"peers": TWICE}, "'peers' has a name twice; give each once"),
         ({"peers": {**PEERS, **MANY}}, "peers lists 34 nodes; a group has at most 32: make"),
         ({"bind": "x"}, "bind: 'x' is no address"),
+        ({"trace_roll_s": 1}, "trace_roll_s says when the trace is rolled; set trace too"),
+        ({"trace": "t", "trace_roll_s": 0.5}, "trace_roll_s=0.5 is not between 1 and 3600 seconds"),
+        ({"trace": "t", "trace_roll_s": "1"}, "trace_roll_s='1' is not of type number"),
         ({"engine": "paxos"}, "no engine for real nodes is called 'paxos'; use "),
         ({"engine": "template"}, "no engine for real nodes is called 'template'"),
         (
@@ -102,6 +105,9 @@ def test_join_names_every_setting_with_its_default():
         ({"journal": "j", "retain_bytes": 1 << 20}, "less than one segment"),
         ({"journal": "j", "snapshot_bytes": 1}, "less than 65536 bytes"),
         ({"journal": "j", "catchup_bytes_per_s": 1}, "less than 65536 bytes"),
+        ({"journal": "j", "catchup_share": 1.0}, "not between 0 and 0.9"),
+        ({"journal": "j", "retain_s": 0}, "retain_s=0 keeps nothing"),
+        ({"retain_s": 60.0}, "retain_s says how long the journal is kept"),
         (
             {"journal": "j", "engine": "fifo"},
             "the engine 'fifo' cannot carry a log: its members need not deliver in one order "

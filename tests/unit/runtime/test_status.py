@@ -1,6 +1,7 @@
 """The status document of a node."""
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,5 +25,20 @@ def test_the_reason_of_gather_is_told_only_while_the_node_gathers() -> None:
             ("operational", ""),
         ]
         assert found[0]["queues"]["packets_to_send"] == 3
+
+    asyncio.run(story())
+
+
+def test_how_the_writing_of_the_trace_goes_is_told_where_there_is_one(tmp_path: Path) -> None:
+    async def story() -> None:
+        for trace, every, told in (
+            (None, False, None),
+            (tmp_path, False, {"waits": 0, "waited_s": 0.0, "ended": ""}),
+            (tmp_path, True, {"waits": 0, "waited_s": 0.0, "ended": ""}),
+        ):
+            peers = free_addresses("a")
+            node = join("g", node="a", peers=peers, trace=trace, trace_every_row=every)
+            async with node as group:
+                assert group.status()["trace"] == told
 
     asyncio.run(story())

@@ -41,6 +41,7 @@ def test_what_each_node_may_choose_is_not_told():
         ({"timeout_s": 2.0}, "timeout_s 2, this node 0.4"),
         ({"datagram_bytes": 1400}, "datagram_bytes 1400, this node 60000"),
         ({"options": {"token_loss_s": 2}}, "option token_loss_s 2, this node not given"),
+        ({"options": {"accelerated": 0}}, "option accelerated 0, this node not given"),
         ({"multicast": "239.1.1.1:5"}, "multicast 239.1.1.1:5, this node not given"),
     ],
 )

@@ -14,7 +14,7 @@ from roundelay.protocols.fc.fc import BUFFER_BYTES as FC_BUFFER_BYTES
 from roundelay.protocols.st.ending import list_items
 from roundelay.protocols.st.lists import List
 from roundelay.protocols.st.messages import Placed, Transmission
-from roundelay.protocols.totem import BUFFER_BYTES, Config
+from roundelay.protocols.totem import ACCELERATED, BUFFER_BYTES, Config
 from roundelay.runtime.errors import ConfigError
 from roundelay.runtime.settings import settings
 from roundelay.runtime.tuning import (
@@ -64,6 +64,15 @@ def test_what_a_ring_keeps_for_its_slowest_member_is_bounded_in_bytes():
     assert BUFFER_BYTES // 2 < kept(60_000) * 60_000 <= BUFFER_BYTES
     assert kept(1400) == Config().buffer_packets
     assert kept(60_000) >= 2 * window(60_000, 1000)[1]
+
+
+@pytest.mark.parametrize(("datagram_bytes", "room"), [(1400, 1000), (1400, 8), (60_000, 100)])
+def test_on_real_nodes_all_packets_of_a_visit_follow_the_token(datagram_bytes, room):
+    """Alike at all nodes, whatever their buffers hold: nodes that differ refuse each other."""
+    options = engine_options(told("totem"), datagram_bytes, room)
+    assert int(options["accelerated"]) == ACCELERATED >= int(options["visit_packets"])
+    paper = engine_options(told("totem", options={"accelerated": 0}), datagram_bytes, room)
+    assert engine_config("totem", paper).accelerated == 0
 
 
 @pytest.mark.parametrize("timeout_s", [0.1, 0.4, 3.0])

@@ -13,12 +13,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from roundelay.cli.errors import UserError
+from roundelay.core.effects import Kind
 from roundelay.core.ids import NodeId
 from roundelay.runtime.client import Client, ClientError
 from roundelay.runtime.collect import collect, world_recorder
@@ -33,6 +34,10 @@ POLL_S = 0.02
 """How many seconds pass between two questions whether it has happened."""
 QUIET_S = 1.0
 """For how many seconds nothing may be delivered before the run counts as quiet."""
+IDLE_S = 0.1
+"""Seconds between two looks whether there is something to send again."""
+LOADS = {"none": None, "gentle": 0.1, "heavy": 0.0}
+"""Seconds between two messages of one node."""
 SAFE_EVERY = 4
 """Every so many-th message is a safe one."""
 
@@ -44,9 +49,10 @@ class Load:
     def __init__(self, node: NodeId, control: Path, pause_s: float) -> None:
         self.delivered = 0
         """The number of messages with a receipt."""
+        self.pause_s: float | None = pause_s
+        """Seconds between two messages; None while nothing is to be sent."""
         self._node = node
         self._control = control
-        self._pause_s = pause_s
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"load on {node}", daemon=True)
         self._thread.start()
@@ -65,7 +71,9 @@ class Load:
             self._stopped.wait(0.1)
 
     def _talk(self, client: Client) -> None:
-        while not self._stopped.wait(self._pause_s):
+        while not self._stopped.wait(IDLE_S if self.pause_s is None else self.pause_s):
+            if self.pause_s is None:
+                continue
             text = base64.b64encode(f"{self._node} {self.delivered}".encode()).decode("ascii")
             client.ask(do="send", payload=text, safe=self.delivered % SAFE_EVERY == 0)
             client.answer()
@@ -75,11 +83,14 @@ class Load:
 class Nodes:
     """The nodes of one group; a context manager that leaves no process behind."""
 
-    def __init__(self, directory: Path, names: Sequence[NodeId], engine: str) -> None:
+    def __init__(
+        self, directory: Path, names: Sequence[NodeId], engine: str, *, traced: bool = True
+    ) -> None:
         self.names = tuple(sorted(names))
         self.loads: dict[NodeId, Load] = {}
         self._directory = directory
         self._engine = engine
+        self._traced = traced
         self._rows: list[Row] = []
         self._world = world_recorder(self._rows, self.names)
         self._processes: dict[NodeId, subprocess.Popen[bytes]] = {}
@@ -90,7 +101,7 @@ class Nodes:
         shutil.rmtree(self._directory, ignore_errors=True)
         self._directory.mkdir(parents=True)
         self._sockets = Path(tempfile.mkdtemp(prefix="rd"))  # Paths of sockets must be short.
-        self._relay = RelayProcess(free_addresses(self.names))
+        self._relay = RelayProcess(free_addresses(self.names), self.relay_control)
         return self
 
     def __exit__(
@@ -112,15 +123,14 @@ class Nodes:
 
     def start(self, *names: NodeId) -> None:
         for node in names:
+            self._done("start", {"node": node})
             flags = [
                 f"--group={GROUP}",
                 f"--node={node}",
                 f"--engine={self._engine}",
                 f"--control={self._sockets / node}",
                 f"--state={self._directory / 'state' / node}",
-                f"--trace={self.traces}",
-                "--trace-every-row",
-                "--trace-frames",
+                *(self._tracing if self._traced else ()),
                 *(f"--peer={name}={at}" for name, at in self._relay.peers[node].items()),
             ]
             with self._log(node).open("ab") as log:
@@ -128,34 +138,78 @@ class Nodes:
                     [sys.executable, "-m", "roundelay", "node", *flags], stdout=log, stderr=log
                 )
 
+    @property
+    def _tracing(self) -> tuple[str, ...]:
+        return f"--trace={self.traces}", "--trace-every-row", "--trace-frames"
+
     def send_from(self, *names: NodeId, pause_s: float) -> None:
         """Send messages through these nodes from now on."""
         for node in names:
             self.loads[node] = Load(node, self._sockets / node, pause_s)
 
     def kill(self, node: NodeId) -> None:
-        self._signal(node, signal.SIGKILL)
+        self._done("crash", {"node": node})
+        self._processes[node].kill()
         self._processes[node].wait()
 
     def pause(self, node: NodeId) -> None:
-        self._signal(node, signal.SIGSTOP)
+        self._done("pause", {"node": node})
+        self._processes[node].send_signal(signal.SIGSTOP)
 
     def resume(self, node: NodeId) -> None:
-        self._signal(node, signal.SIGCONT)
+        self._done("resume", {"node": node})
+        self._processes[node].send_signal(signal.SIGCONT)
 
-    def network(self, command: str) -> None:
-        """Give the relay a command."""
-        self._world.fault(command.split()[0], {"command": command})
+    def partition(self, *components: Sequence[NodeId]) -> None:
+        self._done("partition", {"components": [list(names) for names in components]})
+        self._tell_relay(" ".join(["partition", *(",".join(names) for names in components)]))
+
+    def merge(self) -> None:
+        """Undo the partition."""
+        self._done("merge", {})
+        self._tell_relay("heal")
+
+    def _done(self, what: str, detail: Mapping[str, object]) -> None:
+        """Write into the trace what is done to the nodes, in the words of the simulator."""
+        self._world.fault(what, detail)
+
+    def _tell_relay(self, command: str) -> None:
         try:
             self._relay.command(command)
         except RelayError as e:
             raise UserError(f"{e}; please report this") from None
 
-    def _signal(self, node: NodeId, number: signal.Signals) -> None:
-        self._world.fault(number.name.lower(), {"node": node})
-        self._processes[node].send_signal(number)
-
     # Watching the nodes
+
+    @property
+    def pids(self) -> dict[NodeId, int]:
+        """The processes that were started last."""
+        return {node: process.pid for node, process in self._processes.items()}
+
+    def control(self, node: NodeId) -> Path:
+        """The control socket of a node."""
+        return self._sockets / node
+
+    @property
+    def relay_control(self) -> Path:
+        """The control socket of the relay."""
+        return self._sockets / "relay.sock"
+
+    @property
+    def clock_s(self) -> float:
+        """Seconds since the first start, on the clock of the trace. Its first event is that start,
+        so reports and diagrams show the same times."""
+        return (time.monotonic_ns() - self._rows[0].t_ns) / 1e9
+
+    @property
+    def fault_s(self) -> float:
+        """When the last fault was, on this clock."""
+        return (self._rows[-1].t_ns - self._rows[0].t_ns) / 1e9
+
+    @property
+    def faults(self) -> int:
+        """How many faults there were; `roundelay draw --around fault:N` counts them in this way."""
+        return len([row for row in self._rows if row.kind == Kind.FAULT]) - len(self.names)
 
     def status(self, node: NodeId) -> dict[str, Any] | None:
         try:
@@ -163,6 +217,11 @@ class Nodes:
                 return client.ask(do="status")
         except ClientError:
             return None
+
+    def primary(self, node: NodeId) -> bool:
+        """Whether the node is in a primary view."""
+        found = self.status(node)
+        return found is not None and bool(found["view"]["primary"])
 
     def wait_for_view(self, *names: NodeId) -> float:
         """Wait until these nodes are in a view of their own; returns the seconds that took."""

@@ -42,6 +42,18 @@ def test_a_packet_may_end_one_run_and_begin_the_next():
     assert ours[RUN_MESSAGES + 2].index is None
 
 
+def test_an_own_message_whose_index_went_with_the_old_log_is_uncertain():
+    async def story() -> None:
+        receipts = LogReceipts()
+        ours = given(receipts, 2)
+        receipts.on_appended(Appended(OWN, 0, 2, None))
+        assert ours[0].committed
+        with pytest.raises(UncertainError, match="committed, and at which index is not known"):
+            await ours[0]
+
+    asyncio.run(story())
+
+
 def test_who_waits_is_told_when_its_own_message_is_committed():
     async def story() -> None:
         receipts = LogReceipts()

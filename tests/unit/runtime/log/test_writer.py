@@ -116,14 +116,21 @@ class Harness:
     def stored(self) -> int:
         return max((report.stored for report in self.reports), default=0)
 
+    def take_due(self) -> None:
+        """As whoever puts does, after all effects of an input."""
+        if self.writer.due:
+            self._on_report()
+
     async def until_stored(self, number: int) -> None:
         async with asyncio.timeout(LIMIT_S):
+            self.take_due()
             while self.stored < number:
                 self._told.clear()
                 await self._told.wait()
 
     async def until(self, found) -> Report:
         async with asyncio.timeout(LIMIT_S):
+            self.take_due()
             while True:
                 for report in self.reports:
                     if found(report):
@@ -259,6 +266,27 @@ def test_the_loop_writes_small_batches_itself_while_nothing_else_is_to_be_done(f
             async with asyncio.timeout(LIMIT_S):
                 while disk.synced != disk.stored:
                     await asyncio.to_thread(disk.in_sync.wait, LIMIT_S)
+        harness.end()
+
+    asyncio.run(story())
+
+
+def test_of_what_the_loop_writes_the_first_of_a_turn_is_told_at_once_and_the_rest_together():
+    async def story() -> None:
+        harness = Harness("off")
+        harness.disk.quick = True
+        for first in (0, 3):
+            harness.reports.clear()
+            harness.store(first)
+            assert harness.writer.due
+            harness.take_due()
+            assert [report.stored for report in harness.reports] == [first + 1]
+            harness.store(first + 1)
+            harness.store(first + 2)
+            assert not harness.writer.due
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert [report.stored for report in harness.reports] == [first + 1, first + 3]
         harness.end()
 
     asyncio.run(story())

@@ -1,13 +1,22 @@
 """The port of a machine at a node, without a node."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
 
+from roundelay.core.effects import Appended
 from roundelay.core.ids import ViewId
-from roundelay.core.log import NAMED
+from roundelay.core.log import NAMED, Entries, Head
+from roundelay.group.body import pack
+from roundelay.runtime.errors import (
+    ClosedError,
+    NotPrimaryError,
+    SessionForgottenError,
+    UncertainError,
+)
+from roundelay.runtime.log.entries import EntryBatch
 from roundelay.runtime.replicas.port import NodePort
 from roundelay.runtime.replicas.site import Site
 from roundelay.structures import Counter, GapError, Map
@@ -15,6 +24,50 @@ from roundelay.structures.replica import LogEntry, Replica, command_head
 from roundelay.structures.values import dumps
 
 TERM = ViewId(1, "a")
+
+
+class Log:
+    """Takes what is appended, if it is open, and knows nothing of what becomes of it."""
+
+    def __init__(self) -> None:
+        self.receipts: list[Any] = []
+        self.payloads: list[bytes] = []
+        self.error: Exception | None = None
+
+    def append_nowait(self, payload: bytes) -> Any:
+        if self.error is not None:
+            raise self.error
+        self.payloads.append(payload)
+        self.receipts.append(Receipt(len(self.receipts)))
+        return self.receipts[-1]
+
+    async def append(self, payload: bytes, timeout_s: float | None = None) -> Any:
+        while self.error is not None:  # noqa: ASYNC110  # Nobody tells of it.
+            await asyncio.sleep(0)
+        return self.append_nowait(payload)
+
+
+SESSION = 7
+
+
+def on(log: Log, make: Callable[[], Any] = Counter) -> NodePort[Any]:
+    """The port of a machine on this log."""
+    port = opened(NodePort(Site("a"), "", make))
+    port.site._log = log  # type: ignore[assignment]
+    port.site.session = SESSION
+    return port
+
+
+def batch(log: Log, index: int, first: int, session: int = SESSION) -> EntryBatch:
+    """The entries of these commands and all that follow them."""
+    payloads = log.payloads[first:]
+    head = Head(index, TERM, "a", 1, session, first, len(payloads), 0, 0)
+    return EntryBatch(Entries(head, pack(payloads)))
+
+
+async def turns() -> None:
+    for _ in range(4):
+        await asyncio.sleep(0)
 
 
 class Receipt:
@@ -40,12 +93,11 @@ def snapshot_of(machine: Any, *payloads: bytes) -> bytes:
     return b"".join(replica.snapshot())
 
 
-@pytest.mark.parametrize("session", [7, NAMED | 7])
-def test_the_reply_of_a_command_that_only_a_snapshot_has_is_not_known(session):
+def test_the_reply_of_a_named_command_that_only_a_snapshot_has_is_not_known():
     async def story() -> None:
         port = opened(NodePort(Site("a"), "", Counter))
         receipt: Any = Receipt(3)
-        waiting = asyncio.create_task(port.site.settled(receipt, session))
+        waiting = asyncio.create_task(port.site.settled(receipt, NAMED | 7))
         await asyncio.sleep(0)
         receipt.settled.set_result(0)
         for _ in range(3):
@@ -55,6 +107,93 @@ def test_the_reply_of_a_command_that_only_a_snapshot_has_is_not_known(session):
         assert await waiting == (0, None)
         assert (port.index, port.machine.number) == (1, 2)
         assert not port.site._replies
+
+    asyncio.run(story())
+
+
+def test_replies_come_when_the_commands_are_applied():
+    async def story() -> None:
+        log = Log()
+        port = on(log)
+        face = port.face
+        calls = [asyncio.ensure_future(face.add(n)) for n in (1, 2, 3)]
+        calls.append(asyncio.ensure_future(face.add.within(5)(4)))
+        placed = asyncio.ensure_future(face.add.placed(0))
+        await turns()
+        assert len(log.payloads) == 5
+        calls[1].cancel()
+        await turns()
+        port.site.apply_all(batch(log, 0, 0, session=8))  # Of another node.
+        await turns()
+        assert not any(call.done() for call in (calls[0], *calls[2:]))
+        port.site.apply_all(batch(log, 5, 0))
+        log.receipts[3].settled.set_result(8)
+        log.receipts[4].settled.set_result(9)
+        assert await placed == (20, 9)
+        assert await calls[0] == 11
+        assert await calls[2] == 16
+        assert await calls[3] == 20
+        assert not port.site._issued
+
+    asyncio.run(story())
+
+
+def test_a_command_waits_for_the_log_to_open():
+    async def story() -> None:
+        log = Log()
+        log.error = NotPrimaryError("not open")
+        port = on(log)
+        call = asyncio.ensure_future(port.face.add(1))
+        await turns()
+        assert not log.payloads
+        log.error = None
+        await turns()
+        port.site.apply_all(batch(log, 0, 0))
+        log.receipts[0].settled.set_result(0)
+        assert await call == 1
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("timeout_s", [None, 5.0])
+@pytest.mark.parametrize("before", [True, False])
+def test_the_reply_of_a_command_that_only_a_snapshot_has_is_not_known(timeout_s, before):
+    async def story() -> None:
+        log = Log()
+        port = on(log)
+        add = port.face.add if timeout_s is None else port.face.add.within(timeout_s)
+        calls = [asyncio.ensure_future(add(n)) for n in (1, 2)]
+        await turns()
+        if before:
+            log.receipts[0].settled.set_result(0)
+        await turns()
+        port.site.restore([snapshot_of(Counter(), command_head("") + dumps(["add", 1, 1]))])
+        await turns()
+        if not before:
+            log.receipts[0].settled.set_result(0)
+        with pytest.raises(UncertainError, match="at index 0 and was done"):
+            await calls[0]
+        log.receipts[1].settled.set_result(1)
+        await turns()
+        port.site.apply_all(batch(log, 1, 1))
+        assert await calls[1] == 3
+        assert not port.site._issued
+
+    asyncio.run(story())
+
+
+def test_who_waits_is_told_that_the_session_was_forgotten_and_that_the_node_has_ended():
+    async def story() -> None:
+        log = Log()
+        port = on(log)
+        calls = [asyncio.ensure_future(port.face.add(n)) for n in (1, 2)]
+        await turns()
+        port.site._on_forgotten(Appended(SESSION, 0, 1, None, forgotten=True))
+        with pytest.raises(SessionForgottenError):
+            await calls[0]
+        port.site.close(ClosedError("it has ended"))
+        with pytest.raises(ClosedError, match="ended"):
+            await calls[1]
 
     asyncio.run(story())
 

@@ -1,0 +1,140 @@
+// The shell of the page: its tabs, the stream of events, and what every part is given.
+
+const parts = ["now", "history", "play", "laboratory", "table"];
+const mounted = new Map();
+const connection = document.getElementById("connection");
+
+/**
+ * What the server tells, as events; `detail` is the parsed JSON. "groups": all groups; "group": the
+ * one that the reader chose, or null; "shown": the name of the part that is shown now.
+ */
+const events = new EventTarget();
+
+/** The answer to a request, as JSON. What the server objects to becomes an Error with its sentence. */
+async function fetchJson(path, options = {}) {
+  const request = { ...options, headers: { "X-Roundelay": "1", ...(options.headers ?? {}) } };
+  if (request.body !== undefined && typeof request.body !== "string") {
+    request.body = JSON.stringify(request.body);
+    request.headers["Content-Type"] = "application/json";
+    request.method ??= "POST";
+  }
+  let answer;
+  try {
+    answer = await fetch(path, request);
+  } catch {
+    throw new Error("the dashboard does not answer; is the command still running?");
+  }
+  const isJson = (answer.headers.get("content-type") ?? "").startsWith("application/json");
+  const told = isJson ? await answer.json() : { error: await answer.text() };
+  if (!answer.ok) throw new Error(told.error ?? `the dashboard answered ${answer.status}`);
+  return told;
+}
+
+/** The token is in a cookie that scripts cannot read, so it is empty here; `fetchJson` needs none. */
+const context = { token: "", fetchJson, events };
+
+async function mount(name) {
+  if (mounted.has(name)) return;
+  const element = document.getElementById(name);
+  mounted.set(name, element);
+  try {
+    const part = await import(`./${name}.js`);
+    await part.mount(element, context);
+  } catch (error) {
+    const sentence = document.createElement("p");
+    sentence.textContent = `This part does not load: ${error.message}`;
+    element.replaceChildren(sentence);
+  }
+}
+
+/** The part that the address names. */
+function named() {
+  return location.hash.replace(/^#\/?/, "");
+}
+
+function show(name, focus = false) {
+  for (const part of parts) {
+    const tab = document.getElementById(`tab-${part}`);
+    const chosen = part === name;
+    tab.setAttribute("aria-selected", String(chosen));
+    tab.tabIndex = chosen ? 0 : -1;
+    document.getElementById(part).hidden = !chosen;
+    if (chosen && focus) tab.focus();
+  }
+  if (named() !== name) history.replaceState(null, "", `#/${name}`); // No element has that name.
+  events.dispatchEvent(new CustomEvent("shown", { detail: name }));
+  return mount(name);
+}
+
+function onKey(event) {
+  const at = parts.indexOf(event.target.dataset.part);
+  const to = {
+    ArrowRight: (at + 1) % parts.length,
+    ArrowLeft: (at + parts.length - 1) % parts.length,
+    Home: 0,
+    End: parts.length - 1,
+  }[event.key];
+  if (to === undefined) return;
+  event.preventDefault();
+  show(parts[to], true);
+}
+
+function say(text, kind) {
+  if (connection.textContent === text) return;
+  connection.textContent = text;
+  connection.className = `chip ${kind}`;
+}
+
+const choice = document.getElementById("group");
+
+/** Tell the parts of the group that the reader chose, or of the first one. */
+function tell() {
+  const groups = context.groups?.groups ?? [];
+  const known = groups.map((group) => group.name);
+  const options = [...choice.options].map((option) => option.value);
+  if (JSON.stringify(known) !== JSON.stringify(options)) {
+    const chosen = choice.value;
+    choice.replaceChildren(...known.map((name) => new Option(name, name)));
+    if (known.includes(chosen)) choice.value = chosen;
+    document.getElementById("group-choice").hidden = known.length < 2;
+  }
+  context.group = groups.find((group) => group.name === choice.value) ?? null;
+  events.dispatchEvent(new CustomEvent("group", { detail: context.group }));
+}
+choice.addEventListener("change", tell);
+
+function stale(is) {
+  document.body.classList.toggle("stale", is);
+}
+
+/** Listen to the server; again, if it was started again meanwhile. */
+function listen() {
+  const source = new EventSource("/api/events");
+  source.onopen = () => {
+    say("live", "good");
+    stale(false);
+  };
+  source.onerror = async () => {
+    stale(true);
+    say("not connected", "bad");
+    if (source.readyState !== EventSource.CLOSED) return; // It tries again by itself.
+    const answer = await fetch("/api/words").catch(() => null);
+    if (answer?.status === 403) say("started again: open the new address", "bad");
+    setTimeout(listen, 3000);
+  };
+  source.addEventListener("groups", (event) => {
+    const told = JSON.parse(event.data);
+    context.groups = told;
+    events.dispatchEvent(new CustomEvent("groups", { detail: told }));
+    tell();
+  });
+}
+
+for (const part of parts) {
+  const tab = document.getElementById(`tab-${part}`);
+  tab.addEventListener("click", () => show(part));
+  tab.addEventListener("keydown", onKey);
+}
+window.addEventListener("hashchange", () => parts.includes(named()) && show(named()));
+show(parts.includes(named()) ? named() : "now");
+listen();

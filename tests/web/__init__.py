@@ -1,0 +1,1 @@
+"""The dashboard: its server, and its page in a browser."""

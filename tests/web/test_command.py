@@ -1,0 +1,87 @@
+"""The commands that serve the page, as processes."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.patience import until
+from tests.web.visits import Command, demo
+
+from roundelay.runtime.relay import RelayProcess
+from roundelay.transport.address import free_addresses
+from roundelay.web.relays import Relays
+
+pytestmark = pytest.mark.process
+
+
+def refused(*words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "roundelay", "dashboard", *words], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_what_cannot_be_served_is_refused_in_a_sentence(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert "choose another with --port" in refused("--port", str(port))
+    assert "is no directory" in refused("--table", str(tmp_path / "none"))
+    assert "choose another with --port" in refused("--port", "99999")
+
+
+def test_the_token_is_another_one_each_time():
+    first, second = Command("dashboard"), Command("dashboard")
+    tokens = {command.url.partition("token=")[2] for command in (first, second)}
+    first.close()
+    second.close()
+    assert len(tokens) == 2
+    assert all(len(token) >= 32 for token in tokens)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_its_nodes_end_with_the_demo(tmp_path, number):
+    command = demo(tmp_path)
+    nodes = children(command.process.pid)
+    assert len(nodes) == 6, "five nodes and a relay"
+    command.close(number)
+    until(lambda: not any(map(alive, nodes)), "the end of the nodes")
+
+
+def test_a_relay_is_found_where_it_listens_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / "roundelay").mkdir(mode=0o700)
+    relay = RelayProcess(free_addresses("ab"))
+    relays = Relays()
+    relays.start()
+    try:
+        peers = {"a": relay.peers["a"]}
+        until(lambda: relays.of(peers) is not None, "the relay")
+        found = relays.of(peers)
+        assert found is not None
+        assert relays.command(found[0], "loss 5%")["loss"] == 0.05
+        assert relays.of({"a": {"a": "127.0.0.1:1"}}) is None
+        relay.close()
+        until(lambda: relays.of(peers) is None, "the end of the relay")
+    finally:
+        relays.stop()
+
+
+def children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in text.split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
