@@ -25,6 +25,8 @@ WORKLOADS = {
     "poisson": {"latency_ms": 9.0, "wait_ms": 7.0, "rotation_ms": 14.0},
     "token loss": {"loss_ms": 15.0},
     "new ring": {"total_ms": 140.0, "forming_ms": 46.0, "hops": 25.0},
+    "switched saturated": {"rate_per_s": 90_000.0},
+    "switched poisson": {"latency_ms": 0.25, "rotation_ms": 0.32},
     "delay": {
         **{"delay_ms": 5.0, "hop_us": 1500.0},
         **{"confirmation_hops": 1.4, "confirmation_most_hops": 2.0},

@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,110 @@ def test_everything_that_does_something_is_reached_by_tab(report, visit):
         "() => [...window.reached].filter(e => e !== document.body).length"
     )
     assert reached >= wanted
+
+
+TIMELINE = ".plot:has(.barlayer .point)"
+BARS = """place => place.data.filter(bar => bar.type === 'bar' && bar.text[0]).map(bar => ({
+    view: bar.hovertemplate.split('<br>')[0], colour: bar.marker.color, at: bar.base[0] }))"""
+
+
+def test_what_was_done_is_marked_on_the_timeline(report, visit):
+    seen = visit(report)
+    marks = seen.page.locator(f"{TIMELINE} .annotation-text").all_text_contents()
+    assert "2 crash c" in marks
+    assert "4 partition {a,b} {c,d,e}" in marks
+    lines = seen.page.locator(f"{TIMELINE} .shapelayer path").count()
+    assert lines == len(marks) == 6
+    boxes = [box.bounding_box() for box in seen.page.locator(f"{TIMELINE} .annotation-text").all()]
+    for one, other in combinations(boxes, 2):
+        assert not _overlap(one, other), "two marks cover each other"
+    narrow = visit(report, 400)
+    marks = narrow.page.locator(f"{TIMELINE} .annotation-text").all_text_contents()
+    assert marks == ["1", "2", "3", "4", "5", "6"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_view_has_one_colour_and_words_that_can_be_read(report, visit, scheme):
+    seen = visit(report, 1600, scheme)
+    timeline = seen.page.locator(TIMELINE)
+    colours: dict[str, set[str]] = {}
+    for bar in timeline.evaluate(BARS):
+        if bar["view"].startswith("primary"):
+            colours.setdefault(bar["view"], set()).add(bar["colour"])
+    assert len(colours) > 3
+    assert all(len(used) == 1 for used in colours.values())
+    assert len(set.union(*colours.values())) == len(colours), "two views share a colour"
+    pairs = timeline.locator(".point:has(text)").evaluate_all(
+        """all => all.map(point => [getComputedStyle(point.querySelector('path')).fill,
+            getComputedStyle(point.querySelector('text')).fill])"""
+    )
+    assert len(pairs) > 5
+    for ground, ink in pairs:
+        if ground.startswith("rgb"):  # Stripes have no words.
+            assert _contrast(ground, ink) >= 4.5
+
+
+def test_a_diagram_opens_below_its_fault(report, visit):
+    seen = visit(report)
+    seen.page.get_by_text("Diagram of fault 2: crash of c").click()
+    image = seen.page.locator("details[open] img")
+    seen.page.wait_for_function("() => document.querySelector('details[open] img').naturalWidth")
+    assert "crash of c" in image.get_attribute("alt")
+
+
+def test_what_scrolls_looks_as_if_it_did(report, visit):
+    seen = visit(report, 400)
+    shadow = "frame => getComputedStyle(frame, '::before').boxShadow"
+    frame = seen.page.locator(".scrolled.more-right:visible").first
+    assert "more-left" not in frame.get_attribute("class")
+    assert frame.evaluate(shadow) != "none"
+    frame.locator(".scroll").evaluate("inner => inner.scrollTo(inner.scrollWidth, 0)")
+    seen.page.wait_for_selector(".scrolled.more-left:not(.more-right):visible")
+
+
+@pytest.mark.parametrize("width", [400, 1600])
+def test_no_badge_covers_a_heading(report, visit, width):
+    seen = visit(report, width)
+    claims = seen.page.locator(".claims > li").all()
+    assert len(claims) > 10
+    for claim in claims:
+        chip, title = (claim.locator(part).first.bounding_box() for part in (".chip", "strong"))
+        assert not _overlap(chip, title)
+
+
+def test_good_news_has_not_the_colour_of_an_alarm(visit, tmp_path):
+    made_trace(tmp_path / "totem", "totem")
+    write_report(tmp_path, tmp_path / "report.html")
+    seen = visit(tmp_path / "report.html")
+    tile = seen.page.locator(".tiles li", has_text="promises violated")
+    assert tile.locator("b").text_content() == "0"
+    colour = tile.locator("b").evaluate("number => getComputedStyle(number).color")
+    alarm = seen.page.evaluate(
+        """() => { const mark = document.createElement('p'); mark.style.color = 'var(--bad)';
+            document.body.append(mark); return getComputedStyle(mark).color; }"""
+    )
+    assert colour != alarm
+    assert re.fullmatch(r"Run .+", seen.page.title())
+
+
+def _overlap(one: dict[str, float], other: dict[str, float]) -> bool:
+    return all(
+        one[start] < other[start] + other[size] - 0.5
+        and other[start] < one[start] + one[size] - 0.5
+        for start, size in (("x", "width"), ("y", "height"))
+    )
+
+
+def _contrast(one: str, other: str) -> float:
+    """Of two colours as a browser writes them, by the rule of WCAG."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
 
 
 def test_faults_are_noticed(report, visit, tmp_path):

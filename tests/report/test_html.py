@@ -35,7 +35,20 @@ def test_numbers_are_shown_with_the_digits_that_mean_something():
 
 
 def test_a_page_without_plots_carries_no_library():
-    page = html.page("t", "", {"a|A": html.section("A", "a")}, [])
+    parts = {"a|A": html.section("A", "a"), "b|B": html.section("B", "b")}
+    page = html.page("t", "", parts, [])
     assert len(page) < 100_000
     assert re.search(r'<a href="#a">A</a>', page)
     assert '<h2 id="a">A</h2>' in page
+
+
+def test_a_page_of_one_part_has_no_list_of_parts():
+    assert "<nav" not in html.page("t", "", {"a|A": html.section("A", "a")}, [])
+
+
+def test_numbers_stand_under_their_headers():
+    made = html.table("t", ("what", "count"), [("a", 1), ("b", None), ("c", 2.5)])
+    assert '<th scope="col">what</th><th scope="col" class="number">count</th>' in made
+    assert made.count('<td class="number">') == 3
+    mixed = html.table("t", ("count",), [(1,), ("many",)])
+    assert "number" not in mixed

@@ -10,22 +10,30 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pyarrow as pa
 import pytest
 from tests.report.made import made_sweep, made_trace
 
 from roundelay.check import check
 from roundelay.check.verdict import Validity
 from roundelay.cli import main
-from roundelay.core.effects import Kind
-from roundelay.experiments.claims import Outcome
+from roundelay.experiments.claims import (
+    Accepted,
+    Outcome,
+    above,
+    at_least,
+    at_most,
+    below,
+    between,
+    near,
+)
 from roundelay.experiments.plan import papers
 from roundelay.experiments.registry import load_paper
 from roundelay.pipeline.errors import PipelineError
 from roundelay.pipeline.sweep.store import read_sweep
 from roundelay.report import evidence, write_report
-from roundelay.report.runs import view_bars
-from roundelay.trace.manifest import Manifest
-from roundelay.trace.schema import Row
+from roundelay.report.fields import in_words
+from roundelay.report.measures import measures_table
 from roundelay.trace.writer import Writer
 
 
@@ -81,7 +89,7 @@ def test_a_sweep_that_is_not_done_says_so_and_judges_nothing(tmp_path):
     written = write_report(tmp_path, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert not written.claims
-    assert "60 of 66 cells" in page
+    assert "96 of 102 cells" in page
     assert "6 not yet" in page
     assert "The claims cannot be judged: there is no run of" in page
 
@@ -105,10 +113,45 @@ def test_a_trace_shows_its_verdicts_and_its_worst(tmp_path):
     for verdict in report.violated:
         assert f"{verdict.property}: " in page
     assert "What O5 looks like" in page
-    assert page.count("data:image/svg+xml;base64,") == 2
     (timeline,) = plots_of(page)
     assert timeline["kind"] == "timeline"
     assert timeline["rows"] == ["a", "b", "c", "d", "e"]
+    # Each fault is marked, told of, and has a diagram; the violation has one too.
+    marks = timeline["faults"]
+    assert isinstance(marks, list)
+    told = [mark["told"] for mark in marks]
+    assert [word for word in told if word.startswith(("crash", "restart", "partition"))] == [
+        *("crash c", "restart c", "partition {a,b} {c,d,e}")
+    ]
+    assert "crash of c" in page
+    diagrams = page.count("<summary>Diagram of fault")
+    assert diagrams >= len(marks)
+    assert page.count("data:image/svg+xml;base64,") == diagrams + 1
+
+
+def test_the_title_names_the_run_and_what_is_fine_raises_no_alarm(tmp_path):
+    made_trace(tmp_path / "totem", "totem")
+    write_report(tmp_path, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert re.search(r"<title>Run [^<]+</title>", page)
+    assert re.search(r'<li class="none"><b>0</b> promises violated</li>', page)
+    assert "in the simulator, seed" in page
+
+
+def test_measures_say_what_they_are():
+    table = pa.Table.from_pylist(
+        [
+            {"run": "r", "measure": "bytes", "unit": "per byte", "count": 4, "mean": 9.5},
+            {"run": "r", "measure": "own", "unit": "ms", "count": 4, "mean": 1.5},
+            {"run": "r", "measure": "of my own", "unit": "ms", "count": 4, "mean": 1.5},
+        ]
+    )
+    told = measures_table(table)
+    assert told.index("delivery to the sender") < told.index("bytes a byte")
+    assert "how long a sender waits" in told
+    assert "<strong>of my own</strong>" in told
+    many = pa.concat_tables([table] * 20)
+    assert measures_table(many).count("how long a sender waits") == 1
 
 
 NAMES = (
@@ -170,29 +213,6 @@ def test_a_trace_that_was_cut_is_told_of(tmp_path):
     assert "trace.parquet" in (tmp_path / "report.html").read_text()
 
 
-def test_bars_end_where_the_next_view_or_the_crash_begins():
-    def install(proc: int, lseq: int, t_s: int, seq: int, kind: int = 0) -> Row:
-        row = Row(Kind.INSTALL, proc, 0, lseq, t_ns=t_s * 10**9, members=(0, 1))
-        return row._replace(c_seq=seq, c_rep=0, c_kind=kind)
-
-    rows = [
-        install(0, 0, 1, 4),
-        install(0, 1, 3, 7, kind=1),
-        install(0, 2, 4, 8),
-        install(1, 0, 1, 4),
-        Row(Kind.CRASH, 1, 0, 1, t_ns=2 * 10**9),
-        Row(Kind.END, -1, 0, 0, t_ns=9 * 10**9),
-    ]
-    bars = view_bars(rows, Manifest("r", ("a", "b")))
-    assert [(b.row, b.name, b.start, b.end, b.transitional) for b in bars] == [
-        ("a", "4.a", 0, 2, False),
-        ("a", "7.a", 2, 3, True),
-        ("a", "8.a", 3, 8, False),
-        ("b", "4.a", 0, 1, False),
-    ]
-    assert view_bars(rows[-1:], Manifest("r", ("a", "b"))) == []
-
-
 def test_what_is_below_is_found(tmp_path):
     for place in ("a/sweep.json", "a/traces/x/manifest.json", "b/table.json", "b/part/x.json"):
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
@@ -226,3 +246,67 @@ def test_the_command_says_where_it_is(tmp_path, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document["claims"][str(Outcome.UNDERIVABLE)] == 1
     assert document["report"] == str(out)
+
+
+def test_the_plot_of_all_measures_begins_with_curves(tmp_path):
+    """In words, and no more curves than can be told apart."""
+    for name in ("papers/totem", "papers/dtp"):
+        home = tmp_path / name.replace("/", "-")
+        made_sweep(home, name)
+        write_report(home, home / "report.html")
+    totem, dtp = ((tmp_path / f"papers-{n}" / "report.html").read_text() for n in ("totem", "dtp"))
+    (plot,) = plots_of(totem)
+    assert (plot["kind"], plot["x"]) == ("explorer", "rate_per_s")
+    assert '<option value="latency_ms" selected="">latency (ms)</option>' in totem
+    assert '<option value="workload" selected="">workload</option>' in totem
+    assert '<option value="protocol" selected="">protocol</option>' in dtp
+    assert totem.index("What was measured") < totem.index("✓ comes out")
+    assert dtp.index("Figure 2") < dtp.index("What was measured")
+
+
+def test_claims_cite_their_source_and_say_what_is_accepted(tmp_path):
+    made_sweep(tmp_path, "papers/totem")
+    write_report(tmp_path, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "The Totem Single-Ring Ordering" in page
+    assert "<dt>[Totem95], section 9</dt><dd>about 0.5</dd>" in page
+    assert "<dd>0.375 to 0.625 (within a quarter of 0.5)</dd>" in page
+    assert "<dd>more than 800</dd>" in page
+    sweep = read_sweep(tmp_path)
+    assert sweep is not None
+    claims = load_paper("totem").findings_of(sweep.results).claims
+    judged = [claim for claim in claims if claim.accepted is not None]
+    assert page.count('class="gauge ') == len(judged) == len(claims) - 1
+
+
+@pytest.mark.parametrize(
+    ("accepted", "told", "inside", "outside"),
+    [
+        (near(0.5), "0.375 to 0.625 (within a quarter of 0.5)", [0.375, 0.602], [0.37, 0.661]),
+        (near(1, 0.0), "exactly 1", [1], [0.999, 1.001]),
+        (above(800), "more than 800", [801], [800]),
+        (at_least(50), "at least 50", [50], [49]),
+        (below(10), "less than 10", [9], [10]),
+        (at_most(1.25), "at most 1.25", [1.25], [1.26]),
+        (between(0.65, 0.85), "0.65 to 0.85", [0.65, 0.85], [0.64, 0.86]),
+        (Accepted(0, 4, open=True), "more than 0, at most 4", [1, 4], [0, 5]),
+    ],
+)
+def test_what_is_accepted_is_told_as_it_is_judged(accepted, told, inside, outside):
+    assert str(accepted) == told
+    assert all(accepted(value) for value in inside)
+    assert not any(accepted(value) for value in outside)
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("gap_ms", "mean time between two messages of a member (ms)"),
+        ("measured rate_per_s", "messages a second, measured"),
+        ("pause_s", "pause (s)"),
+        ("token_bytes", "token (bytes)"),
+        ("two_words", "two words"),
+    ],
+)
+def test_fields_have_words(field, words):
+    assert in_words(field) == words

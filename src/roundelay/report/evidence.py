@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from roundelay.core.effects import Kind
 from roundelay.pipeline.arrow import to_rows
 from roundelay.pipeline.errors import PipelineError
 from roundelay.pipeline.ingest.table import Table
+from roundelay.runtime.incarnation import wall_us
 from roundelay.trace import reader
 from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.schema import Row
@@ -29,10 +31,10 @@ OCCUPANCY = "occupancy"
 
 ROWS_MAX = 200_000
 """Rows of the largest run that is read as a whole, to check and draw it. Of larger ones only the
-rows about views are read, or a page would take minutes."""
+rows about views and faults are read, or a page would take minutes."""
 VIEW_ROWS_MAX = 20_000
 """Rows about views of a large run that are drawn; the rest is left out."""
-_VIEW_KINDS = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.END)
+_VIEW_KINDS = (Kind.INSTALL, Kind.CRASH, Kind.RECOVER, Kind.FAULT, Kind.END)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,15 @@ class CheckedRun:
     @property
     def violated(self) -> list[PropertyVerdict]:
         return [judged for judged in self.verdicts if judged.violated]
+
+    @property
+    def began(self) -> datetime | None:
+        """When the first node of a real run was started, by the names of the lives in it; None of a
+        simulated run."""
+        lives = {} if self.manifest is None else self.manifest.clocks()
+        numbers = [int(life.partition(".")[2]) for life in lives]
+        moments = [wall_us(number) / 1e6 for number in numbers if number]
+        return datetime.fromtimestamp(min(moments)).astimezone() if moments else None
 
     @property
     def small(self) -> bool:

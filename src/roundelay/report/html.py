@@ -5,9 +5,12 @@ Whatever comes from outside goes through `text`; a function here returns HTML th
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from html import escape
 from importlib.resources import files
 from typing import Any
+
+from roundelay import __version__
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -50,23 +53,48 @@ def folded(summary: str, *children: str) -> str:
 
 
 def scrolled(label: str, *children: str) -> str:
-    """Something wide or long, that can be scrolled with the keyboard too."""
-    return element("div", *children, class_="scroll", tabindex=0, role="region", aria_label=label)
+    """Something wide or long, that can be scrolled with the keyboard too; where there is more to
+    see, its edge is shaded."""
+    inner = element("div", *children, class_="scroll", tabindex=0, role="region", aria_label=label)
+    return element("div", inner, class_="scrolled")
+
+
+class Markup(str):
+    """HTML that this package made, for places that otherwise take text."""
+
+    __slots__ = ()
 
 
 def table(label: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table that scrolls by itself; numbers stand to the right."""
+    """A table that scrolls by itself; numbers stand to the right, under their headers."""
+    known = list(rows)
+    numeric = [_is_numeric([row[i] for row in known]) for i in range(len(head))]
+    kinds = ["number" if yes else None for yes in numeric]
+    columns = "".join(
+        element("th", text(name), scope="col", class_=kind)
+        for name, kind in zip(head, kinds, strict=True)
+    )
     body = "".join(
         "<tr>"
         + "".join(
-            element("td", text(show(cell)), class_="number" if _is_number(cell) else None)
-            for cell in row
+            element("td", _cell(cell), class_=kind) for cell, kind in zip(row, kinds, strict=True)
         )
         + "</tr>"
-        for row in rows
+        for row in known
     )
-    columns = "".join(element("th", text(name), scope="col") for name in head)
     return scrolled(label, f"<table><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>")
+
+
+def _cell(cell: object) -> str:
+    return cell if isinstance(cell, Markup) else text(show(cell))
+
+
+def _is_numeric(cells: Sequence[object]) -> bool:
+    """Whether a column holds numbers, and nothing else where it holds anything."""
+    known = [cell for cell in cells if cell is not None]
+    return bool(known) and all(
+        isinstance(cell, int | float) and not isinstance(cell, bool) for cell in known
+    )
 
 
 def show(value: object) -> str:
@@ -96,6 +124,7 @@ def page(title: str, lead: str, parts: Mapping[str, str], plots: Sequence[Any]) 
         element("ul", *(element("li", element("a", text(t), href=f"#{a}")) for a, t in links)),
         aria_label="Contents",
     )
+    contents = contents if len(links) > 1 else ""
     script = f"<script>{_plotly()}</script>" if plots else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -106,14 +135,11 @@ def page(title: str, lead: str, parts: Mapping[str, str], plots: Sequence[Any]) 
         f'<a class="skip" href="#main">Skip to the results</a>'
         f"<header><h1>{text(title)}</h1>{lead}{contents}</header>"
         f'<main id="main" tabindex="-1">{"".join(parts.values())}</main>'
-        "<footer><p>Made by <code>roundelay report</code>. Everything is in this file.</p></footer>"
+        f"<footer><p>Made by <code>roundelay report</code>, version {__version__}, on "
+        f"{datetime.now():%Y-%m-%d}. Everything is in this file.</p></footer>"
         f'<script type="application/json" id="plots">{data(plots)}</script>{script}'
         f"<script>{_resource('report.js')}</script></body></html>\n"
     )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _resource(name: str) -> str:

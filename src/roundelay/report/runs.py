@@ -5,26 +5,33 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import groupby
 
 from roundelay.check import PROPERTIES
 from roundelay.check.verdict import Validity
 from roundelay.core.effects import Kind
-from roundelay.draw import Window, svg
-from roundelay.report.evidence import CheckedRun, Evidence, PropertyVerdict, witness_rows
+from roundelay.draw import Place, Window, svg
+from roundelay.report.evidence import CheckedRun, Evidence, witness_rows
 from roundelay.report.html import element, folded, heading, paragraph, scrolled, table, text
-from roundelay.report.plots import Bar, Plots
+from roundelay.report.measures import measures_table
+from roundelay.report.plots import Plots
+from roundelay.report.story import Fault, Story
 from roundelay.trace.manifest import Manifest
-from roundelay.trace.schema import TRANSITIONAL, WORLD, Row
+from roundelay.trace.schema import Row
 
 DETAILED_MAX = 6
 """Runs that are shown one by one, those with violations first; the table has all."""
 BARS_MAX = 600
+FAULTS_MAX = 60
+"""Faults that are marked and told of."""
+PICTURED_FAULTS_MAX = 12
+"""Those of them that have a diagram."""
+AROUND_FAULT = 15
+"""Events before and after a fault, and before and after the views that followed."""
+CLOCK = (
+    "Times are seconds since the trace begins, as in its diagrams and on the console of the demo."
+)
 EVENTS_SHOWN = 80
 """Of a run without views and without violations."""
-MEASURES_MAX = 2000
-ABOUT = ("run", "protocol", "rules", "mode", "nodes", "resilience", "seed")
-"""Columns of measures that are shown only where they differ; the overview has them all."""
 PICTURED = "O5"
 """The violation that makes the best picture: two nodes, two messages, two orders."""
 
@@ -41,15 +48,15 @@ CHIPS = {
 
 def section_of(evidence: Evidence, plots: Plots) -> list[str]:
     """What is below the heading."""
-    parts = [_overview(evidence.runs)]
+    measures = []
     if evidence.measures is not None and evidence.measures.num_rows:
-        columns = evidence.measures.slice(0, MEASURES_MAX).to_pydict()
-        shown = {n: c for n, c in columns.items() if n not in ABOUT or len(set(c)) > 1}
-        rows = list(zip(*shown.values(), strict=True))
-        parts += [heading(3, "Measures"), table("Measures", list(shown), rows)]
+        measures = [heading(3, "Measures"), measures_table(evidence.measures)]
+    if len(evidence.runs) == 1:  # The heading is that of the run.
+        return [*_run(evidence.runs[0], plots, 3), *measures, _manifest(evidence.runs[0])]
     worst = sorted(evidence.runs, key=lambda run: (not run.violated, run.name))[:DETAILED_MAX]
+    parts = [_overview(evidence.runs), *measures]
     for run in worst:
-        parts += _run(run, plots)
+        parts += [heading(3, f"Run {run.name}"), *_run(run, plots, 4), _manifest(run)]
     if more := len(evidence.runs) - len(worst):
         parts.append(paragraph(f"{more} more runs are in the table above."))
     return parts
@@ -73,29 +80,46 @@ def _overview(runs: Sequence[CheckedRun]) -> str:
     return table("Runs and their verdicts", head, rows)
 
 
-def _run(run: CheckedRun, plots: Plots) -> list[str]:
-    parts = [heading(3, f"Run {run.name}")]
-    if run.manifest is not None and "cell" in run.manifest.config:
-        fields = run.manifest.config["cell"].items()
-        told = ", ".join(f"{name} {value}" for name, value in fields)
-        parts.append(paragraph(f"Seed {run.manifest.seed}: {told}.", "quiet"))
+def _run(run: CheckedRun, plots: Plots, level: int) -> list[str]:
+    """What is below the heading of a run; its own headings have this level."""
+    parts = []
+    if run.manifest is not None:
+        parts.append(paragraph(_about(run, run.manifest)))
+        if "cell" in run.manifest.config:
+            fields = run.manifest.config["cell"].items()
+            told = ", ".join(f"{name} {value}" for name, value in fields)
+            parts.append(paragraph(f"Seed {run.manifest.seed}: {told}.", "quiet"))
     parts += [paragraph(problem) for problem in run.problems]
-    if run.verdicts:
-        parts.append(_verdicts(run.verdicts))
+    verdicts = [heading(level, "Verdicts"), _verdicts(run)] if run.verdicts else []
+    if run.violated:
+        parts += verdicts
     if run.manifest is not None and run.row_count:
-        parts += _pictures(run, run.manifest, plots)
-        parts.append(
-            folded(
-                "Manifest",
-                scrolled("Manifest", element("pre", text(_pretty(asdict(run.manifest))))),
-            )
-        )
-    return parts
+        parts += _pictures(run, run.manifest, plots, level)
+    return parts if run.violated else [*parts, *verdicts]
 
 
-def _verdicts(verdicts: Sequence[PropertyVerdict]) -> str:
+def _about(run: CheckedRun, manifest: Manifest) -> str:
+    """Who ran what, and when, in a sentence."""
+    nodes = f"{len(manifest.nodes)} nodes ({' '.join(manifest.nodes)})"
+    rules = f", {manifest.rules} rules" if manifest.rules != "safe" else ""
+    engine = f" of engine {manifest.protocol}{rules}" if manifest.protocol else ""
+    if run.began is not None:
+        how = f"as real processes on {run.began:%d %B %Y, %H:%M %Z}".replace("on 0", "on ")
+    else:
+        how = f"in the simulator{'' if manifest.seed is None else f', seed {manifest.seed}'}"
+    return f"{nodes}{engine}, {how}; {run.row_count:,} events."
+
+
+def _manifest(run: CheckedRun) -> str:
+    if run.manifest is None:
+        return ""
+    shown = element("pre", text(_pretty(asdict(run.manifest))))
+    return folded("Manifest", scrolled(f"Manifest of run {run.name}", shown))
+
+
+def _verdicts(run: CheckedRun) -> str:
     """Violations one by one, the others counted and to open."""
-    bad = [judged for judged in verdicts if judged.violated]
+    verdicts = run.verdicts
     items = "".join(
         element(
             "li",
@@ -106,102 +130,118 @@ def _verdicts(verdicts: Sequence[PropertyVerdict]) -> str:
                 paragraph(j.reason, "reason"),
             ),
         )
-        for j in bad
+        for j in run.violated
     )
-    counts = tally([CheckedRun("", None, 0, verdicts=list(verdicts))])
+    counts = tally([run])
     told = ", ".join(f"{counts[v]} {v}" for v in Validity if counts[v])
     rows = [(j.name, _title(j.name), j.verdict, j.instances, j.reason) for j in verdicts]
     head = ("property", "says", "verdict", "instances", "reason")
     return (
-        (element("ul", items, class_="claims") if bad else "")
+        (element("ul", items, class_="claims") if run.violated else "")
         + paragraph(f"Verdicts: {told}.")
-        + folded("All verdicts", table("Verdicts", head, rows))
+        + folded("All verdicts", table(f"Verdicts of run {run.name}", head, rows))
     )
 
 
-def _pictures(run: CheckedRun, manifest: Manifest, plots: Plots) -> list[str]:
+def _pictures(run: CheckedRun, manifest: Manifest, plots: Plots, level: int) -> list[str]:
     rows = run.rows()
+    story = Story(rows, manifest)
+    faults = story.faults()[:FAULTS_MAX]
     parts = []
-    bars = view_bars(rows, manifest)
-    if bars:
+    if story.has_views:
+        bars = story.bars()[:BARS_MAX]
+        label = f"What happened in run {run.name}: views of each node over time"
         parts += [
-            heading(4, "Views over time"),
-            plots.timeline(f"Views of run {run.name} over time", bars[:BARS_MAX], "s"),
+            heading(level, "What happened"),
+            paragraph(CLOCK, "quiet") if run.began is not None else "",
+            plots.timeline(label, bars, faults, _held(run, story)),
         ]
-    if run.held:
-        parts += [heading(4, "Messages held"), _held(run, manifest, plots)]
+    elif run.held:
+        label = f"Messages that nodes of run {run.name} hold"
+        held = _held(run, story)
+        parts += [
+            heading(level, "Messages held"),
+            plots.lines(label, "time (s)", "messages held", held),
+        ]
+    if faults:
+        parts += [heading(level, "What was done, and what followed"), _done(run, faults)]
     if run.small:
-        parts.append(_diagram(run, rows, manifest, views=bool(bars)))
+        parts += _diagrams(run, story, faults, level)
     else:
         parts.append(
             paragraph(
-                f"The run has {run.row_count:,} rows, too many for a diagram here; "
-                "roundelay draw shows a part of a trace.",
+                f"The run has {run.row_count:,} rows, too many for a diagram here; roundelay draw "
+                "TRACE --around fault:1 draws a fault and what followed.",
                 "quiet",
             )
         )
     return parts
 
 
-def _diagram(run: CheckedRun, rows: list[Row], manifest: Manifest, *, views: bool) -> str:
-    """A violation if there is one, else the views, else the beginning."""
+def _done(run: CheckedRun, faults: Sequence[Fault]) -> str:
+    rows = [
+        (
+            fault.number,
+            fault.at_s,
+            fault.told,
+            "; ".join(fault.followed) or "no new view",
+        )
+        for fault in faults
+    ]
+    label = f"What was done in run {run.name}, and what followed"
+    return table(label, ("fault", "at (s)", "what was done", "views after it"), rows)
+
+
+def _diagrams(run: CheckedRun, story: Story, faults: Sequence[Fault], level: int) -> list[str]:
+    """A violation if there is one; each fault; else the views, else the beginning."""
     shown = sorted((j for j in run.violated if j.witness), key=lambda j: j.name != PICTURED)
-    judged = shown[0] if shown else None
-    witness: list[Row] = []
-    reason = ""
-    if judged is not None:
+    parts = []
+    if shown:
+        judged = shown[0]
         title = f"What {judged.name} looks like"
-        witness, reason = witness_rows(run, judged), f"{judged.name}: {judged.reason}"
-        window = Window(around=25)
-    elif views:
-        title = "Views and faults"
+        reason = f"{judged.name}: {judged.reason}"
+        witness = witness_rows(run, judged)
+        picture = _diagram(run, story, title, Window(around=25), witness, reason)
+        parts += [heading(level, title), picture]
+    for fault in faults[:PICTURED_FAULTS_MAX]:
+        title = f"{fault.number}: {fault.told}, and what followed"
+        window = Window(at=Place(f"fault:{fault.number}"), around=AROUND_FAULT)
+        parts.append(folded(f"Diagram of fault {title}", _diagram(run, story, title, window)))
+    if shown or faults:
+        return parts
+    if story.has_views:
+        title = "Views"
         window = Window(hide=tuple(kind for kind in Kind if kind not in _VIEWS))
     else:
         title = "How it begins"
         window = Window(limit=EVENTS_SHOWN)
-    picture = svg(rows, manifest, witness=witness, reason=reason, title=title, window=window)
+    return [heading(level, title), _diagram(run, story, title, window)]
+
+
+def _diagram(
+    run: CheckedRun,
+    story: Story,
+    title: str,
+    window: Window,
+    witness: Sequence[Row] = (),
+    reason: str = "",
+) -> str:
+    picture = svg(
+        story.rows, story.manifest, witness=witness, reason=reason, title=title, window=window
+    )
     encoded = base64.b64encode(picture.encode()).decode()
     image = f'<img alt="{text(f"Space-time diagram of run {run.name}: {title}. {reason}")}" '
     image += f'src="data:image/svg+xml;base64,{encoded}">'
-    return heading(4, title) + scrolled(f"Space-time diagram of run {run.name}", image)
+    return scrolled(f"Space-time diagram of run {run.name}: {title}", image)
 
 
-def _held(run: CheckedRun, manifest: Manifest, plots: Plots) -> str:
+def _held(run: CheckedRun, story: Story) -> dict[str, list[tuple[float, float]]]:
     """Over time, by node: what each has and does not know to be stable."""
-    origin = min(moment.t_ns for moment in run.held)
     lines: dict[str, list[tuple[float, float]]] = {}
     for moment in sorted(run.held, key=lambda m: (m.proc, m.t_ns)):
-        at_s = (moment.t_ns - origin) / 1e9
-        lines.setdefault(manifest.name(moment.proc), []).append((at_s, moment.messages))
-    return plots.lines(
-        f"Messages that nodes of run {run.name} hold", "time (s)", "messages held", lines
-    )
-
-
-def view_bars(rows: Sequence[Row], manifest: Manifest) -> list[Bar]:
-    """Which view each node was in, and from when to when, in seconds."""
-    if not any(row.kind == Kind.INSTALL for row in rows):
-        return []
-    origin = min(row.t_ns for row in rows)
-    last = max(row.t_ns for row in rows)
-    kept = [r for r in rows if r.proc != WORLD and r.kind in (Kind.INSTALL, Kind.CRASH)]
-    kept.sort(key=lambda r: (r.proc, r.inc, r.lseq))
-    bars = []
-    for (proc, inc), group in groupby(kept, key=lambda r: (r.proc, r.inc)):
-        events = list(group)
-        node = manifest.name(proc)
-        for row, after in zip(events, [*events[1:], None], strict=True):
-            if row.kind == Kind.CRASH:
-                continue
-            end = last if after is None else after.t_ns
-            name = f"{row.c_seq}.{manifest.name(row.c_rep or 0)}"
-            passing = row.c_kind == TRANSITIONAL
-            members = ", ".join(manifest.name(m) for m in row.members or ())
-            told = f"{name}{' transitional' if passing else ''}: {members}"
-            told += f" (incarnation {inc} of {node})" if inc else ""
-            start_s, end_s = (row.t_ns - origin) / 1e9, (end - origin) / 1e9
-            bars.append(Bar(node, name, told, start_s, end_s, passing))
-    return bars
+        at_s = story.seconds(moment.t_ns)
+        lines.setdefault(story.manifest.name(moment.proc), []).append((at_s, moment.messages))
+    return lines
 
 
 def _title(name: str) -> str:

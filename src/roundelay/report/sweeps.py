@@ -13,14 +13,23 @@ from typing import Any
 from roundelay.experiments import claims as paper_claims
 from roundelay.experiments import figures as paper_figures
 from roundelay.experiments.claims import Claim, Findings, Outcome
-from roundelay.experiments.registry import load_paper, paper_names
+from roundelay.experiments.registry import Paper, load_paper, paper_names
 from roundelay.pipeline.sweep.store import Sweep
+from roundelay.report.fields import MEASURED, in_words
+from roundelay.report.gauge import gauge
 from roundelay.report.html import element, folded, heading, paragraph, show, table, text
 from roundelay.report.plots import Plots
 
 ROWS_MAX = 2000
 """Results that are on the page; the CSV file has all."""
 ERRORS_MAX = 50
+
+JUDGED = (
+    "A claim comes out if our value, the mean over the seeds, is within the limits that stand "
+    f"beside it. They were fixed beforehand: about means within {paper_claims.ABOUT:.0%} of the "
+    f"paper's value, nearly equal within {paper_claims.NEARLY:.0%}. Words in brackets are ours, "
+    "where the paper says less."
+)
 
 CHIPS = {
     Outcome.COMES_OUT: ("good", "✓ comes out"),
@@ -35,12 +44,14 @@ class SweepSection:
     def __init__(self, sweep: Sweep) -> None:
         self.sweep = sweep
         self.findings: Findings | None = None
+        self.paper: Paper | None = None
         self.unjudged = ""
         """Why the claims could not be judged, if so."""
         name = sweep.manifest["claims"]
         if name in paper_names():
+            self.paper = load_paper(name)
             try:
-                self.findings = load_paper(name).findings_of(sweep.results)
+                self.findings = self.paper.findings_of(sweep.results)
             except (ValueError, KeyError) as e:
                 self.unjudged = f"The claims cannot be judged: {e}; finish the sweep first."
 
@@ -75,12 +86,20 @@ class SweepSection:
 
     def html(self, plots: Plots, written: dict[str, list[str]]) -> list[str]:
         """What is below the heading."""
-        parts = [paragraph(self._told())]
+        parts = []
+        if self.paper is not None:
+            reference = self.paper.reference and f" {self.paper.reference}"
+            parts.append(paragraph(f"{self.paper.about}.{reference}"))
+        parts.append(paragraph(self._told()))
         if self.unjudged:
             parts.append(paragraph(self.unjudged))
-        if self.findings is not None:
-            parts += _findings(self.findings, plots, written)
-        parts += self._results(plots)
+        # A page begins with a picture: a figure of the paper, or all that was measured.
+        figures = self.findings is not None and bool(self.findings.figures)
+        parts += [] if figures else self._results(plots)
+        if self.findings is not None and self.paper is not None:
+            parts.append(paragraph(JUDGED))
+            parts += _findings(self.findings, self.paper.about, plots, written)
+        parts += self._results(plots) if figures else []
         if self.sweep.errors:
             rows = [(str(t.cell), t.seed, why) for t, why in self.sweep.errors[:ERRORS_MAX]]
             parts += [
@@ -96,7 +115,7 @@ class SweepSection:
         return (
             f"{len(sweep.results)} of {sweep.manifest['cells']} cells of the experiment "
             f"{sweep.manifest['experiment']} were run{left}, with {seeds} "
-            f"seed{'s' * (seeds != 1)} each. A figure is the mean over the seeds; its spread is "
+            f"seed{'s' * (seeds != 1)} each. A value is the mean over the seeds; its spread is "
             "the smallest and the largest. All of them are the simulator's."
         )
 
@@ -112,13 +131,15 @@ class SweepSection:
         shown = [[row.get(name) for name in names] for row in rows[:ROWS_MAX]]
         more = f", the first {ROWS_MAX:,}" if len(rows) > ROWS_MAX else ""
         return [
-            heading(3, "Any measure over any parameter"),
+            heading(3, "What was measured, over any parameter"),
             plots.explorer(rows[:ROWS_MAX], parameters, measures),
-            folded(f"All results{more}", table("Results", names, shown)),
+            folded(f"All results{more}", table("Results", [*map(in_words, names)], shown)),
         ]
 
 
-def _findings(findings: Findings, plots: Plots, written: dict[str, list[str]]) -> list[str]:
+def _findings(
+    findings: Findings, paper: str, plots: Plots, written: dict[str, list[str]]
+) -> list[str]:
     parts = []
     for figure in findings.figures:
         about = [claim for claim in findings.claims if claim.figure == figure.name]
@@ -127,23 +148,26 @@ def _findings(findings: Findings, plots: Plots, written: dict[str, list[str]]) -
             element(
                 "div",
                 plots.figure(figure, written.get(figure.name, ())),
-                claim_list(about),
+                claim_list(about, f"{_key(paper)}, {_named(figure.name)}"),
                 class_="beside",
             ),
         ]
     figures = {figure.name for figure in findings.figures}
     others = [claim for claim in findings.claims if claim.figure not in figures]
     if others:
-        parts += [heading(3, "Claims of the text" if figures else "Claims"), claim_list(others)]
+        parts += [
+            heading(3, "Claims of the text" if figures else "Claims"),
+            claim_list(others, paper),
+        ]
     return parts
 
 
-def claim_list(claims: Sequence[Claim]) -> str:
-    """Claim by claim: what the paper says, what came out, and what that means."""
-    return element("ul", *(_claim(claim) for claim in claims), class_="claims")
+def claim_list(claims: Sequence[Claim], source: str) -> str:
+    """Claim by claim: what the paper says, and where; what came out, and what that means."""
+    return element("ul", *(_claim(claim, source) for claim in claims), class_="claims")
 
 
-def _claim(claim: Claim) -> str:
+def _claim(claim: Claim, source: str) -> str:
     kind, words = CHIPS[claim.verdict]
     unit = f" {claim.unit}" if claim.unit and not claim.unit.startswith("/") else claim.unit
     ours = "-" if claim.ours is None else f"{show(claim.ours)}{unit}"
@@ -155,14 +179,23 @@ def _claim(claim: Claim) -> str:
         paragraph(claim.parameters, "parameters"),
         element(
             "dl",
-            element("dt", "paper"),
-            element("dd", text(claim.paper)),
-            element("dt", "ours, with its spread"),
-            element("dd", text(ours)),
+            *_fact(claim.source or source, claim.paper),
+            *_fact("ours, with its spread", ours),
+            *(() if claim.accepted is None else _fact("comes out with", str(claim.accepted))),
         ),
+        gauge(claim),
         paragraph(claim.reason, "reason") if claim.reason else "",
     )
     return element("li", element("span", text(words), class_=f"chip {kind}"), body)
+
+
+def _fact(name: str, value: str) -> tuple[str, str]:
+    return element("dt", text(name)), element("dd", text(value))
+
+
+def _key(paper: str) -> str:
+    """`[DTP97]` of `[DTP97], section 5`."""
+    return paper.partition(",")[0]
 
 
 def _named(figure: str) -> str:
@@ -175,7 +208,7 @@ def _row(cell: Any, seed: int, measures: dict[str, float]) -> dict[str, Any]:
     """One result, flat; what is no number is null, since JSON has none."""
     fields = {k: v if not isinstance(v, tuple) else show(v) for k, v in asdict(cell).items()}
     found = {
-        (f"measured {name}" if name in fields else name): value if math.isfinite(value) else None
+        (f"{MEASURED}{name}" if name in fields else name): value if math.isfinite(value) else None
         for name, value in measures.items()
     }
     return {**fields, "seed": seed, **found}

@@ -5,13 +5,13 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
-from roundelay import __version__
 from roundelay.check.verdict import Validity
 from roundelay.experiments.claims import Outcome
 from roundelay.pipeline.errors import PipelineError
-from roundelay.pipeline.sweep.store import Sweep, read_sweep
+from roundelay.pipeline.sweep.store import MANIFEST, Sweep, read_sweep
 from roundelay.report import evidence, runs
 from roundelay.report.html import element, folded, page, paragraph, scrolled, section, text
 from roundelay.report.plots import Plots
@@ -20,6 +20,16 @@ from roundelay.trace.extras import install
 
 TRACES_MAX = 12
 """Traces that are read where they were not ingested."""
+
+
+VERDICTS = {
+    Validity.OK: "promises held",
+    Validity.VIOLATED: "promises violated",
+    Validity.VACUOUS: "vacuous: never put to the test",
+    Validity.INCONCLUSIVE: "inconclusive: the trace cannot tell",
+    Validity.OUTSIDE: "outside the envelope: not promised here",
+}
+"""What the number of each verdict counts."""
 
 
 @dataclass
@@ -55,7 +65,7 @@ def write_report(
             f"there is neither a sweep nor a table nor a trace in {directory}; make one with: "
             "roundelay sweep papers/totem --quick"
         )
-    page_ = _Page(out)
+    page_ = _Page(out, directory.resolve().name)
     tell = progress or (lambda done, total: None)
     total = len(found.sweeps) + len(found.tables) + 1
     try:
@@ -66,13 +76,12 @@ def write_report(
         tables: list[evidence.Evidence] = []
         for done, place in enumerate(found.tables, len(found.sweeps)):
             tell(done, total)
-            title = f"Runs in {place.name}"
             try:
                 known = evidence.of_table(place)
-                page_.add_runs(title, known)
+                page_.add_runs(f"Runs in {place.name}", known)
                 tables.append(known)
             except evidence.BrokenError as e:
-                page_.add_skipped(title, str(e))
+                page_.add_skipped(f"Runs in {place.name}", str(e))
         tell(total - 1, total)
         if traces := evidence.not_in(tables, found.traces):
             some = traces[:TRACES_MAX]
@@ -89,15 +98,20 @@ def write_report(
 class _Page:
     """The page while it is being made."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, place: str) -> None:
         self.written = Written(out)
         self.beside = out.with_name(f"{out.stem}-files")
+        self._place = place
         self._plots = Plots()
         self._parts: dict[str, str] = {}
+        self._titles: list[str] = []
+        self._dates: list[datetime] = []
+        """When the sweeps and the real runs on the page were begun."""
 
     def add_sweep(self, place: Path) -> None:
         sweep = read_sweep(place)
         assert sweep is not None, "there was one a moment ago"
+        self._dates.append(datetime.fromtimestamp((place / MANIFEST).stat().st_mtime))
         part = SweepSection(sweep)
         files = part.files(self.beside)
         self.written.files += [name for names in files.values() for name in names]
@@ -105,6 +119,9 @@ class _Page:
         self._add(part.title, *part.html(self._plots, files), _manifest(sweep))
 
     def add_runs(self, title: str, known: evidence.Evidence) -> None:
+        if len(known.runs) == 1:
+            title = f"Run {known.runs[0].name}"
+        self._dates += [run.began for run in known.runs if run.began is not None]
         content = runs.section_of(known, self._plots)
         self.written.verdicts += runs.tally(known.runs)
         self._add(title, *content)
@@ -114,10 +131,18 @@ class _Page:
         self._add(title, paragraph(f"Left out: {reason}."))
 
     def html(self) -> str:
-        lead = _lead(self.written)
-        return page("Roundelay report", lead, self._parts, self._plots.data)
+        return page(self._title(), _lead(self.written), self._parts, self._plots.data)
+
+    def _title(self) -> str:
+        """What the page is about, and of when."""
+        what = self._titles[0] if len(self._titles) == 1 else f"Report on {self._place}"
+        days = sorted({date.date() for date in self._dates})
+        told = [f"{day.day} {day:%B %Y}" for day in days]
+        when = told[0] if len(told) == 1 else f"{told[0]} to {told[-1]}" if told else ""
+        return f"{what}, {when}" if when else what
 
     def _add(self, title: str, *content: str) -> None:
+        self._titles.append(title)
         anchor = f"part{len(self._parts) + 1}"
         self._parts[f"{anchor}|{title}"] = section(title, anchor, *content)
 
@@ -128,29 +153,29 @@ def _manifest(sweep: Sweep) -> str:
 
 
 def _lead(written: Written) -> str:
-    """The summary: how many of what."""
+    """The summary: how many of what. Only what is there has a colour, and bad news alone that of an
+    alarm."""
     tiles = [
         *(
             (kind, written.claims[outcome], f"claims {told}")
             for outcome, kind, told in (
                 (Outcome.COMES_OUT, "good", "come out"),
-                (Outcome.DOES_NOT, "bad", "do not"),
+                (Outcome.DOES_NOT, "bad", "do not come out"),
                 (Outcome.UNDERIVABLE, "open", "cannot be derived"),
             )
             if written.claims
         ),
         *(
-            (runs.CHIPS[validity][0], written.verdicts[validity], f"verdicts {validity}")
-            for validity in Validity
-            if written.verdicts
+            (runs.CHIPS[validity][0], written.verdicts[validity], told)
+            for validity, told in VERDICTS.items()
+            if written.verdicts[validity] or (written.verdicts and validity is Validity.VIOLATED)
         ),
     ]
     items = (
-        element("li", f"<b>{count}</b> {text(what)}", class_=kind) for kind, count, what in tiles
+        element("li", f"<b>{count}</b> {text(what)}", class_=kind if count else "none")
+        for kind, count, what in tiles
     )
     summary = element("ul", *items, class_="tiles") if tiles else ""
     return summary + paragraph(
-        f"Version {__version__}. Figures can be zoomed by dragging; the numbers of each are in the "
-        "table below it.",
-        "quiet",
+        "Figures can be zoomed by dragging; the numbers of each are in the table below it.", "quiet"
     )

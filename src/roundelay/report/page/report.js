@@ -4,6 +4,7 @@
   "use strict";
   const plots = JSON.parse(document.getElementById("plots").textContent);
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const narrow = window.matchMedia("(max-width: 48rem)");
   // Okabe and Ito's colours, made darker or lighter where the ground asks for it.
   const LIGHT = ["#0072b2", "#c04f00", "#007a59", "#a8508a", "#8a6d00", "#3b3f45"];
   const DARK = ["#56b4e9", "#ff9d5c", "#2fc79b", "#e394c4", "#f0e442", "#d5d9de"];
@@ -28,10 +29,7 @@
       xaxis: { ...axis, title: { text: plot.x } },
       yaxis: { ...axis, type: plot.log ? "log" : undefined, rangemode: "tozero" },
     };
-    if (plot.kind === "timeline") {
-      wide.barmode = "overlay";
-      wide.yaxis = { ...axis, type: "category", autorange: "reversed", categoryarray: plot.rows };
-    }
+    if (plot.kind === "timeline") stack(plot, wide, axis);
     if (plot.categories) wide.xaxis.type = "category";
     return wide;
   }
@@ -39,12 +37,12 @@
   function curves(plot) {
     return plot.series.map((s) => {
       const colour = at(palette(), s.colour);
-      const plain = plot.kind === "lines";
+      const stepped = plot.kind !== "curves" && plot.kind !== "explorer";
       return {
-        type: "scatter", mode: plain ? "lines" : "lines+markers", name: s.name, x: s.x, y: s.y,
-        line: { color: colour, dash: at(DASHES, s.dash), width: 2, shape: plain ? "hv" : "linear" },
+        type: "scatter", mode: stepped ? "lines" : "lines+markers", name: s.name, x: s.x, y: s.y,
+        line: { color: colour, dash: at(DASHES, s.dash), width: 2, shape: stepped ? "hv" : "linear" },
         marker: { color: colour, symbol: at(SYMBOLS, s.colour), size: 8 },
-        error_y: plain ? undefined : {
+        error_y: stepped ? undefined : {
           type: "data", symmetric: false, color: colour, thickness: 1.2, width: 4,
           array: s.y.map((y, i) => s.high[i] - y), arrayminus: s.y.map((y, i) => y - s.low[i]),
         },
@@ -54,22 +52,114 @@
     });
   }
 
-  function bars(plot) {
-    return plot.bars.map((b) => ({
-      type: "bar", orientation: "h", y: [b.row], base: [b.start], x: [b.length], width: 0.6,
-      name: b.name, text: [b.name], textposition: "inside", insidetextanchor: "start",
-      textfont: { color: dark.matches ? "#14171a" : "#ffffff" },
-      marker: {
-        color: at(palette(), b.colour), line: { color: css("--ground"), width: 1 },
-        pattern: b.passing ? { shape: "/", size: 6, fgcolor: css("--ground") } : undefined,
-      },
-      hovertemplate: `${b.told.replace(/[<>&%{}]/g, " ")}<extra></extra>`,
+  // Views above, what nodes hold below, over one time axis; what was done crosses both.
+  function stack(plot, wide, axis) {
+    const held = plot.series.length > 0;
+    const levels = notes(plot);
+    wide.barmode = "overlay";
+    wide.margin.t = 8 + 18 * (1 + Math.max(-1, ...levels.map((note) => note.level)));
+    wide.uniformtext = { mode: "hide", minsize: 11 };
+    wide.xaxis.anchor = held ? "y2" : "y";
+    wide.yaxis = {
+      ...axis, type: "category", autorange: "reversed", categoryarray: plot.rows, fixedrange: true,
+      domain: held ? [0.38, 1] : [0, 1],
+    };
+    if (held) {
+      wide.yaxis2 = {
+        ...axis, domain: [0, 0.28], rangemode: "tozero", fixedrange: true,
+        title: { text: narrow.matches ? "held" : "messages held" },
+      };
+    }
+    wide.shapes = plot.faults.map((fault) => ({
+      type: "line", xref: "x", yref: "paper", x0: fault.at, x1: fault.at, y0: 0, y1: 1,
+      line: { color: css("--bad"), width: 1.5, dash: "dot" },
     }));
+    wide.annotations = levels.map((note) => ({
+      x: note.at, xref: "x", y: 1, yref: "paper", yanchor: "bottom", yshift: 18 * note.level,
+      xanchor: note.left ? "right" : "left", xshift: note.left ? 4 : -4, text: note.text,
+      showarrow: false, font: { color: css("--bad"), size: 12 },
+    }));
+  }
+
+  // The words of the faults, on as many lines as they need beside each other.
+  function notes(plot) {
+    const place = document.getElementById(plot.id);
+    const ends = Math.max(...plot.bars.map((bar) => bar.start + bar.length), 1e-9);
+    const wide = place.clientWidth - 60;
+    const taken = [];
+    return plot.faults.map((fault) => {
+      const text = narrow.matches ? `${fault.number}` : `${fault.number} ${plain(fault.told)}`;
+      const need = 8 + 7 * text.length;
+      const at = (fault.at / ends) * wide;
+      const left = at + need > wide;
+      const from = left ? at - need : at;
+      let level = 0;
+      while (taken[level] !== undefined && taken[level] > from && level < 3) level += 1;
+      taken[level] = from + need;
+      return { at: fault.at, text, level, left };
+    });
+  }
+
+  const plain = (said) => said.replace(/[<>&]/g, " ");
+
+  // A colour for each view, whatever their number: hues far apart, and dark or light enough that
+  // the words on them can be read.
+  function hue(number) {
+    const angle = (205 + 137.508 * number) % 360;
+    const step = dark.matches ? 2 : -2;
+    for (let light = 46; light > 8 && light < 96; light += step) {
+      if (contrast(angle, light) >= 4.7) return `hsl(${angle.toFixed(0)}, 58%, ${light}%)`;
+    }
+    return css("--ink");
+  }
+
+  function contrast(angle, light) {
+    const part = (n) => {
+      const k = (n + angle / 30) % 12;
+      const l = light / 100;
+      const c = l - 0.58 * Math.min(l, 1 - l) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+      return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    };
+    const luminance = 0.2126 * part(0) + 0.7152 * part(8) + 0.0722 * part(4);
+    return dark.matches ? (luminance + 0.05) / 0.058 : 1.05 / (luminance + 0.05);
+  }
+
+  function bars(plot) {
+    const ground = css("--ground");
+    const looks = {
+      primary: (colour) => ({ color: colour, line: { color: ground, width: 1 } }),
+      other: (colour) => ({ color: ground, line: { color: colour, width: 2 } }),
+      transitional: (colour) => ({
+        color: colour, line: { color: ground, width: 1 },
+        pattern: { shape: "/", size: 6, fgcolor: ground },
+      }),
+      down: () => ({
+        color: css("--raised"), line: { color: css("--line"), width: 1 },
+        pattern: { shape: "x", size: 7, fgcolor: css("--line") },
+      }),
+      paused: () => ({ color: css("--ink"), line: { width: 0 } }),
+    };
+    return plot.bars.map((b) => {
+      const colour = hue(b.colour);
+      const thin = b.state === "paused";
+      const inked = b.state === "other" || b.state === "down";
+      return {
+        type: "bar", orientation: "h", y: [b.row], base: [b.start], x: [b.length],
+        ...(thin ? { width: 0.12, offset: 0.33 } : { width: 0.62 }),
+        name: plain(b.name), text: [thin || b.state === "transitional" ? "" : plain(b.name)],
+        textposition: "inside", insidetextanchor: "start", textangle: 0, constraintext: "inside",
+        textfont: { color: inked ? css("--ink") : dark.matches ? "#14171a" : "#ffffff", size: 12 },
+        marker: looks[b.state](colour),
+        hovertemplate: `${b.told.replace(/[<>&%{}]/g, " ")}<br>%{base:.2f} s to %{customdata:.2f} s<extra></extra>`,
+        customdata: [b.start + b.length],
+      };
+    });
   }
 
   function draw(plot) {
     const place = document.getElementById(plot.id);
-    const traces = plot.kind === "timeline" ? bars(plot) : curves(plot);
+    const lower = curves(plot).map((curve) => ({ ...curve, yaxis: "y2" }));
+    const traces = plot.kind === "timeline" ? [...bars(plot), ...lower] : curves(plot);
     const options = { responsive: true, displayModeBar: false, doubleClick: "reset" };
     return Plotly.react(place, traces, layout(plot), options);
   }
@@ -102,19 +192,20 @@
   function group(plot) {
     const [y, x, by] = ["y", "x", "by"].map((w) => document.getElementById(`${plot.id}-${w}`).value);
     const series = new Map();
-    for (const row of plot.table) {
-      const value = row[y];
-      if (value === null || value === undefined) continue;
-      const name = by ? `${by} ${row[by]}` : y;
+    const known = plot.table.filter((row) => row[y] !== null && row[y] !== undefined);
+    const differ = (name) => new Set(known.map((row) => String(row[name]))).size > 1;
+    const others = by === "*" ? plot.varied.filter((name) => name !== x && differ(name)) : by ? [by] : [];
+    for (const row of known) {
+      const name = others.map((other) => `${plot.words[other]}: ${row[other] === "" ? "-" : row[other]}`).join(", ") || plot.words[y];
       if (!series.has(name)) series.set(name, new Map());
       const points = series.get(name);
       if (!points.has(row[x])) points.set(row[x], []);
-      points.get(row[x]).push(value);
+      points.get(row[x]).push(row[y]);
     }
-    const numeric = plot.table.every((row) => typeof row[x] === "number");
+    const numeric = known.every((row) => typeof row[x] === "number");
     plot.categories = !numeric;
-    plot.x = x;
-    document.getElementById(`${plot.id}-axis`).textContent = `${y}: mean, smallest and largest`;
+    plot.x = plot.words[x];
+    document.getElementById(`${plot.id}-axis`).textContent = `${plot.words[y]}: mean, smallest and largest`;
     plot.series = [...series].map(([name, points], i) => {
       const xs = [...points.keys()];
       if (numeric) xs.sort((a, b) => a - b);
@@ -137,7 +228,8 @@
     show(plot);
     const reset = document.getElementById(`${plot.id}-reset`);
     if (reset) reset.addEventListener("click", () => {
-      Plotly.relayout(plot.id, { "xaxis.autorange": true, "yaxis.autorange": plot.kind === "timeline" ? "reversed" : true });
+      const y = plot.kind === "timeline" ? {} : { "yaxis.autorange": true };
+      Plotly.relayout(plot.id, { "xaxis.autorange": true, ...y });
     });
     for (const word of ["y", "x", "by"]) {
       const select = document.getElementById(`${plot.id}-${word}`);
@@ -145,5 +237,22 @@
     }
   }
   dark.addEventListener("change", () => plots.forEach(show));
+  narrow.addEventListener("change", () => plots.forEach(show));
+
+  // What can be scrolled is shaded where there is more of it.
+  function shade(frame) {
+    const inner = frame.firstElementChild;
+    frame.classList.toggle("more-left", inner.scrollLeft > 1);
+    frame.classList.toggle("more-up", inner.scrollTop > 1);
+    frame.classList.toggle("more-right", inner.scrollLeft + inner.clientWidth < inner.scrollWidth - 1);
+    frame.classList.toggle("more-down", inner.scrollTop + inner.clientHeight < inner.scrollHeight - 1);
+  }
+  const sizes = new ResizeObserver((seen) => seen.forEach((one) => shade(one.target.parentElement)));
+  for (const frame of document.querySelectorAll(".scrolled")) {
+    frame.firstElementChild.addEventListener("scroll", () => shade(frame), { passive: true });
+    sizes.observe(frame.firstElementChild);
+    for (const image of frame.querySelectorAll("img")) image.addEventListener("load", () => shade(frame));
+    shade(frame);
+  }
   document.documentElement.dataset.drawn = String(plots.length);
 })();
