@@ -15,7 +15,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -53,12 +53,39 @@ class Cost:
     cpu_s: float
     wall_s: float
     peak_mb: float
+    """The largest resident size of Java, which may use 1 GB of heap and some more, and does not
+    tidy up before it has to."""
+    live_mb: float
+    """What is in the heap after the check, once tidied up."""
     shuffle_mb: float
     shuffle_share: float
     proved: dict[str, int]
     """Properties that hold, with their instances."""
     duckdb_cpu_s: float | None
     """None if DuckDB is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a larger check would cost if each further row cost the same as so far."""
+
+    rows: int
+    cpu_s_per_million: float
+    cpu_s: float
+    shuffle_mb: float
+
+
+def outlook(costs: Sequence[Cost], rows: int) -> Outlook:
+    """The lines that fit best through two costs or more, continued to so many rows."""
+    x = np.array([cost.rows for cost in costs], float)
+
+    def line(values: Sequence[float]) -> tuple[float, float]:
+        slope, start = np.polyfit(x, np.array(values, float), 1)
+        return float(slope), float(start + slope * rows)
+
+    per_row, cpu_s = line([cost.cpu_s for cost in costs])
+    _, shuffle_mb = line([cost.shuffle_mb for cost in costs])
+    return Outlook(rows, per_row * 1e6, cpu_s, shuffle_mb)
 
 
 def measure(rows: int, directory: Path, master: str, report: Report) -> Cost:
@@ -75,7 +102,7 @@ def measure(rows: int, directory: Path, master: str, report: Report) -> Cost:
             with Meter(java) as meter:
                 proved = certify(spark, table)[RUN].proved
             wall = time.monotonic() - start
-            peak, shuffled = _peak_mb(java), _shuffled(spark)
+            peak, live, shuffled = _peak_mb(java), _live_mb(gateway), _shuffled(spark)
         size = sum(file.stat().st_size for file in table.files())
         return Cost(
             rows=rows,
@@ -83,6 +110,7 @@ def measure(rows: int, directory: Path, master: str, report: Report) -> Cost:
             cpu_s=meter.cpu_s,
             wall_s=wall,
             peak_mb=peak,
+            live_mb=live,
             shuffle_mb=shuffled / 1e6,
             shuffle_share=shuffled / size,
             proved={name: proved[name] for name in JUDGED if name in proved},
@@ -309,6 +337,12 @@ def _peak_mb(pid: int) -> float:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1000
     return 0.0
+
+
+def _live_mb(gateway: Any) -> float:
+    runtime = gateway.jvm.java.lang.Runtime.getRuntime()
+    runtime.gc()
+    return float(runtime.totalMemory() - runtime.freeMemory()) / 1e6
 
 
 def _shuffled(spark: Any) -> int:

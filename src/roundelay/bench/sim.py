@@ -88,9 +88,9 @@ def ping_roundelay(pairs: int, events: int) -> int:
     until = LATENCY_NS * (events // (2 * pairs))
 
     def send(sender: str, receiver: str) -> None:
-        for time_ns in network.arrivals(loop.now, sender, (receiver,), 100):
-            assert time_ns is not None
-            loop.at(time_ns, arrive, (receiver, sender))
+        time_ns = network.arrival(loop.now, sender, receiver, 100)
+        assert time_ns is not None
+        loop.at(time_ns, arrive, (receiver, sender))
 
     def arrive(link: tuple[str, str]) -> None:
         nonlocal arrivals

@@ -205,22 +205,33 @@ class Group:
     def __init__(self, home: Path, fsync: str) -> None:
         self._sockets = Path(tempfile.mkdtemp(prefix="rd"))  # Paths of sockets must be short.
         self._home = home
-        peers = [f"--peer={node}={at}" for node, at in free_addresses(NODES).items()]
-        self._processes = [
-            subprocess.Popen(
+        self._fsync = fsync
+        self._peers = [f"--peer={node}={at}" for node, at in free_addresses(NODES).items()]
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, node: str) -> None:
+        """Start a node, or start it again."""
+        with (self._home / f"node-{node}.log").open("ab") as log:
+            self._processes[node] = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "roundelay", "node", "--group", "bench"),
-                    *("--node", node, *peers, "--journal", str(home / f"node-{node}")),
-                    *("--fsync", fsync, "--control", str(self.control(node))),
+                    *("--node", node, *self._peers, "--journal", str(self.journal(node))),
+                    *("--fsync", self._fsync, "--control", str(self.control(node))),
                 ],
                 stdout=subprocess.DEVNULL,
-                stderr=(home / f"node-{node}.log").open("wb"),
+                stderr=log,
             )
-            for node in NODES
-        ]
+
+    def kill(self, node: str) -> None:
+        """At once, as if its machine had stopped."""
+        self._processes[node].kill()
+        self._processes[node].wait()
 
     def control(self, node: str) -> Path:
         return self._sockets / node
+
+    def journal(self, node: str) -> Path:
+        return self._home / f"node-{node}"
 
     def committed(self, node: str) -> int:
         return int(self._log(node)["committed"])
@@ -231,21 +242,31 @@ class Group:
             return found
 
     def __enter__(self) -> "Group":
+        try:
+            for node in NODES:
+                self.start(node)
+            self.wait_open()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def wait_open(self) -> None:
+        """Until all of them have the log open; RuntimeError if that takes too long."""
         deadline = time.monotonic() + WAIT_S
         while time.monotonic() < deadline:
             try:
                 if all(self._log(node)["state"] == "open" for node in NODES):
-                    return self
+                    return
             except ClientError:
                 pass
             time.sleep(0.1)
-        self.__exit__()
         raise RuntimeError(f"the nodes did not open their log; see {self._home}")
 
     def __exit__(self, *_: object) -> None:
-        for process in self._processes:
+        for process in self._processes.values():
             process.send_signal(signal.SIGTERM)
-        for process in self._processes:
+        for process in self._processes.values():
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:

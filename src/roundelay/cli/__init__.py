@@ -25,6 +25,8 @@ COMMANDS = {
     "send": "send messages through a running node",
     "tail": "show what a running node delivers",
     "status": "show how a running node is",
+    "dashboard": "show running groups, their history and the simulator in a browser",
+    "doctor": "look whether a node would run well on this machine, and say what to do",
     "kv": "get, set and watch keys that a group keeps",
     "lock": "run a command while holding a lock of a group",
     "journal": "look into the journal of a node: list, verify, print, export, recover",
@@ -36,11 +38,13 @@ COMMANDS = {
     "audit": "run an engine many times, and count the runs that break a promise",
     "sweep": "run many simulations on Spark, as a plan says",
     "ingest": "put traces of many runs into one table, on Spark",
+    "watch": "check the traces of running nodes while they are written, on Spark",
     "check": "check a trace against the properties its protocol promises",
     "measure": "measure latencies, load and recovery of the runs in a table, on Spark",
     "report": "put claims, figures, verdicts and diagrams into one HTML file",
     "draw": "draw a trace as a space-time diagram (SVG)",
     "bench": "measure Roundelay next to a peer, in one run",
+    "completion": "print what makes a shell complete this command",
 }
 
 
@@ -55,7 +59,7 @@ def main(argv: Sequence[str] | None = None, *, loaded: Callable[[], object] = la
             # Names and payloads may hold characters that the terminal's encoding lacks.
             stream.reconfigure(errors="backslashreplace")
     try:
-        parser = _parser()
+        parser = command_line()
         args = parser.parse_args(argv)
         if not hasattr(args, "run"):
             parser.print_help()
@@ -88,7 +92,8 @@ def main(argv: Sequence[str] | None = None, *, loaded: Callable[[], object] = la
         return 2
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """The parser of all commands; each command declares its arguments when it is parsed."""
     parser = argparse.ArgumentParser(
         prog="roundelay", description="Totally ordered group communication."
     )

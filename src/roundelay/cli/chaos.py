@@ -10,11 +10,16 @@ import asyncio
 import contextlib
 import json
 import os
+import sys
 import threading
+from pathlib import Path
 
 from roundelay.cli.errors import UserError
 from roundelay.cli.node import pairs
 from roundelay.runtime.chaos import CommandError, Relay
+from roundelay.runtime.client import ClientError
+from roundelay.runtime.errors import RoundelayError
+from roundelay.runtime.relay_control import RelayControl, usual_path
 from roundelay.transport.address import AddressError
 
 
@@ -35,6 +40,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "partition a,b c, heal",
     )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--control",
+        type=Path,
+        metavar="PATH",
+        help="a socket for `roundelay dashboard --allow-faults` (default: one that it finds)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,15 +53,27 @@ def run(args: argparse.Namespace) -> int:
     if len(nodes) < 2:
         raise UserError("a relay needs two nodes at least; name them with --peer a=127.0.0.1:5401")
     try:
-        asyncio.run(_serve(Relay(nodes, seed=args.seed), args.do))
-    except (AddressError, CommandError) as e:
+        control = args.control or _usual_control()
+        asyncio.run(_serve(Relay(nodes, seed=args.seed), args.do, control))
+    except (AddressError, CommandError, RoundelayError) as e:
         raise UserError(str(e)) from None
     return 0
 
 
-async def _serve(relay: Relay, first: list[str]) -> None:
-    relay.open()
+def _usual_control() -> Path | None:
     try:
+        return usual_path()
+    except ClientError as e:
+        print(f"no control socket, so no dashboard finds this relay: {e}", file=sys.stderr)
+        return None
+
+
+async def _serve(relay: Relay, first: list[str], path: Path | None) -> None:
+    relay.open()
+    control = None if path is None else RelayControl(path, relay)
+    try:
+        if control is not None:
+            await control.start()
         for line in first:
             relay.command(line)
         print(json.dumps({node: relay.peers(node) for node in relay.nodes}), flush=True)
@@ -61,6 +84,8 @@ async def _serve(relay: Relay, first: list[str]) -> None:
             except CommandError as e:
                 print(f"error: {e}", flush=True)
     finally:
+        if control is not None:
+            await control.close()
         relay.close()
 
 

@@ -53,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(claims.table(found.claims))
         print(f"\n{seeds} seeds; all figures are the simulator's, under the costs it assumes")
+        if args.output is None:
+            print(f"tables and plots: roundelay claims {args.protocol} -o DIR")
     if args.output is not None:
         _write(args.output / f"{args.protocol}-claims.csv", claims.to_csv(found.claims))
         _write_figures(args.output, args.protocol, found.figures)

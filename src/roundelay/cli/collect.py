@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from roundelay.cli.errors import UserError
+from roundelay.cli.progress import Progress
 from roundelay.runtime.collect import collect, quiet_end
 from roundelay.trace.manifest import TraceError
 
@@ -21,18 +22,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    progress = Progress("collecting")
+
+    def warn(sentence: str) -> None:
+        progress.close()
+        print(f"warning: {sentence}", file=sys.stderr)
+
     try:
         world = quiet_end(args.traces) if args.quiet_end else []
-        manifest = collect(args.traces, args.output, world, warn=_warn)
+        manifest = collect(args.traces, args.output, world, warn=warn, progress=progress.update)
     except TraceError as e:
         raise UserError(str(e)) from None
+    finally:
+        progress.close()
     rows = sum((manifest.rows or {}).values())
     lives = len(manifest.rows or {}) - bool(world)
     print(f"{rows:,} rows of {lives} lives: {args.output} (roundelay check {args.output})")
+    print(f"picture: roundelay draw {args.output} --around view -o run.svg")
     if manifest.ended:
         print("what is missing leaves verdicts undecided: the check will say which, and why")
     return 0
-
-
-def _warn(sentence: str) -> None:
-    print(f"warning: {sentence}", file=sys.stderr)

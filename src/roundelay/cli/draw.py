@@ -6,12 +6,15 @@ from pathlib import Path
 
 from roundelay import draw
 from roundelay.cli.errors import UserError
+from roundelay.cli.progress import Progress
 from roundelay.trace import mini, reader
 from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.schema import Row
 
 AROUND = 60
 """The default number of events drawn before and after each row of a witness."""
+NEAR = 20
+"""The same for a moment: much of what followed it is drawn besides."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +35,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--around-witness", metavar="N", type=int, help=f"events around it (default {AROUND})"
     )
+    parser.add_argument(
+        "--around",
+        metavar="MOMENT",
+        help="draw a fault and what followed (fault:2; fault for all of them), a view (view:3), "
+        "a time (4.5s) or a row (row:b.17)",
+    )
+    parser.add_argument(
+        "--near", metavar="N", type=int, help=f"events on either side of it (default {NEAR})"
+    )
     parser.add_argument("--from", dest="start", metavar="T", help="leave out what was before 12ms")
     parser.add_argument("--to", dest="end", metavar="T", help="leave out what was after 1.5s")
     parser.add_argument("--nodes", metavar="A,B", help="draw these nodes alone")
@@ -46,7 +58,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    progress = Progress("drawing")
+    try:
+        return _draw(args, progress)
+    finally:
+        progress.close()
+
+
+def _draw(args: argparse.Namespace, progress: Progress) -> int:
+    progress.say("reading the trace")
     found, rows, problems = _trace(args)
+    progress.say(f"{len(rows):,} events")
     manifest = found or Manifest(run="", nodes=())
     window = _window(args, manifest)
     witness: tuple[Row, ...] = ()
@@ -55,13 +77,19 @@ def run(args: argparse.Namespace) -> int:
         witness, reason = _witness(rows, found, problems, args.property)
     output = _output(args)
     title = args.title or (Path(args.path).resolve().name if args.path else "")
-    scene = draw.layout(rows, manifest, witness=witness, reason=reason, title=title, window=window)
+    try:
+        scene = draw.layout(
+            rows, manifest, witness=witness, reason=reason, title=title, window=window
+        )
+    except ValueError as e:
+        raise UserError(f"--around {args.around}: {e}") from None
     try:
         output.write_text(draw.render(scene), encoding="utf-8")
     except OSError as e:
         raise UserError(
             f"cannot write {output}: {e.strerror}; choose another file with -o"
         ) from None
+    progress.close()
     print(f"{output}: {scene.note or 'all events drawn.'}")
     if reason:
         print(reason)
@@ -85,7 +113,12 @@ def _trace(args: argparse.Namespace) -> tuple[Manifest | None, list[Row], list[s
 
 
 def _window(args: argparse.Namespace, manifest: Manifest) -> draw.Window:
-    for name, number in (("--limit", args.limit), ("--around-witness", args.around_witness)):
+    counts = {
+        "--limit": args.limit,
+        "--around-witness": args.around_witness,
+        "--near": args.near,
+    }
+    for name, number in counts.items():
         if number is not None and number < 1:
             raise UserError(f"{name} must be 1 or more, not {number}")
     times: list[int | None] = []
@@ -100,17 +133,32 @@ def _window(args: argparse.Namespace, manifest: Manifest) -> draw.Window:
             raise UserError(
                 f"the trace has no node {name!r}; its nodes are {', '.join(manifest.nodes)}"
             )
-    around = args.around_witness
+    at = _place(args)
+    around = args.around_witness if at is None else args.near or NEAR
     if around is None and (args.witness or args.property):
         around = AROUND
     return draw.Window(
         start_ns=times[0],
         end_ns=times[1],
         nodes=nodes,
+        at=at,
         around=around,
         limit=args.limit,
         hide=_names(args.hide) or (),
     )
+
+
+def _place(args: argparse.Namespace) -> draw.Place | None:
+    if args.around is None:
+        if args.near is not None:
+            raise UserError("--near says how many events around a moment; name it with --around")
+        return None
+    if args.witness or args.property:
+        raise UserError("a picture is about a violation or a moment; leave out one of the two")
+    try:
+        return draw.Place(args.around)
+    except ValueError as e:
+        raise UserError(f"--around {e}") from None
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

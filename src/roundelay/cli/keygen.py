@@ -12,7 +12,9 @@ from roundelay.sealing.keys import GroupKey, rotated
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the file with the key"
+    )
     change = parser.add_mutually_exclusive_group()
     change.add_argument(
         "--rotate",

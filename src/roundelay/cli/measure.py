@@ -5,6 +5,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from roundelay.cli.errors import UserError
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 RUNS_SHOWN = 5
 """The number of runs whose measures are printed; the files have all of them."""
+WIDTH = 100
+"""Characters of a line that explains a measure."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="DIR", type=Path, help="where to write (default: into the table)"
     )
     parser.add_argument("--master", metavar="URL", default="local[*]", help="where Spark runs")
+    parser.add_argument(
+        "--explain",
+        metavar="FILE",
+        type=Path,
+        help="write there what Spark does for each query",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
 
@@ -41,12 +50,14 @@ def run(args: argparse.Namespace) -> int:
 def _measure(args: argparse.Namespace) -> int:
     from roundelay.pipeline.ingest.table import Table
     from roundelay.pipeline.measure.measure import measure
+    from roundelay.pipeline.plans import explained
     from roundelay.pipeline.session import open_session
 
     table = Table.open(args.table)
     output = args.output or args.table
     progress = Progress("measuring")
-    with open_session(args.master, short=True) as spark:
+    session = open_session(args.master, short=True)
+    with session as spark, explained(spark, args.explain):
         lines = measure(spark, table, output, progress.step)
     progress.close()
     if args.json:
@@ -55,13 +66,17 @@ def _measure(args: argparse.Namespace) -> int:
     for text in described(lines):
         print(text)
     print(f"\nall of it: {output / 'measures.csv'}, {output / 'occupancy.csv'}, and as Parquet")
+    print(f"report: roundelay report {args.table} -o report.html")
     return 0
 
 
 def described(lines: "Sequence[Line]") -> list[str]:
-    """The measures of the first runs as lines of text."""
+    """The measures of the first runs as lines of text, and what each of them is."""
+    from roundelay.pipeline.measure.words import words_of
+
     runs = list(dict.fromkeys(line.run for line in lines))
     said: list[str] = []
+    told = dict.fromkeys(line.measure for line in lines if line.run in runs[:RUNS_SHOWN])
     for run_ in runs[:RUNS_SHOWN]:
         said.append(f"{run_}")
         said.append(
@@ -71,6 +86,14 @@ def described(lines: "Sequence[Line]") -> list[str]:
         said += [_line(line) for line in lines if line.run == run_]
     if len(runs) > RUNS_SHOWN:
         said.append(f"and {len(runs) - RUNS_SHOWN} more runs")
+    said.append("")
+    for measure in told:
+        said += wrap(
+            words_of(measure).meaning,
+            WIDTH,
+            initial_indent=f"  {measure:<22}",
+            subsequent_indent=" " * 24,
+        )
     return said
 
 

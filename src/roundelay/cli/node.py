@@ -18,13 +18,20 @@ from roundelay.runtime.group import Group
 from roundelay.runtime.replicas.replicate import Replicas
 from roundelay.runtime.replicas.tools import Tools
 from roundelay.runtime.settings import Settings, settings
+from roundelay.runtime.supervisor import Supervisor
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    configure_settings(parser)
+    parser.add_argument("--quiet", action="store_true", help="log warnings only")
+
+
+def configure_settings(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments that `told` reads."""
     parser.add_argument(
         "file", nargs="?", type=Path, metavar="FILE", help="settings in TOML; flags win over it"
     )
-    parser.add_argument("--group", metavar="NAME")
+    parser.add_argument("--group", metavar="NAME", help="the group's name")
     parser.add_argument("--node", metavar="NAME", help="this node's name")
     parser.add_argument(
         "--peer",
@@ -46,7 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="until silence is failure",
     )
-    parser.add_argument("--datagram", dest="datagram_bytes", type=int, metavar="BYTES")
+    parser.add_argument(
+        "--datagram", dest="datagram_bytes", type=int, metavar="BYTES", help="the largest"
+    )
     parser.add_argument("--key", metavar="FILE", help="the group's key: see `roundelay keygen`")
     parser.add_argument(
         "--cipher", choices=("aes", "chacha"), help="to seal with (default: what is fast here)"
@@ -71,21 +80,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--trace-frames", action="store_true", default=None, help="rows of single frames too"
     )
     parser.add_argument(
+        "--trace-roll",
+        dest="trace_roll_s",
+        type=float,
+        metavar="SECONDS",
+        help="begin another file of the trace so often, for `roundelay watch`",
+    )
+    parser.add_argument(
         "--check", action="store_true", default=None, help="check this node's own rows as it runs"
     )
     parser.add_argument("--record", metavar="DIR", help="keep every input, for `roundelay replay`")
     parser.add_argument("--control", metavar="PATH", help="the control socket")
-    parser.add_argument("--quiet", action="store_true", help="log warnings only")
 
 
 def run(args: argparse.Namespace) -> int:
-    told, tools = _settings(args)
+    given, tools = with_control(*told(args))
     logging.basicConfig(
         level=logging.WARNING if args.quiet else logging.INFO,
         format="%(asctime)s %(levelname)s %(message)s",
     )
     try:
-        asyncio.run(_serve(told, tools))
+        asyncio.run(_serve(given, tools))
     except RoundelayError as e:
         raise UserError(str(e)) from None
     except OSError as e:
@@ -105,7 +120,9 @@ async def _serve(told: Settings, tools: bool) -> None:
     if replicas is not None:
         Tools(replicas)
     group = Group(told) if replicas is None else replicas.group
+    supervisor = Supervisor()
     async with replicas or group:
+        supervisor.ready(lambda: _standing(group))
         if told.key is not None:
             loop.add_signal_handler(signal.SIGHUP, _reload_key, group)
         group.ignore()  # `roundelay tail` asks for events; here nobody reads them.
@@ -113,9 +130,19 @@ async def _serve(told: Settings, tools: bool) -> None:
         failing = asyncio.create_task(group.wait_closed())
         await asyncio.wait((stopping, failing), return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
+        supervisor.stopping()
         if failing.done():
             raise failing.result()
         failing.cancel()
+
+
+def _standing(group: Group) -> str:
+    """Who the node is with, for the service manager's line on it."""
+    view = group.view
+    if view is None:
+        return "in no view yet"
+    primary = "primary" if view.primary else "not primary"
+    return f"view {view.id} of {', '.join(view.members)}, {primary}"
 
 
 def _reload_key(group: Group) -> None:
@@ -126,14 +153,15 @@ def _reload_key(group: Group) -> None:
         logging.getLogger("roundelay").error("the key was not changed: %s", e)
 
 
-def _settings(args: argparse.Namespace) -> tuple[Settings, bool]:
-    """The settings of the node, and whether it has `--tools`."""
+def told(args: argparse.Namespace) -> tuple[Settings, bool]:
+    """The settings of the node by its file and its flags, and whether it has `--tools`."""
     values: dict[str, Any] = {} if args.file is None else _read(args.file)
     for name in (
         *("group", "node", "bind", "multicast", "engine", "timeout_s", "datagram_bytes"),
         *("key", "cipher"),
         *("journal", "fsync"),
-        *("state", "trace", "trace_every_row", "trace_frames", "check", "record", "control"),
+        *("state", "trace", "trace_every_row", "trace_frames", "trace_roll_s"),
+        *("check", "record", "control"),
     ):
         if getattr(args, name) is not None:
             values[name] = getattr(args, name)
@@ -147,9 +175,13 @@ def _settings(args: argparse.Namespace) -> tuple[Settings, bool]:
     if tools and values.get("journal") is None:
         raise UserError("--tools keeps a map and locks in the log; add --journal DIR")
     try:
-        told = settings(values)
+        return settings(values), tools
     except RoundelayError as e:
         raise UserError(str(e)) from None
+
+
+def with_control(told: Settings, tools: bool) -> tuple[Settings, bool]:
+    """The same with a control socket in the usual place, if none is named and there can be one."""
     if told.control is not None:
         return told, tools
     try:

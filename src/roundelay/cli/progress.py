@@ -38,6 +38,19 @@ class Progress:
         bar = f" {_bar(done / total)}" if self._terminal else ""
         self._show(f"{self._label}:{bar} {done * 100 // total}%, {elapsed:.0f} s, {left}{more}")
 
+    def forecast(self, share: float, left_s: float, detail: str = "") -> None:
+        """Show which share of the time is over and how much is left, where the caller knows."""
+        elapsed = time.monotonic() - self._start
+        step = REDRAW_S if self._terminal else STEP_S
+        if elapsed < QUIET_S or time.monotonic() - self._shown < step:
+            return
+        self._shown = time.monotonic()
+        more = f", {detail}" if detail else ""
+        bar = f" {_bar(share)}" if self._terminal else ""
+        self._show(
+            f"{self._label}:{bar} {share:.0%}, {elapsed:.0f} s, about {left_s:.0f} s to go{more}"
+        )
+
     def step(self, done: int, total: int) -> None:
         """Show that `done` of `total` steps of unequal length are done."""
         if done < total:
@@ -61,6 +74,7 @@ class Progress:
         if self._drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+            self._drawn = False
 
 
 def _bar(share: float) -> str:

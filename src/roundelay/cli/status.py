@@ -93,26 +93,27 @@ def _log(log: dict[str, Any] | None) -> list[str]:
     """The replicated log, if the node keeps one."""
     if log is None:
         return []
+    first, length = log["first"], log["length"]
+    held = f"entries {first:,} to {length - 1:,}" if length > first else "no entries"
     lag = f", {log['lag']:,} not committed yet" if log["lag"] else ""
     waiting = f", {log['waiting']:,} appended here wait" if log["waiting"] else ""
     lines = [
         f"log        {log['state']}, this node is {log['condition']}, term {log['term']}, "
         f"voters {', '.join(log['voters']) or 'none'}",
-        f"           entries {log['first']:,} to {log['length']:,}, {log['committed']:,} committed"
-        f"{lag}{waiting}",
+        f"           {held}, {log['committed']:,} committed{lag}{waiting}",
     ]
     if log["why"]:
         lines.append(f"           {log['why']}")
     if log["applied"] is not None:
         snapshot = "none" if log["snapshot"] is None else f"{log['snapshot']:,}"
         lines.append(f"           {log['applied']:,} applied, newest snapshot {snapshot}")
-    for name, machine in (log["machines"] or {}).items():
-        lines += _machine(name, machine)
     if log["sync"]["count"]:
         lines.append(
             f"           fsync {log['fsync']}: {log['sync']['count']:,} syncs, mean "
             f"{log['sync']['mean_ms']:.2f} ms, 99 % up to {log['sync']['p99_ms']:g} ms"
         )
+    for name, machine in (log["machines"] or {}).items():
+        lines += _machine(name, machine)
     return lines
 
 

@@ -7,7 +7,7 @@ and `run(args)` does the work and returns the exit code. A package of further co
 
 import argparse
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 
@@ -21,16 +21,32 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Iterable[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        if self._module:
-            module = importlib.import_module(self._module)
-            self._module = ""
-            if hasattr(module, "COMMANDS"):
-                add_commands(self, module.__name__, module.COMMANDS, required=True)
-            else:
-                module.configure(self)
-                self.set_defaults(run=module.run)
+        self.load()
         found: tuple[argparse.Namespace, list[str]] = super().parse_known_args(args, namespace)
         return found
+
+    def load(self) -> None:
+        """Import the module of this command and declare its arguments, unless that is done."""
+        if not self._module:
+            return
+        module = importlib.import_module(self._module)
+        self._module = ""
+        if hasattr(module, "COMMANDS"):
+            add_commands(self, module.__name__, module.COMMANDS, required=True)
+        else:
+            module.configure(self)
+            self.set_defaults(run=module.run)
+
+
+def every_parser(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser and all parsers below it, with the arguments of each."""
+    if isinstance(parser, CommandParser):
+        parser.load()
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from every_parser(below)
 
 
 def add_commands(

@@ -45,6 +45,12 @@ def test_a_confirmed_append_that_a_journal_lacks_is_lost(journal, words):
     assert verdict.words == (words,)
 
 
+def test_what_a_group_that_is_stuck_may_not_know_yet_is_not_lost_and_what_it_has_otherwise_is():
+    stuck = judge(told(b"x", b"y"), [held("b", [b"x"])], caught_up=False)
+    assert stuck.lost == 0
+    assert judge(told(b"x", b"y"), [held("b", [b"n"])], caught_up=False).lost == 1
+
+
 def test_an_append_whose_index_nobody_remembers_must_be_somewhere():
     receipts = Receipts()
     receipts.add("x", b"x", None)

@@ -1,11 +1,14 @@
-"""The meter of the pipeline's benchmark counts processes that end while it runs."""
+"""The benchmark of the pipeline: its meter counts processes that end while it runs, and what it
+expects of larger runs follows from what smaller ones cost."""
 
 import subprocess
 import sys
 
 import pytest
 
-from roundelay.bench.pipeline import Meter
+pytest.importorskip("pyspark")
+
+from roundelay.bench.pipeline import Cost, Meter, outlook
 
 PARENT = """
 import os, signal, sys, time
@@ -46,3 +49,17 @@ def test_the_time_of_a_process_that_ended_is_counted():
         parent.stdin.write("\n")
     assert burned > 0.3  # Half a second, less what had passed before the meter was there.
     assert ended >= burned
+
+
+def test_what_a_larger_check_costs_is_the_line_through_smaller_ones():
+    def cost(millions: int) -> Cost:
+        spent = {"cpu_s": 5.0 + 0.5 * millions, "shuffle_mb": 0.1 + 0.02 * millions}
+        rest = {"table_mb": 0.0, "wall_s": 0.0, "peak_mb": 0.0, "live_mb": 0.0}
+        return Cost(
+            rows=millions * 10**6, shuffle_share=0.0, proved={}, duckdb_cpu_s=None, **spent, **rest
+        )
+
+    found = outlook([cost(6), cost(20), cost(60)], 10**9)
+    assert found.cpu_s_per_million == pytest.approx(0.5)
+    assert found.cpu_s == pytest.approx(505)
+    assert found.shuffle_mb == pytest.approx(20.1)

@@ -1,19 +1,24 @@
 """What a measurement of real nodes is believed for, and what it refuses."""
 
 import dataclasses
+import itertools
 from typing import cast
 
 import pytest
 
-from roundelay.bench.ring import figures, runs, workload
+from roundelay.bench.ring import figures, member, profile, runs, workload
 from roundelay.bench.ring.cluster import Cluster, RunError, SplitError
 from roundelay.bench.ring.figures import QUICK, full, quantile
-from roundelay.bench.ring.jobs import Cell, Job
+from roundelay.bench.ring.floor import cpu_us_per_datagram
+from roundelay.bench.ring.jobs import Cell, Job, Verify
+from roundelay.bench.ring.peers import corosync
 from roundelay.bench.ring.runs import Load, OrderError, verify
+from roundelay.bench.ring.schedule import Part, Schedule
 from roundelay.bench.ring.soak import Soak
 from roundelay.bench.ring.systems import OURS, PEERS
-from roundelay.bench.ring.workload import END, POOL, DisorderError, Ledger, pool
+from roundelay.bench.ring.workload import END, POOL, DisorderError, Ledger, draw, pool
 from roundelay.cli import main
+from roundelay.cli.bench import ring_profile
 from roundelay.transport.address import free_addresses
 
 
@@ -45,6 +50,111 @@ def test_a_ledger_convicts_a_message_that_is_another(ledger):
         ledger.add("a", 0, [pool("a", 100)[0], pool("a", 100)[2]])
 
 
+SENDERS = ("a", "b")
+
+
+def all_of(sender: str, count: int) -> list[bytes]:
+    built = workload.Numbered.of(sender, Cell())
+    return [built.message(i) for i in range(count)]
+
+
+def test_a_ledger_that_verifies_all_follows_them_to_the_end():
+    ledger = Ledger(SENDERS, workload.expected(SENDERS, Cell(), "all"))
+    ledger.add("a", 0, all_of("a", 300))
+    ledger.add("b", 0, [*all_of("b", 2), END])
+    assert not ledger.complete
+    ledger.add("a", 300, [END])
+    assert ledger.complete
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda message: message[:-1] + bytes([message[-1] ^ 1]),
+        lambda message: message[:-1],
+        lambda message: message + b".",
+        lambda message: workload.Numbered.of("b", Cell()).message(1),
+        lambda message: workload.Numbered.of("a", Cell()).message(1 + 256 * POOL),
+    ],
+    ids=["last byte", "short", "long", "sender", "number"],
+)
+def test_a_ledger_that_verifies_all_convicts_any_message_that_is_another(wrong):
+    messages = all_of("a", 4)
+    messages[1] = wrong(messages[1])
+    sloppy = Ledger(SENDERS)
+    sloppy.add("a", 0, [messages[1], pool("a", 100)[1]])  # It looks at the last one only.
+    ledger = Ledger(SENDERS, workload.expected(SENDERS, Cell(), "all"))
+    with pytest.raises(DisorderError, match=r"message 1 of a has .* not what was sent"):
+        ledger.add("a", 0, messages)
+
+
+def test_what_is_sent_is_what_is_expected():
+    kinds: tuple[Verify, ...] = ("last", "all")
+    for compared in kinds:
+        sent = list(itertools.islice(workload.outgoing("a", Cell(size=50), compared), 3 * POOL))
+        ledger = Ledger(("a",), workload.expected(("a",), Cell(size=50), compared))
+        ledger.add("a", 0, sent)
+        assert {len(message) for message in sent} == {50}
+
+
+def test_a_schedule_corrects_what_was_planned():
+    schedule = Schedule([Part("load", 4, 2.0), Part("crash", 2, 10.0)])
+    assert schedule.left_s == 28.0
+    schedule.note("load", 1, 4.0)
+    assert schedule.left_s == 3 * 4.0 + 2 * 20.0  # Twice as slow as planned, all of it.
+    assert schedule.share == 4.0 / 56.0
+    schedule.note("load", 3, 12.0)
+    schedule.note("crash", 1, 5.0)
+    assert schedule.left_s == 5.0  # What crashes took is known now.
+    schedule.note("crash", 1, 5.0)
+    assert (schedule.left_s, schedule.share) == (0.0, 1.0)
+
+
+def test_the_floor_is_what_the_datagrams_of_a_run_cost():
+    """10,000 messages in 100 packets, each to two others, and 50 tokens."""
+    load = Load(1.0, 10_000, 1.0, 1.0, 0, packets=100, tokens=50)
+    asked = []
+
+    def us(size, together):
+        asked.append((size, together))
+        return 8.0 if size > 1000 else 4.0
+
+    floor = profile.floor_of(Cell(nodes=3, size=100), load, us)
+    assert asked == [(10_064, 64), (100, 1)]
+    assert floor.us_per_msg == pytest.approx(0.02 * 8.0 + 0.005 * 4.0)
+    small = profile.floor_of(Cell(nodes=3, size=100, datagram=1400), load, us)
+    assert small.datagram_bytes == 1400
+
+
+def test_the_costs_of_layers_add_up():
+    shares = [profile.Share("the engine", 0.75, 1), profile.Share("Python", 0.25, 1)]
+    floor = profile.Floor(1400, 0.02, 8.0, 0.005, 4.0)
+    found = profile.Profile(shares, [])
+    costs = profile.Costs(2.0, profile.by_layer(found, 2.0), floor.us_per_msg, floor)
+    assert [us for _, us in costs.layers] == [1.5, 0.5]
+    text = ring_profile.table(costs)
+    assert "the engine                  1.500 us  75.0%" in text
+    assert "nothing but system calls    0.180 us   9.0%" in text
+    assert "all layers together 500,000" in text
+
+
+def test_bare_system_calls_cost_something():
+    alone = cpu_us_per_datagram(1400, 1)
+    assert alone > 0
+    assert cpu_us_per_datagram(60_000) > 0
+
+
+def test_peers_are_asked_for_by_their_kind_or_by_their_own_names():
+    assert {p.variant for p in PEERS.values() if "corosync" in p.asked_for_by} == {"knet", "udpu"}
+    assert [p.variant for p in PEERS.values() if "corosync-udpu" in p.asked_for_by] == ["udpu"]
+
+
+def test_settings_that_are_no_defaults_are_known():
+    assert OURS.unusual() == {"queue_bytes": member.QUEUE_BYTES}
+    assert corosync._totem("knet") == corosync.DEFAULTS
+    assert corosync._totem("udpu")["transport"] == "udpu"
+
+
 def test_a_ledgers_hash_tells_orders_apart():
     first, second = Ledger(("a", "b")), Ledger(("a", "b"))
     first.order("a", 0)
@@ -60,6 +170,16 @@ def test_messages_of_a_pool_differ_and_have_their_size():
         messages = pool("a", size)
         assert len(set(messages)) == POOL
         assert {len(message) for message in messages} == {size}
+
+
+def test_without_one_order_each_senders_own_is_compared():
+    mine, yours, wrong = (Ledger(("a", "b"), in_one_order=False) for _ in range(3))
+    for ledger, order in ((mine, "ab"), (yours, "ba")):
+        for sender in order:
+            ledger.order(sender, 0)
+    wrong.order("a", 0, 2)
+    wrong.order("b", 0)
+    assert mine.digest == yours.digest != wrong.digest
 
 
 def results(**changes):
@@ -104,12 +224,44 @@ def test_a_job_survives_its_way_to_a_process():
     assert Job.from_json(job.to_json()) == job
 
 
+@pytest.mark.parametrize(("sizes", "most"), [("equal", 100), ("uniform", 150), ("lognormal", 2000)])
+def test_sizes_are_spread_around_their_mean_and_the_same_in_every_run(sizes, most):
+    drawn = draw("a", 100, sizes)
+    assert sum(drawn) / len(drawn) == pytest.approx(100, rel=0.02)
+    assert 8 <= min(drawn) <= max(drawn) <= most
+    assert [*map(len, pool("a", 100, sizes))] == drawn == draw("a", 100, sizes)
+    if sizes != "equal":
+        assert len(set(drawn)) > 50
+        assert min(drawn) <= 50
+        assert max(drawn) >= 150
+        assert drawn != draw("b", 100, sizes)
+        assert sorted(drawn) == sorted(draw("b", 100, sizes))
+
+
+@pytest.mark.parametrize("sizes", ["equal", "uniform", "lognormal"])
+def test_a_reader_can_tell_whether_messages_of_any_size_are_in_their_place(sizes):
+    ledger = Ledger(("a",))
+    messages = pool("a", 100, sizes) * 2
+    ledger.add("a", 0, messages[:100])
+    ledger.add("a", 100, messages[100:])
+    with pytest.raises(DisorderError):
+        ledger.add("a", len(messages), messages[1:2])
+
+
 def test_the_full_table_has_no_cell_twice_and_holds_the_quick_one():
     cells = full()
     assert len(set(cells)) == len(cells)
     assert set(QUICK) <= set(cells)
     for field in dataclasses.fields(Cell):
-        if field.name not in ("engine", "timeout_s", "check", "cipher", "journal"):
+        if field.name not in (
+            "engine",
+            "timeout_s",
+            "check",
+            "cipher",
+            "journal",
+            "pattern",
+            "options",
+        ):
             assert len({getattr(cell, field.name) for cell in cells}) > 1, field.name
 
 
@@ -125,7 +277,7 @@ def test_ratios_are_taken_within_a_round(monkeypatch):
     rates = {"roundelay": iter((100.0, 300.0)), "pysyncobj": iter((10.0, 60.0))}
     asked = []
 
-    def load(system, cell, seconds):
+    def load(system, cell, seconds, verify):
         asked.append((system.name, cell.datagram))
         return Load(next(rates[system.name]), 1000, 0.002, 10.0, 0)
 
@@ -142,7 +294,7 @@ def test_ratios_are_taken_within_a_round(monkeypatch):
 def test_a_round_that_split_counts_for_nothing_but_is_told(monkeypatch):
     outcomes = iter((None, 300.0))
 
-    def load(system, cell, seconds):
+    def load(system, cell, seconds, verify):
         if (rate := next(outcomes)) is None:
             raise SplitError("a false suspicion")
         return Load(rate, 1000, 0.002, 10.0, 0)
@@ -170,8 +322,8 @@ def test_a_soak_is_not_sound_if_what_was_not_lost_is_made_good_for(recoveries, l
     "words",
     [
         ["ring", "--nodes", "1"],
-        ["ring", "--engine", "fifo"],
-        ["ring", "--engine", "totem", "causal"],
+        ["ring", "--engine", "dtp", "--option", "window_packets=0"],
+        ["ring", "--option", "no_such=1"],
         ["ring", "--size", "4"],
         ["ring", "--datagram", "100"],
         ["ring", "--timeout", "0"],

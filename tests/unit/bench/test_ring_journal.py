@@ -10,7 +10,7 @@ from roundelay.bench.ring.cluster import SplitError
 from roundelay.bench.ring.disk import Disk
 from roundelay.bench.ring.jobs import Cell
 from roundelay.bench.ring.runs import Load
-from roundelay.bench.ring.systems import PEERS
+from roundelay.bench.ring.systems import FLOOR, PEERS
 from roundelay.cli import main
 from roundelay.cli.bench import ring_journal
 from roundelay.cli.bench.ring_journal import headline
@@ -23,7 +23,7 @@ def quiet(done, total):
 @pytest.fixture
 def disks(monkeypatch):
     """A disk that becomes slower with every round."""
-    found = (Disk(1.0 + i, 9.0, 3e8 / (1 + i)) for i in itertools.count())
+    found = (Disk(1.0 + i, 9.0, 3e8 / (1 + i), 1e-9) for i in itertools.count())
     monkeypatch.setattr(disk, "measure", lambda directory: next(found))
 
 
@@ -68,6 +68,17 @@ def test_a_rate_is_compared_with_what_all_nodes_write_to_the_disk_of_the_same_ro
     assert found.disk_share == pytest.approx(0.75), "1 in the first round, 1/2 on a slower disk"
 
 
+def test_the_kernels_time_for_the_bytes_bounds_the_ratio(monkeypatch, disks, tmp_path):
+    cell = Cell(size=1000, nodes=3)
+    bound = journals.at_most(3e-6, 1e-9, cell)
+    assert bound == pytest.approx(0.5, abs=0.01), "as much again as the messages cost by themselves"
+    assert journals.at_most(3e-6, 0.0, cell) == 1.0
+    load = Load(100.0, 1000, 3e-3, 10.0, 0)
+    monkeypatch.setattr(runs, "load", lambda _, cell, seconds, disk: load)
+    (found,), _ = journals.throughput([cell], ("off",), [], 1.0, 2, tmp_path, quiet)
+    assert found.ratio_at_most == bound
+
+
 def test_the_heads_of_small_packets_count():
     assert journals.floor(1e8, Cell(datagram=1400)) < 0.95 * journals.floor(1e8, Cell())
 
@@ -99,13 +110,17 @@ def test_a_round_that_split_counts_for_nothing_but_is_told(monkeypatch, disks, t
 
 def test_commits_are_compared_with_deliveries_of_the_same_round(monkeypatch, disks, tmp_path):
     times = {"none": iter((0.001, 0.005, 0.002)), "always": iter((0.003, 0.006, 0.005))}
-    monkeypatch.setattr(
-        runs, "latencies", lambda _, cell, per_s, seconds, disk: [next(times[cell.journal])] * 4
-    )
+    hops = iter((0.0001, 0.0003, 0.0002))
+
+    def latencies(system, cell, per_s, seconds, disk=None):
+        return [next(hops if system is FLOOR else times[cell.journal])] * 4
+
+    monkeypatch.setattr(runs, "latencies", latencies)
     (found,) = journals.latency([Cell()], ("always",), [], 100.0, 1.0, 3, tmp_path, quiet)
     assert (found.plain_p50_ms, found.p50_ms, found.p99_ms) == (2.0, 5.0, 5.0)
     assert found.more_ms == pytest.approx(2.0)
     assert found.fdatasync_p50_ms == 2.0
+    assert found.hop_p50_ms == pytest.approx(0.2)
 
 
 def test_the_bare_disk_is_measured_and_leaves_nothing_behind(tmp_path, monkeypatch):
@@ -114,6 +129,7 @@ def test_the_bare_disk_is_measured_and_leaves_nothing_behind(tmp_path, monkeypat
     found = disk.measure(tmp_path)
     assert 0 < found.fdatasync_ms <= found.fdatasync_p99_ms
     assert found.bytes_per_s > 0
+    assert 0 < found.cpu_s_per_byte < 1e-6
     assert list(tmp_path.iterdir()) == []
 
 
@@ -124,9 +140,9 @@ def test_growth_is_taken_between_the_first_and_the_last_point_inside():
 
 
 def test_what_a_group_keeps_while_a_node_catches_up():
-    found = Catchup(100.0, 1.0, 100.0, 50.0, True, 1000.0, 850.0)
+    found = Catchup(100.0, 1.0, 100.0, 50.0, 9.0, True, 1000.0, 850.0)
     assert found.ratio == 0.85
-    assert Catchup(100.0, 1.0, 100.0, 50.0, True, 0.0, 0.0).ratio == 0.0
+    assert Catchup(100.0, 1.0, 100.0, 50.0, 9.0, True, 0.0, 0.0).ratio == 0.0
 
 
 def test_the_headline_has_the_figures_of_each_policy():
@@ -135,9 +151,9 @@ def test_the_headline_has_the_figures_of_each_policy():
 
     document = {
         "throughput": [
-            entry("off", ratio=0.9, disk_share=0.2, peer_msgs_per_s=5.0),
-            entry("always", ratio=0.7, disk_share=0.1, peer_msgs_per_s=5.0),
-            entry("always", ratio=0.1, disk_share=0.1, peer_msgs_per_s=6.0),
+            entry("off", ratio=0.9, disk_share=0.2, ratio_at_most=0.8, peer_msgs_per_s=5.0),
+            entry("always", ratio=0.7, disk_share=0.1, ratio_at_most=0.8, peer_msgs_per_s=5.0),
+            entry("always", ratio=0.1, disk_share=0.1, ratio_at_most=0.8, peer_msgs_per_s=6.0),
         ],
         "latency": [
             entry(
@@ -146,6 +162,7 @@ def test_the_headline_has_the_figures_of_each_policy():
                 p50_ms=2.5,
                 p99_ms=6.0,
                 fdatasync_p50_ms=1.0,
+                hop_p50_ms=0.1,
                 peer_p50_ms=None,
             )
         ],
@@ -154,6 +171,8 @@ def test_the_headline_has_the_figures_of_each_policy():
             {
                 "idle_mb_per_s": 210.0,
                 "loaded_mb_per_s": 64.0,
+                "loaded_s": 40.0,
+                "loaded_caught": True,
                 "full_msgs_per_s": 100.0,
                 "during_msgs_per_s": 90.0,
             }
@@ -162,15 +181,18 @@ def test_the_headline_has_the_figures_of_each_policy():
     assert headline(document) == {
         "journal_ratio": {"off": 0.9, "always": 0.7},
         "disk_share": {"off": 0.2, "always": 0.1},
+        "ratio_at_most": {"off": 0.8, "always": 0.8},
         "peer": {"name": "pysyncobj", "msgs_per_s": 5.0},
         "agreed_p50_ms": 0.5,
         "commit_p50_ms": {"always": 2.5},
         "commit_p99_ms": {"always": 6.0},
         "fdatasync_p50_ms": 1.0,
+        "hop_p50_ms": 0.1,
         "read_p50_ms": 0.5,
         "reads_per_s": 9.0,
         "catchup_mb_per_s": 210.0,
         "catchup_loaded_mb_per_s": 64.0,
+        "catchup_loaded": {"ended": True, "seconds": 40.0},
         "catchup_ring_ratio": 0.9,
     }
 

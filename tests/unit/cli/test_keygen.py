@@ -9,6 +9,7 @@ import pytest
 
 from roundelay.cli import main
 from roundelay.runtime.key_files import read_keys
+from roundelay.trace import extras
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -95,7 +96,7 @@ def test_a_key_without_the_package_for_it(command, tmp_path):
         env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
     )
     assert done.stderr.count("\n") == 1
-    assert "this needs cryptography: pip install '.[sealed]'" in done.stderr
+    assert f"this needs cryptography: {extras.install('sealed')}" in done.stderr
     assert not Path(path).exists()
 
 

@@ -36,6 +36,23 @@ def test_a_long_campaign_fails_for_what_it_never_reached(capsys, monkeypatch):
     assert not document["failed"]
 
 
+def test_a_seed_that_fails_is_drawn(capsys, tmp_path):
+    swarm = ["sim", "swarm", "--protocol", "template", "--first", "1", "--seeds", "1"]
+    assert main([*swarm, "-o", str(tmp_path / "pictures")]) == 1
+    picture = tmp_path / "pictures" / "template-1.svg"
+    assert capsys.readouterr().out.endswith(f"picture: {picture} (open it in a browser)\n")
+    assert "violated: " in picture.read_text()
+
+
+def test_a_picture_that_cannot_be_written_does_not_hide_the_failure(capsys, tmp_path):
+    (tmp_path / "file").touch()
+    swarm = ["sim", "swarm", "--protocol", "template", "--first", "1", "--seeds", "1"]
+    assert main([*swarm, "-o", str(tmp_path / "file")]) == 1
+    out = capsys.readouterr().out
+    assert "again: roundelay sim swarm" in out
+    assert "choose a place with -o" in out
+
+
 @pytest.mark.parametrize("rules", ["paper", "link"])
 def test_rules_that_an_engine_does_not_have_are_refused(rules, capsys):
     assert main([*SWARM, "--seeds", "1", "--rules", rules]) == 2

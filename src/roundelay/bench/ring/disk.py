@@ -15,6 +15,8 @@ WRITTEN_BYTES = 128 * 1024 * 1024
 """Bytes that are written in a row. Fewer: a cache of the device takes them all; more: the disk
 wears."""
 BLOCK_BYTES = 1024 * 1024
+PACKET_BYTES = 60_000
+"""Bytes of one write whose processor time is taken: a large packet."""
 SYNC_BYTES = 8 * 1024 * 1024
 """Bytes between two syncs while much is written, as a journal under load has them."""
 
@@ -28,6 +30,8 @@ class Disk:
     fdatasync_p99_ms: float
     bytes_per_s: float
     """How fast it takes what is written in a row."""
+    cpu_s_per_byte: float
+    """Processor time of the kernel to take a byte that is written and not synced."""
 
 
 def measure(directory: Path) -> Disk:
@@ -36,9 +40,21 @@ def measure(directory: Path) -> Disk:
         descriptor = file.fileno()
         os.posix_fallocate(descriptor, 0, WRITTEN_BYTES)
         os.fsync(descriptor)
+        cpu_s_per_byte = _cpu_s_per_byte(descriptor)
         rate = _rate(descriptor)
         times = sorted(_sync_s(descriptor, i * RECORD_BYTES) for i in range(SYNCS))
-    return Disk(median(times) * 1e3, times[len(times) * 99 // 100] * 1e3, rate)
+    return Disk(median(times) * 1e3, times[len(times) * 99 // 100] * 1e3, rate, cpu_s_per_byte)
+
+
+def _cpu_s_per_byte(descriptor: int) -> float:
+    """Measured with packets of a journal, in a file that has room and was not written yet."""
+    packet, packets = os.urandom(PACKET_BYTES), WRITTEN_BYTES // PACKET_BYTES
+    before = time.process_time()
+    for i in range(packets):
+        os.pwrite(descriptor, packet, i * PACKET_BYTES)
+    spent = time.process_time() - before
+    os.fdatasync(descriptor)
+    return spent / (packets * PACKET_BYTES)
 
 
 def _rate(descriptor: int) -> float:

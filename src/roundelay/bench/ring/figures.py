@@ -7,7 +7,7 @@ from statistics import median
 
 from roundelay.bench.ring import runs
 from roundelay.bench.ring.cluster import SplitError
-from roundelay.bench.ring.jobs import Cell
+from roundelay.bench.ring.jobs import Cell, Sizes, Verify
 from roundelay.bench.ring.systems import OURS, System
 
 Report = Callable[[int, int], None]
@@ -15,12 +15,18 @@ Report = Callable[[int, int], None]
 
 QUICK: tuple[Cell, ...] = (
     Cell(),
+    Cell(sizes="uniform"),
+    Cell(size=500, sizes="lognormal"),
     Cell(reading="messages"),
     Cell(size=1000),
     Cell(nodes=5),
     Cell(datagram=1400),
 )
-"""The cells that are measured by default."""
+"""The cells that are measured by default. Messages of different sizes are among them: equal sizes
+are the easiest to pack and unpack, and applications rarely have them."""
+
+MIXES: tuple[tuple[Sizes, int], ...] = (("uniform", 100), ("lognormal", 500))
+"""Sizes that differ, and their mean in bytes."""
 
 
 def full() -> tuple[Cell, ...]:
@@ -36,6 +42,11 @@ def full() -> tuple[Cell, ...]:
         *(Cell(size=size, nodes=nodes, reading="messages") for nodes, size in groups),
         *(Cell(size=size, nodes=nodes, service="safe") for nodes, size in groups),
         *(Cell(size=size, nodes=nodes, senders="one") for nodes, size in groups),
+        *(
+            Cell(size=size, nodes=n, datagram=d, sizes=sizes)
+            for sizes, size in MIXES
+            for d, n in itertools.product((60_000, 1400), (3, 5))
+        ),
         *(
             Cell(nodes=n, datagram=d, trace=True)
             for n, d in itertools.product((3, 5), (60_000, 1400))
@@ -81,6 +92,7 @@ class Latency:
     engine: str | None
     """The engine of our nodes; None for peers."""
     nodes: int
+    pattern: str
     per_s: float
     samples: int
     p50_ms: float
@@ -117,18 +129,23 @@ class Recoveries:
 
 
 def throughput(
-    cells: Sequence[Cell], peers: Sequence[System], seconds: float, rounds: int, report: Report
+    cells: Sequence[Cell],
+    peers: Sequence[System],
+    seconds: float,
+    rounds: int,
+    report: Report,
+    verify: Verify = "last",
 ) -> list[Throughput]:
     """Measure every cell, and every peer with the settings of the cell that it has too, in turn."""
     plan: list[tuple[System, Cell]] = []
     for cell in cells:
-        plan += [(peer, _common(cell)) for peer in peers if (peer, _common(cell)) not in plan]
+        plan += [(peer, common(cell)) for peer in peers if (peer, common(cell)) not in plan]
         plan.append((OURS, cell))
     found: dict[tuple[str, Cell], list[runs.Load | None]] = {(s.name, cell): [] for s, cell in plan}
     for i in range(rounds):
         for j, (system, cell) in enumerate(plan):
             try:
-                load = runs.load(system, cell, seconds)
+                load = runs.load(system, cell, seconds, verify=verify)
             except SplitError:
                 load = None
             found[system.name, cell].append(load)
@@ -137,15 +154,15 @@ def throughput(
         _throughput(
             cell,
             found[OURS.name, cell],
-            {peer.name: found[peer.name, _common(cell)] for peer in peers},
+            {peer.name: found[peer.name, common(cell)] for peer in peers},
         )
         for cell in cells
     ]
 
 
-def _common(cell: Cell) -> Cell:
+def common(cell: Cell) -> Cell:
     """The cell with only those settings that a peer has too."""
-    return Cell(size=cell.size, nodes=cell.nodes, senders=cell.senders)
+    return Cell(size=cell.size, nodes=cell.nodes, senders=cell.senders, sizes=cell.sizes)
 
 
 def _throughput(
@@ -179,30 +196,30 @@ def _throughput(
 
 
 def latency(
-    systems: Sequence[System],
-    cell: Cell,
+    plan: Sequence[tuple[System, Cell]],
     per_s: float,
     seconds: float,
     rounds: int,
     report: Report,
 ) -> list[Latency]:
-    """Measure each system in turn, with senders at a slow rate."""
-    samples: dict[str, list[float]] = {system.name: [] for system in systems}
+    """Measure each system with its cell, in turn, with a sender at a slow rate."""
+    samples: list[list[float]] = [[] for _ in plan]
     for i in range(rounds):
-        for j, system in enumerate(systems):
-            samples[system.name] += runs.latencies(system, cell, per_s, seconds)
-            report(i * len(systems) + j + 1, rounds * len(systems))
+        for j, (system, cell) in enumerate(plan):
+            samples[j] += runs.latencies(system, cell, per_s, seconds)
+            report(i * len(plan) + j + 1, rounds * len(plan))
     return [
         Latency(
-            name,
-            cell.engine if name == OURS.name else None,
+            system.name,
+            cell.engine if system is OURS else None,
             cell.nodes,
+            cell.pattern,
             per_s,
             len(times),
             p50_ms=quantile(times, 0.5) * 1e3,
             p99_ms=quantile(times, 0.99) * 1e3,
         )
-        for name, times in samples.items()
+        for (system, cell), times in zip(plan, samples, strict=True)
     ]
 
 

@@ -13,12 +13,21 @@ so long; or catch up with the others."""
 
 Senders: TypeAlias = Literal["all", "one"]
 Service: TypeAlias = Literal["agreed", "safe"]
+Pattern: TypeAlias = Literal["oneway", "conversation"]
+"""Of messages at a slow rate: one node sends, or it asks and another node answers each message."""
 Reading: TypeAlias = Literal["batches", "messages"]
 """`group.batches()`, or `async for` over single messages."""
+Sizes: TypeAlias = Literal["equal", "uniform", "lognormal"]
+"""How sizes of messages are spread around their mean: not at all; evenly, from half of it to one
+and a half; or log-normally, up to twenty times the mean."""
 Cipher: TypeAlias = Literal["none", "aes", "chacha"]
 """What seals the traffic: nothing, AES-256-GCM, or ChaCha20-Poly1305."""
 Journal: TypeAlias = Literal["none", "off", "interval", "always"]
 """No journal, and messages are sent; or the policy of the journal, and messages are appended."""
+
+Verify: TypeAlias = Literal["last", "all"]
+"""Which messages a reader compares with what was sent: the last of each batch, or all, which are
+then built from their numbers."""
 
 KEY_FILE = "group.key"
 """The file with the key of a sealed group, in the directory of a run."""
@@ -30,7 +39,7 @@ class Cell:
 
     engine: str = "totem"
     size: int = 100
-    """The size of a message, in bytes."""
+    """The size of a message, in bytes; the mean of all, if they differ."""
     nodes: int = 3
     senders: Senders = "all"
     service: Service = "agreed"
@@ -43,12 +52,20 @@ class Cell:
     timeout_s: float | None = None
     """The token timeout in seconds; None for the default."""
     journal: Journal = "none"
+    sizes: Sizes = "equal"
+    pattern: Pattern = "oneway"
+    """Only where latencies are measured."""
+    options: tuple[str, ...] = ()
+    """Settings of the engine, each as `name=value`."""
 
     def __str__(self) -> str:
-        words = [self.engine, f"{self.nodes} nodes", f"{self.size} B"]
+        size = f"{self.size} B" if self.sizes == "equal" else f"{self.size} B {self.sizes}"
+        words = [self.engine, f"{self.nodes} nodes", size]
         words.append(f"datagrams of {self.datagram}")
         if self.senders == "one":
             words.append("one sender")
+        if self.pattern != "oneway":
+            words.append(self.pattern)
         if self.service == "safe":
             words.append("safe")
         words.append("async for" if self.reading == "messages" else "batches")
@@ -62,6 +79,7 @@ class Cell:
             words.append(f"journal {self.journal}")
         if self.timeout_s is not None:
             words.append(f"timeout {self.timeout_s:g} s")
+        words += self.options
         return ", ".join(words)
 
 
@@ -85,6 +103,9 @@ class Job:
     beat_s: float = 0.0
     """How often a node at full speed reports its progress, in seconds; 0 for never."""
     profile: bool = False
+    verify: Verify = "last"
+    variant: str = ""
+    """Which kind of a peer this is, if there are several."""
     fill_bytes: int = 0
     """How many bytes of messages are appended before another node joins."""
 
@@ -94,6 +115,8 @@ class Job:
     @classmethod
     def from_json(cls, text: str) -> Self:
         fields = json.loads(text)
-        fields["cell"] = Cell(**fields["cell"])
+        fields["cell"] = Cell(
+            **{**fields["cell"], "options": tuple(fields["cell"].get("options", ()))}
+        )
         fields["senders"] = tuple(fields["senders"])
         return cls(**fields)

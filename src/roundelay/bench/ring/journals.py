@@ -41,6 +41,9 @@ class Journaled:
     """How many messages a second the bare disk takes in a row if all nodes write each of them."""
     disk_share: float
     """The rate with the journal divided by that."""
+    ratio_at_most: float
+    """The ratio of a group that shares the processors of this machine, if its journals cost nothing
+    but the time that the kernel takes for the bytes."""
     suspicions: int
     """False suspicions of both groups in all rounds; there should be none."""
     splits: int
@@ -64,6 +67,8 @@ class Commits:
     """By how much half of the entries are later than half of the agreed messages."""
     fdatasync_p50_ms: float
     """A bare `fdatasync` on the same disk in the same rounds."""
+    hop_p50_ms: float
+    """A bare UDP hop in the same rounds. No commit is faster than two: there and back."""
     peer_p50_ms: float | None = None
 
 
@@ -112,13 +117,11 @@ def throughput(
                 theirs[cell].append(runs.load(peer, same, seconds, disk=directory))
                 done += 1
                 report(done, due)
-    bytes_per_s = [disk.bytes_per_s for disk in disks]
     figures = []
     for cell, (plain, *journaled) in zip(cells, variants, strict=True):
         rival = median(load.msgs_per_s for load in theirs[cell]) if theirs[cell] else None
         figures += [
-            _journaled(variant, found[plain], found[variant], bytes_per_s, rival)
-            for variant in journaled
+            _journaled(variant, found[plain], found[variant], disks, rival) for variant in journaled
         ]
     return figures, disks
 
@@ -138,17 +141,13 @@ def _journaled(
     cell: Cell,
     plain: Sequence[runs.Load | None],
     journaled: Sequence[runs.Load | None],
-    bytes_per_s: Sequence[float],
+    disks: Sequence[Disk],
     peer: float | None,
 ) -> Journaled:
-    pairs = [
-        (a, b, floor(disk, cell))
-        for a, b, disk in zip(plain, journaled, bytes_per_s, strict=True)
-        if a and b
-    ]
+    pairs = [(a, b, disk) for a, b, disk in zip(plain, journaled, disks, strict=True) if a and b]
     splits = len(plain) - len(pairs)
     if not pairs:
-        return Journaled(cell, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, splits, peer)
+        return Journaled(cell, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, splits, peer)
     ratios = [b.msgs_per_s / a.msgs_per_s for a, b, _ in pairs]
     return Journaled(
         cell,
@@ -158,8 +157,11 @@ def _journaled(
         lowest=min(ratios),
         highest=max(ratios),
         cpu_ratio=median((b.cpu_s / b.messages) / (a.cpu_s / a.messages) for a, b, _ in pairs),
-        disk_msgs_per_s=median(most for _, _, most in pairs),
-        disk_share=median(b.msgs_per_s / most for _, b, most in pairs),
+        disk_msgs_per_s=median(floor(disk.bytes_per_s, cell) for _, _, disk in pairs),
+        disk_share=median(b.msgs_per_s / floor(disk.bytes_per_s, cell) for _, b, disk in pairs),
+        ratio_at_most=median(
+            at_most(a.cpu_s / a.messages, disk.cpu_s_per_byte, cell) for a, _, disk in pairs
+        ),
         suspicions=sum(a.suspicions + b.suspicions for a, b, _ in pairs),
         splits=splits,
         peer_msgs_per_s=peer,
@@ -169,8 +171,19 @@ def _journaled(
 def floor(bytes_per_s: float, cell: Cell) -> float:
     """Messages per second that a disk takes if every node of the cell writes each of them, with
     its share of a packet's head."""
+    return bytes_per_s / cell.nodes / _written_bytes(cell)
+
+
+def at_most(cpu_s: float, cpu_s_per_byte: float, cell: Cell) -> float:
+    """The ratio that is left if each node's write of a message adds only the kernel's time to the
+    processor time that the message costs without a journal."""
+    return cpu_s / (cpu_s + cell.nodes * cpu_s_per_byte * _written_bytes(cell))
+
+
+def _written_bytes(cell: Cell) -> float:
+    """Of one message, with its share of a packet's head."""
     per_packet = max(1, cell.datagram // cell.size)
-    return bytes_per_s / cell.nodes / (cell.size + HEAD_BYTES / per_packet)
+    return cell.size + HEAD_BYTES / per_packet
 
 
 def latency(
@@ -185,13 +198,17 @@ def latency(
 ) -> list[Commits]:
     """Every cell without a journal and with each policy, with senders at a slow rate."""
     figures = []
-    due = rounds * len(cells) * (1 + len(policies) + len(peers[:1]))
+    due = rounds * len(cells) * (2 + len(policies) + len(peers[:1]))
     done = 0
     for cell in cells:
         times: dict[str, list[list[float]]] = {}
         syncs: list[float] = []
+        hops: list[float] = []
         for i in range(rounds):
             syncs.append(bare.measure(directory).fdatasync_ms)
+            hops.append(_hop_ms(cell, per_s, seconds))
+            done += 1
+            report(done, due)
             plan: list[tuple[str, System, Cell]] = [("none", OURS, cell)]
             plan += [(p, LOGGED, dataclasses.replace(cell, journal=p)) for p in policies]
             for name, system, variant in plan if i % 2 == 0 else reversed(plan):
@@ -214,11 +231,18 @@ def latency(
                 times["none"],
                 times[policy],
                 syncs,
+                hops,
                 times.get("peer"),
             )
             for policy in policies
         ]
     return figures
+
+
+def _hop_ms(cell: Cell, per_s: float, seconds: float) -> float:
+    """Half of the bare datagrams arrive within this time, at the pace of the cell's senders."""
+    pace = Cell(nodes=cell.nodes, senders="one")
+    return quantile(runs.latencies(FLOOR, pace, per_s, seconds), 0.5) * 1e3
 
 
 def _commits(
@@ -227,6 +251,7 @@ def _commits(
     plain: Sequence[Sequence[float]],
     journaled: Sequence[Sequence[float]],
     syncs: Sequence[float],
+    hops: Sequence[float],
     peer: Sequence[Sequence[float]] | None,
 ) -> Commits:
     agreed = [quantile(times, 0.5) * 1e3 for times in plain]
@@ -239,6 +264,7 @@ def _commits(
         p99_ms=median(quantile(times, 0.99) * 1e3 for times in journaled),
         more_ms=median(b - a for a, b in zip(agreed, committed, strict=True)),
         fdatasync_p50_ms=median(syncs),
+        hop_p50_ms=median(hops),
         peer_p50_ms=median(quantile(times, 0.5) * 1e3 for times in peer) if peer else None,
     )
 
@@ -251,8 +277,7 @@ def reads(
     for i, cell in enumerate(cells):
         alone, hops, rates = [], [], []
         for j in range(rounds):
-            pace = Cell(nodes=cell.nodes, senders="one")
-            hops.append(quantile(runs.latencies(FLOOR, pace, 100.0, seconds), 0.5) * 1e3)
+            hops.append(_hop_ms(cell, 100.0, seconds))
             times, per_s = runs.reads(cell, seconds, directory)
             alone.append(quantile(times, 0.5) * 1e3)
             rates.append(per_s)

@@ -53,7 +53,7 @@ class LogMember(Member):
 
     async def _send(self, until: float) -> None:
         log, size = self._group.log, self._job.cell.size
-        messages = itertools.cycle(pool(self._job.node, size))
+        messages = itertools.cycle(pool(self._job.node, size, self._job.cell.sizes))
         turn = max(TURN_MESSAGES, TURN_BYTES // size)
         while time.monotonic() < until:
             try:
@@ -158,7 +158,7 @@ class LogMember(Member):
     async def _append_bytes(self, due: int) -> None:
         """Append so many bytes, and tell when they are committed."""
         log, size = self._group.log, self._job.cell.size
-        messages = itertools.cycle(pool(self._job.node, size))
+        messages = itertools.cycle(pool(self._job.node, size, self._job.cell.sizes))
         receipt = None
         for i in range(max(1, due // size)):
             receipt = await log.append(next(messages))

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from roundelay import Batch, Group, QueueFullError, View, join
-from roundelay.bench.ring.jobs import KEY_FILE, Job
+from roundelay.bench.ring.jobs import KEY_FILE, Cell, Job
 from roundelay.bench.ring.talk import Orders, say
-from roundelay.bench.ring.workload import END, Ledger, pool
+from roundelay.bench.ring.workload import END, Ledger, expected, outgoing
 from roundelay.group.engines import describe
+from roundelay.runtime.settings import DATAGRAM_BYTES, SETTINGS
 
 GROUP = "bench"
 FORMING_S = 30.0
@@ -32,6 +33,9 @@ yielding takes the time."""
 LOSSES = ("unsent", "buffer_full", "held_too_long", "refused")
 """Reasons for which a node has not got a datagram that another one sent."""
 
+TOKEN_TAG = "TOKEN"
+"""The tag of the frames that pass a token on."""
+
 TIME = struct.Struct(">d")
 """When a message was handed over, at its beginning."""
 
@@ -47,15 +51,19 @@ class Member:
         self._job = job
         self._group = group
         self._orders = orders
-        self._ledger = Ledger(job.senders)
+        in_one_order = describe(job.cell.engine).orders_all
+        exact = expected(job.senders, job.cell, job.verify)
+        self._ledger = Ledger(job.senders, exact, in_one_order=in_one_order)
         self._mark = (0.0, 0)
         """The time at which counting began, and the messages delivered before it."""
         self._whole = False
         """Whether the view of all nodes was seen."""
         self._before: dict[str, int] = {}
         """Counters when the group had formed: some processes were still starting before."""
+        self._tokens_before = 0
         self._sent = 0
         self._latencies: list[float] = []
+        self._answerer = job.senders[1] if job.cell.pattern == "conversation" else None
 
     async def run(self) -> dict[str, Any]:
         match self._job.task:
@@ -79,6 +87,7 @@ class Member:
         time."""
         await self._joined()
         self._before = self._troubles()
+        self._tokens_before = self._tokens()
         say(ready=True)
         start: float = await asyncio.to_thread(self._orders.wait, "start")
         await asyncio.sleep(start - time.monotonic())
@@ -119,7 +128,7 @@ class Member:
         """Send as fast as the queue accepts messages; wait while it is full."""
         group, size = self._group, self._job.cell.size
         safe = self._job.cell.service == "safe"
-        messages = itertools.cycle(pool(self._job.node, size))
+        messages = outgoing(self._job.node, self._job.cell, self._job.verify)
         turn = max(TURN_MESSAGES, TURN_BYTES // size)
         while time.monotonic() < until:
             try:
@@ -175,7 +184,7 @@ class Member:
         job = self._job
         start = await self._started()
         async with asyncio.TaskGroup() as tasks:
-            if job.node in job.senders:
+            if job.node in job.senders and job.node != self._answerer:
                 tasks.create_task(self._send_slowly(start))
             tasks.create_task(self._time_messages(start + job.warm_s))
         return {"latencies_s": self._latencies, **self._proof()}
@@ -190,17 +199,26 @@ class Member:
             self._group.send_nowait(TIME.pack(time.monotonic()) + filler, safe=safe)
         self._sent = self._group.send_nowait(END, safe=safe) + 1
 
+    def _answer(self, payload: bytes) -> None:
+        """Send the answer to a message of another node: as long, with its own time."""
+        answer = payload
+        if payload != END:
+            answer = TIME.pack(time.monotonic()) + payload[TIME.size :]
+        self._sent = self._group.send_nowait(answer) + 1
+
     async def _time_messages(self, since: float) -> None:
-        ended = 0
+        job, ended = self._job, 0
         async for event in self._group:
             if isinstance(event, View):
                 self._on_view(event)
                 continue
             now = time.monotonic()
             self._ledger.order(event.sender, event.number)
+            if self._answerer == job.node != event.sender:
+                self._answer(event.payload)
             if event.payload == END:
                 ended += 1
-                if ended == len(self._job.senders):
+                if ended == len(job.senders):
                     return
             elif (sent := TIME.unpack_from(event.payload)[0]) >= since:
                 self._latencies.append(now - sent)
@@ -255,9 +273,15 @@ class Member:
             **{name: count - self._before.get(name, 0) for name, count in troubles.items()},
             "stalls": counters["stalls"],
             "packets": counters["packets_delivered"],
+            "tokens": self._tokens() - self._tokens_before,
             "frames_sent": counters["frames_sent"],
             "peak_mb": _peak_mb(),
         }
+
+    def _tokens(self) -> int:
+        """Frames that this node has sent to pass a token on; 0 in engines without one."""
+        frames: dict[str, int] = self._group.status()["frames"]
+        return frames.get(TOKEN_TAG, 0)
 
     def _troubles(self) -> dict[str, int]:
         """What should not happen on one machine, or not without another: so far."""
@@ -274,15 +298,33 @@ def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-async def main(job: Job, kind: type[Member] = Member) -> None:
-    orders = Orders()
-    more: dict[str, Any] = {
-        "engine": job.cell.engine,
-        "datagram_bytes": job.cell.datagram,
+def fixed_settings(cell: Cell) -> dict[str, Any]:
+    """The settings of a node that do not depend on where it runs."""
+    told: dict[str, Any] = {
+        "engine": cell.engine,
+        "datagram_bytes": cell.datagram,
         "queue_bytes": QUEUE_BYTES,
     }
-    if job.cell.timeout_s is not None:
-        more["timeout_s"] = job.cell.timeout_s
+    if cell.options:
+        told["options"] = dict(option.split("=", 1) for option in cell.options)
+    if cell.timeout_s is not None:
+        told["timeout_s"] = cell.timeout_s
+    return told
+
+
+def unusual(variant: str) -> dict[str, Any]:
+    """The settings that are not those of an application which sets none, in every cell. What a cell
+    sets differently stands in its name."""
+    return {
+        name: told
+        for name, told in fixed_settings(Cell()).items()
+        if told != SETTINGS[name].default and told != DATAGRAM_BYTES["loopback"]
+    }
+
+
+async def main(job: Job, kind: type[Member] = Member) -> None:
+    orders = Orders()
+    more = fixed_settings(job.cell)
     if job.cell.journal != "none":
         more["journal"] = Path(job.directory) / f"journal-{job.node}"
         more["fsync"] = job.cell.journal

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from roundelay.bench.ring.cluster import Cluster
-from roundelay.bench.ring.jobs import KEY_FILE, Cell, Job, Task
+from roundelay.bench.ring.jobs import KEY_FILE, Cell, Job, Task, Verify
 from roundelay.bench.ring.systems import LOGGED, OURS, System
 from roundelay.transport.address import free_addresses
 
@@ -55,6 +55,10 @@ class Load:
     """How often a node began to make good for a loss, in engines that stop for that."""
     lost: int = 0
     """Datagrams that nodes could not send or take in."""
+    packets: int = 0
+    """Packets that were ordered; 0 in peers, which do not tell."""
+    tokens: int = 0
+    """Frames that passed a token on, of all nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +86,12 @@ def load(
     seconds: float,
     profile: Path | None = None,
     disk: Path | None = None,
+    verify: Verify = "last",
 ) -> Load:
     """One run at full speed; with `profile`, the first node's profile is written to that file.
     Journals go below `disk`."""
-    return _load(_run(system, "load", cell, seconds, profile=profile, disk=disk))
+    run = _run(system, "load", cell, seconds, profile=profile, disk=disk, compared=verify)
+    return _load(run)
 
 
 def _load(results: Mapping[str, Mapping[str, Any]]) -> Load:
@@ -97,6 +103,8 @@ def _load(results: Mapping[str, Mapping[str, Any]]) -> Load:
         suspicions=sum(result.get("suspicions", 0) for result in results.values()),
         recoveries=max(result.get("recoveries", 0) for result in results.values()),
         lost=sum(result.get("lost", 0) for result in results.values()),
+        packets=max(result.get("packets", 0) for result in results.values()),
+        tokens=sum(result.get("tokens", 0) for result in results.values()),
     )
 
 
@@ -140,10 +148,13 @@ def _run(
     beat_s: float = 0.0,
     beat: Callable[[str, dict[str, Any]], None] | None = None,
     disk: Path | None = None,
+    compared: Verify = "last",
 ) -> dict[str, Any]:
     """Run once and return the verified results of all nodes."""
     members = names(cell.nodes)
     senders = members if cell.senders == "all" else members[:1]
+    if cell.pattern == "conversation":
+        senders = (members[0], members[cell.nodes // 2])
     with Cluster(system.module, disk) as cluster:
         job = Job(
             task,
@@ -156,6 +167,8 @@ def _run(
             rate=rate,
             directory=str(cluster.directory),
             beat_s=beat_s,
+            verify=compared,
+            variant=system.variant,
         )
         if cell.cipher != "none":
             make_key(cluster.directory)

@@ -1,6 +1,7 @@
 """The systems that can be measured: Roundelay, and the peers that are installed."""
 
 import ctypes
+import importlib
 import importlib.util
 import os
 import shutil
@@ -8,6 +9,7 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from roundelay.trace.extras import install
 
@@ -25,6 +27,19 @@ class System:
     ports: socket.SocketKind
     missing: Callable[[], str | None]
     """Returns a sentence that says how to install the system; None if it is installed."""
+    variant: str = ""
+    """Which kind of the system, if the module can be several."""
+    kind: str = ""
+    """The name under which a user asks for all variants; empty if that is its own name."""
+
+    @property
+    def asked_for_by(self) -> tuple[str, ...]:
+        return (self.name, self.kind) if self.kind else (self.name,)
+
+    def unusual(self) -> dict[str, Any]:
+        """The settings that differ from the system's defaults in these runs."""
+        found: dict[str, Any] = importlib.import_module(self.module).unusual(self.variant)
+        return found
 
 
 def _pysyncobj() -> str | None:
@@ -59,7 +74,15 @@ PEERS = {
     "pysyncobj": System(
         "pysyncobj", "roundelay.bench.ring.peers.pysyncobj", socket.SOCK_STREAM, _pysyncobj
     ),
-    "corosync": System(
-        "corosync", "roundelay.bench.ring.peers.corosync", socket.SOCK_DGRAM, _corosync
-    ),
+    **{
+        f"corosync-{transport}": System(
+            f"corosync-{transport}",
+            "roundelay.bench.ring.peers.corosync",
+            socket.SOCK_DGRAM,
+            _corosync,
+            variant=transport,
+            kind="corosync",
+        )
+        for transport in ("knet", "udpu")
+    },
 }

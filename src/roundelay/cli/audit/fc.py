@@ -30,7 +30,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="; ".join(f"{name}: {text}" for name, text in ASSUMPTIONS.items()),
     )
     parser.add_argument("--rules", default="paper", metavar="R", help="paper, link or safe")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="J")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="J",
+        help="runs at a time (default: one a core)",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="write the first counterexamples there"

@@ -25,7 +25,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="P",
         help="percent of copies that are lost, each in turn; default 5 15 30",
     )
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="J")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="J",
+        help="runs at a time (default: one a core)",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="write the first counterexamples there"

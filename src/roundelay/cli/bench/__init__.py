@@ -14,5 +14,8 @@ COMMANDS = {
     "soak": "real nodes under full load for minutes",
     "pipeline": "the check on Spark next to DuckDB",
     "stream": "the ordered log in Spark next to Parquet; appending to it",
+    "watch": "traces of running nodes judged live: rows a second, and how far behind",
+    "dashboard": "a node that is watched next to the same node that is not",
+    "recovery": "the ordered log in Spark, while nodes, drivers and executors are killed",
     "sweep": "a sweep on Spark next to a pool of processes",
 }

@@ -3,8 +3,9 @@
 import argparse
 import dataclasses
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from roundelay.cli.bench import against
 from roundelay.cli.engines import engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
@@ -33,6 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of the group that a message is for, more than 0 and at most 1, where engines can",
     )
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine, alternating")
+    against.add_option(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
 
@@ -44,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("--messages and --rounds must be at least 1")
     if not 0 < args.subset <= 1:
         raise UserError("--subset must be more than 0, and at most 1")
+    if args.against is not None:
+        return against.measure(args, "core", PASSED_ON, _figures)
     progress = Progress("running cores")
     figures = core.compare(engines, args.messages, args.rounds, progress.update, args.subset)
     progress.close()
@@ -69,6 +73,21 @@ def run(args: argparse.Namespace) -> int:
     for f in figures:
         print(_line(f))
     return 0
+
+
+PASSED_ON = {"protocol": "--protocol", "messages": "--messages", "subset": "--subset"}
+"""What another checkout is told, and the words for it."""
+
+
+def _figures(document: dict[str, Any]) -> dict[str, float]:
+    """What is compared with another checkout, by name."""
+    return {
+        f"{entry['engine']}, packing {'on' if entry['packing'] else 'off'}: ns/delivery": entry[
+            "ns_per_delivery"
+        ]
+        for entry in document["engines"]
+        if entry["complete"]
+    }
 
 
 def _line(f: "Figures") -> str:

@@ -44,7 +44,12 @@ def run(args: argparse.Namespace) -> int:
     for n, each in enumerate(plan(args.runs, args.seconds, args.seed, args.kind or KINDS)):
         progress.update(n, args.runs, f"{len(bad)} not ok")
         where = directory / f"{each.kind}-{each.seed}"
-        verdict = perform(each, where).judgement
+        try:
+            verdict = perform(each, where).judgement
+        except RuntimeError as e:
+            raise UserError(
+                f"{each.kind}, seed {each.seed}: {e}; is the machine too busy?"
+            ) from None
         counts[verdict.validity] = counts.get(verdict.validity, 0) + 1
         operations += verdict.instances
         if verdict.validity != "ok":

@@ -12,7 +12,10 @@ from roundelay.cli.progress import Progress
 from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
-    from roundelay.bench.pipeline import Cost
+    from roundelay.bench.pipeline import Cost, Outlook
+
+OUTLOOK_ROWS = 1_000_000_000
+"""To which the costs of several traces are continued."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -50,28 +53,38 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(needs(str(e.name), "spark")) from None
     except PipelineError as e:
         raise UserError(str(e)) from None
+    further = pipeline.outlook(costs, OUTLOOK_ROWS) if len(costs) > 1 else None
     if args.json:
         document = {**dataclasses.asdict(costs[0]), "all": [dataclasses.asdict(c) for c in costs]}
+        if further is not None:
+            document["outlook"] = dataclasses.asdict(further)
         print(json.dumps(document, indent=2))
     else:
-        _print(costs, args.master)
+        _print(costs, further, args.master)
     return 0 if all(len(cost.proved) == len(pipeline.JUDGED) for cost in costs) else 1
 
 
-def _print(costs: "list[Cost]", master: str) -> None:
+def _print(costs: "list[Cost]", further: "Outlook | None", master: str) -> None:
     print(f"order, duplication, FIFO and virtual synchrony on {master}")
     print(
-        f"  {'deliveries':>12}{'table MB':>10}{'CPU s':>8}{'wall s':>8}{'JVM MB':>8}"
+        f"  {'deliveries':>12}{'table MB':>10}{'CPU s':>8}{'wall s':>8}{'JVM MB':>8}{'live MB':>9}"
         f"{'shuffle':>9}{'DuckDB CPU s':>14}   proved"
     )
     for cost in costs:
         peer = "-" if cost.duckdb_cpu_s is None else f"{cost.duckdb_cpu_s:.1f}"
         print(
             f"  {cost.rows:>12,}{cost.table_mb:>10.0f}{cost.cpu_s:>8.1f}{cost.wall_s:>8.1f}"
-            f"{cost.peak_mb:>8.0f}{cost.shuffle_share:>9.2%}{peer:>14}   {' '.join(cost.proved)}"
+            f"{cost.peak_mb:>8.0f}{cost.live_mb:>9.0f}{cost.shuffle_share:>9.2%}"
+            f"{peer:>14}   {' '.join(cost.proved)}"
         )
     for one, other in pairwise(costs):
         print(
             f"  {other.rows / one.rows:.1f}x the rows, {other.cpu_s / one.cpu_s:.2f}x the CPU time"
+        )
+    if further is not None:
+        print(
+            f"  each further million of rows takes {further.cpu_s_per_million:.2f} CPU s; "
+            f"{further.rows:,} rows would take {further.cpu_s:,.0f} CPU s, "
+            f"and shuffle {further.shuffle_mb:,.0f} MB"
         )
     print("  DuckDB: the order check by blocks alone, on the same files, in one process")

@@ -8,21 +8,21 @@ import json
 import os
 import platform
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundelay.cli.bench import ring_journal, ring_sealed
-from roundelay.cli.bench.ring_tables import PACE_PER_S, Printer, shown
-from roundelay.cli.engines import totally_ordering
+from roundelay.cli.bench import against, ring_journal, ring_profile, ring_sealed
+from roundelay.cli.bench.ring_tables import PACE_PER_S, Ahead, Printer
+from roundelay.cli.engines import engine_in_views
 from roundelay.cli.errors import UserError
 from roundelay.core.checksum import SOURCE
-from roundelay.group.engines import describe
+from roundelay.group.engines import EngineError, describe, engine_config
 from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
     from roundelay.bench.ring.jobs import Cell
+    from roundelay.bench.ring.schedule import Part
     from roundelay.bench.ring.systems import System
 
 ROUNDS, ROUNDS_SEALED, ROUNDS_JOURNAL = 2, 9, 5
@@ -40,7 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--peer",
         nargs="+",
         metavar="NAME",
-        help="peers in the same run: pysyncobj, corosync, none; by default those that are here",
+        help="peers in the same run: pysyncobj, corosync (with both of its transports), "
+        "corosync-knet, corosync-udpu, none; by default those that are here",
     )
     cells = parser.add_argument_group(
         "cells", "any of these measures every combination of what is given"
@@ -48,11 +49,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     cells.add_argument(
         "--engine",
         nargs="+",
-        type=totally_ordering,
+        type=engine_in_views,
         metavar="NAME",
-        help="engines that put all messages into one order: it is verified in every run",
+        help="its order is verified in every run: one of all messages, or that of each sender",
     )
     cells.add_argument("--size", nargs="+", type=int, metavar="B", help="bytes in a message")
+    cells.add_argument(
+        "--sizes",
+        nargs="+",
+        choices=("equal", "uniform", "lognormal"),
+        help="how sizes are spread around --size: not at all, evenly from half of it to one and a"
+        " half, or log-normally up to twenty times that",
+    )
     cells.add_argument("--nodes", nargs="+", type=int, metavar="N")
     cells.add_argument("--senders", nargs="+", choices=("all", "one"))
     cells.add_argument("--service", nargs="+", choices=("agreed", "safe"))
@@ -67,6 +75,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     cells.add_argument(
         "--timeout", nargs="+", type=float, metavar="S", dest="timeout_s", help="of the token"
+    )
+    parser.add_argument(
+        "--verify",
+        choices=("last", "all"),
+        default="last",
+        help="what readers compare with what was sent: the last message of each batch (default), "
+        "or every byte of every message, which costs time",
+    )
+    cells.add_argument(
+        "--pattern",
+        nargs="+",
+        choices=("oneway", "conversation"),
+        help="of messages at a slow rate: one node sends, or two answer each other",
+    )
+    cells.add_argument(
+        "--option",
+        nargs="+",
+        metavar="NAME=VALUE",
+        dest="options",
+        help="settings of the engine, the same in every cell",
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="that a run sends")
     parser.add_argument(
@@ -102,8 +130,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="with --journal: megabytes of log that a fresh node has to fetch (default: 256)",
     )
     parser.add_argument(
-        "--profile", action="store_true", help="only where the time of one node goes, first cell"
+        "--profile",
+        action="store_true",
+        help="only what one message costs at each layer, and the floor of bare system calls; "
+        "first cell",
     )
+    against.add_option(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
 
@@ -120,14 +152,20 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("--disk says where journals are; add --journal always, or leave it out")
     elif set(args.only or ()) - set(PLAIN_PARTS):
         raise UserError("--only reads and --only catchup need --journal")
+    if args.verify == "all" and (args.sealed or args.journal or args.profile):
+        raise UserError("--verify all is for plain runs; leave --sealed, --journal, --profile out")
     cells = _cells(args)
+    if args.against is not None:
+        return _measure_against(args)
     if any(cell.cipher != "none" for cell in cells) or args.sealed:
         need_cryptography()
     if args.sealed:
         return guarded(lambda: ring_sealed.measure(cells, args, machine()))
     if args.journal:
         return guarded(lambda: ring_journal.measure(cells, _peers(args), args, machine()))
-    return guarded(lambda: _profile(cells[0], args) if args.profile else _measure(cells, args))
+    return guarded(
+        lambda: ring_profile.measure(cells[0], args) if args.profile else _measure(cells, args)
+    )
 
 
 def guarded(measure: Callable[[], int]) -> int:
@@ -151,55 +189,71 @@ def guarded(measure: Callable[[], int]) -> int:
 def _measure(cells: "Sequence[Cell]", args: argparse.Namespace) -> int:
     from roundelay.bench.ring import figures
     from roundelay.bench.ring.jobs import Cell
-    from roundelay.bench.ring.systems import FLOOR, OURS
+    from roundelay.bench.ring.systems import OURS
 
     parts = args.only or PLAIN_PARTS
     peers = _peers(args)
     out = Printer(args.json)
-    out.line(f"{machine()}; {args.rounds} rounds, medians; the order is verified in every run")
+    verified = "every message" if args.verify == "all" else "the order"
+    out.line(f"{machine()}; {args.rounds} rounds, medians; {verified} is verified in every run")
+    unusual = {system.name: system.unusual() for system in (OURS, *peers)}
+    out.line("settings that are not the defaults, and what a peer is driven by")
+    for name, told in unusual.items():
+        words = ", ".join(f"{setting}={value}" for setting, value in told.items())
+        out.line(f"  {name:<14} {words or 'none'}")
     groups = list(
         dict.fromkeys(
-            Cell(engine=c.engine, nodes=c.nodes, senders="one", timeout_s=c.timeout_s)
+            Cell(
+                engine=c.engine,
+                nodes=c.nodes,
+                senders="one",
+                timeout_s=c.timeout_s,
+                pattern=c.pattern,
+                options=c.options,
+            )
             for c in cells
         )
     )
-    document: dict[str, Any] = {"machine": machine()}
+    alone = list(dict.fromkeys(dataclasses.replace(cell, pattern="oneway") for cell in groups))
+    loads = list(dict.fromkeys(dataclasses.replace(cell, pattern="oneway") for cell in cells))
+    timeouts = [(cell, t) for cell in alone for t in dict.fromkeys((cell.timeout_s, TIMEOUT_S))]
+    pairs = _latency_pairs(groups, peers)
+    ahead = Ahead(_plan(loads, pairs, alone, len(timeouts), len(peers), parts, args))
+    document: dict[str, Any] = {"machine": machine(), "settings": unusual}
     if "throughput" in parts:
-        document["throughput"] = shown(
-            "ordering",
-            lambda report: figures.throughput(cells, peers, args.seconds, args.rounds, report),
+        document["throughput"] = ahead.shown(
+            "throughput",
+            lambda done: figures.throughput(
+                loads, peers, args.seconds, args.rounds, done, args.verify
+            ),
             out.throughput,
         )
     if "latency" in parts:
-        document["latency"] = shown(
-            "taking the time",
-            lambda report: [
-                found
-                for cell in groups
-                for found in figures.latency(
-                    [OURS, *peers, FLOOR], cell, PACE_PER_S, 2 * args.seconds, args.rounds, report
-                )
-            ],
+        document["latency"] = ahead.shown(
+            "latency",
+            lambda done: figures.latency(pairs, PACE_PER_S, 2 * args.seconds, args.rounds, done),
             out.latency,
         )
     if "idle" in parts:
-        document["idle"] = shown(
-            "doing nothing",
-            lambda _: [figures.idle(cell, 3 * args.seconds) for cell in groups],
+        document["idle"] = ahead.shown(
+            "idle",
+            lambda done: [done.after(figures.idle(cell, 3 * args.seconds)) for cell in alone],
             out.idle,
         )
     if "recovery" in parts:
-        document["recovery"] = shown(
-            "crashing nodes",
-            lambda _: [
-                figures.recovery(
-                    dataclasses.replace(cell, timeout_s=t), cell.nodes if args.full else 2
+        document["recovery"] = ahead.shown(
+            "recovery",
+            lambda done: [
+                done.after(
+                    figures.recovery(
+                        dataclasses.replace(cell, timeout_s=t), cell.nodes if args.full else 2
+                    )
                 )
-                for cell in groups
-                for t in dict.fromkeys((cell.timeout_s, TIMEOUT_S))
+                for cell, t in timeouts
             ],
             out.recovery,
         )
+    ahead.close()
     if args.json:
         print(json.dumps({**_headline(document, peers), **document}, indent=2))
     if any(entry["splits"] for entry in document.get("throughput", ())):
@@ -210,6 +264,118 @@ def _measure(cells: "Sequence[Cell]", args: argparse.Namespace) -> int:
         )
         return 1
     return 0
+
+
+def _plan(
+    cells: "Sequence[Cell]",
+    pairs: "Sequence[tuple[System, Cell]]",
+    groups: "Sequence[Cell]",
+    recoveries: int,
+    peers: int,
+    parts: Sequence[str],
+    args: argparse.Namespace,
+) -> "list[Part]":
+    """How many runs there will be of each part, and how long each takes."""
+    from roundelay.bench.ring.figures import common
+    from roundelay.bench.ring.runs import SETTLE_S
+    from roundelay.bench.ring.schedule import CRASH_S, STARTING_S, Part
+
+    loads = len(cells) + peers * len({common(cell) for cell in cells})
+    crashes = max((cell.nodes for cell in groups), default=0) if args.full else 2
+    plan = (
+        Part("throughput", args.rounds * loads, STARTING_S + args.seconds),
+        Part(
+            "latency",
+            args.rounds * len(pairs),
+            STARTING_S + 2 * args.seconds,
+        ),
+        Part("idle", len(groups), STARTING_S + SETTLE_S + 3 * args.seconds),
+        Part("recovery", recoveries, STARTING_S + crashes * CRASH_S),
+    )
+    return [part for part in plan if part.name in parts]
+
+
+def _latency_pairs(
+    groups: "Sequence[Cell]", peers: "Sequence[System]"
+) -> "list[tuple[System, Cell]]":
+    """What is measured in turn. Peers do not answer each other, and the floor orders nothing."""
+    from roundelay.bench.ring.systems import FLOOR, OURS
+
+    pairs: list[tuple[System, Cell]] = []
+    for cell in groups:
+        pairs.append((OURS, cell))
+        for peer in (*peers, FLOOR):
+            other = (peer, dataclasses.replace(cell, engine="totem", pattern="oneway"))
+            if other not in pairs:
+                pairs.append(other)
+    return pairs
+
+
+PASSED_ON = {
+    "full": "--full",
+    "only": "--only",
+    "peer": "--peer",
+    "engine": "--engine",
+    "size": "--size",
+    "sizes": "--sizes",
+    "nodes": "--nodes",
+    "senders": "--senders",
+    "service": "--service",
+    "datagram": "--datagram",
+    "reading": "--reading",
+    "trace": "--trace",
+    "check": "--check",
+    "cipher": "--cipher",
+    "timeout_s": "--timeout",
+    "pattern": "--pattern",
+    "options": "--option",
+    "seconds": "--seconds",
+}
+"""What another checkout is told, and the words for it."""
+
+
+def _measure_against(args: argparse.Namespace) -> int:
+    if args.sealed or args.journal or args.profile or args.peer or args.verify == "all":
+        raise UserError(
+            "--against compares plain runs of two checkouts; leave --sealed, --journal, --profile "
+            "and --peer out"
+        )
+    if args.only is None:
+        args.only = ["throughput"]
+    args.peer = ["none"]
+    return against.measure(args, "ring", PASSED_ON, _figures)
+
+
+def _figures(document: dict[str, Any]) -> dict[str, float]:
+    """What is compared with another checkout, by name."""
+    found: dict[str, float] = {}
+    for entry in document.get("throughput", ()):
+        name = _cell_name(entry["cell"])
+        if not entry["splits"]:
+            found[f"{name}: messages/s"] = entry["msgs_per_s"]
+            found[f"{name}: us CPU each"] = entry["cpu_us_per_msg"]
+    for entry in document.get("latency", ()):
+        if entry["system"] == "roundelay":
+            name = f"{entry['engine']}, {entry['nodes']} nodes"
+            if entry.get("pattern", "oneway") != "oneway":
+                name += f", {entry['pattern']}"
+            for key in ("p50_ms", "p99_ms"):
+                found[f"{name}: {key}"] = entry[key]
+    for entry in document.get("idle", ()):
+        found[f"{entry['engine']}, {entry['nodes']} nodes: idle CPU share"] = entry["cpu_share"]
+    for entry in document.get("recovery", ()):
+        name = f"{entry['engine']}, {entry['nodes']} nodes, timeout {entry['timeout_s']}"
+        for key in ("crash_s", "pause_s", "rejoin_s"):
+            found[f"{name}: {key}"] = entry[key]
+    return found
+
+
+def _cell_name(cell: dict[str, Any]) -> str:
+    """The cell of another checkout, which may have fewer settings, or more."""
+    from roundelay.bench.ring.jobs import Cell
+
+    known = {field.name for field in dataclasses.fields(Cell)}
+    return str(Cell(**{name: given for name, given in cell.items() if name in known}))
 
 
 def _headline(document: dict[str, Any], peers: "Sequence[System]") -> dict[str, Any]:
@@ -262,6 +428,8 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
     for datagram in given.get("datagram", ()):
         if not 576 <= datagram <= 65_000:
             raise UserError(f"--datagram {datagram}: datagrams have 576 to 65000 bytes")
+    if "options" in given:
+        given["options"] = [_options(given["options"], given.get("engine", [Cell().engine]))]
     if args.journal and not given:
         return [Cell()]
     if not given:
@@ -273,6 +441,19 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
         Cell(**dict(zip(given, values, strict=True)))
         for values in itertools.product(*given.values())
     ]
+
+
+def _options(texts: list[str], engines: list[str]) -> tuple[str, ...]:
+    """Settings that all these engines have."""
+    from roundelay.cli.node import pairs
+
+    settings = pairs(texts, "--option")
+    for engine in engines:
+        try:
+            engine_config(engine, settings)
+        except (EngineError, ValueError) as e:
+            raise UserError(f"--option: {e}") from None
+    return tuple(f"{name}={given}" for name, given in settings.items())
 
 
 def _check_sealed(args: argparse.Namespace) -> None:
@@ -295,10 +476,15 @@ def _peers(args: argparse.Namespace) -> "list[System]":
     """The peers that the user asked for, or by default those that are installed."""
     from roundelay.bench.ring.systems import PEERS
 
+    known = dict.fromkeys(name for peer in PEERS.values() for name in peer.asked_for_by)
     for name in args.peer or ():
-        if name not in PEERS and name != "none":
-            raise UserError(f"no peer is called {name!r}; there are: {', '.join(PEERS)}, none")
-    chosen = [peer for name, peer in PEERS.items() if args.peer is None or name in args.peer]
+        if name not in known and name != "none":
+            raise UserError(f"no peer is called {name!r}; there are: {', '.join(known)}, none")
+    chosen = [
+        peer
+        for peer in PEERS.values()
+        if args.peer is None or set(peer.asked_for_by) & set(args.peer)
+    ]
     if args.journal:  # Others have none.
         chosen = [peer for peer in chosen if peer.name == ring_journal.PEER]
     found = []
@@ -315,23 +501,3 @@ def _peers(args: argparse.Namespace) -> "list[System]":
 
 def machine() -> str:
     return f"{os.cpu_count()} cores, Python {platform.python_version()}, checksums by {SOURCE}"
-
-
-def _profile(cell: "Cell", args: argparse.Namespace) -> int:
-    from roundelay.bench.ring import profile, runs
-    from roundelay.bench.ring.systems import OURS
-
-    with tempfile.TemporaryDirectory() as scratch:
-        file = Path(scratch) / "profile"
-        load = runs.load(OURS, cell, args.seconds, profile=file)
-        found = profile.read(file)
-    if args.json:
-        print(json.dumps({"profile": dataclasses.asdict(found)}, indent=2))
-        return 0
-    print(f"{cell}: where the time of one node goes, as a profiler sees it")
-    print(f"({load.messages:,} messages; calls look dearer here than they are)")
-    for title, shares in (("layers", found.layers), ("functions", found.functions)):
-        print(title)
-        for s in shares:
-            print(f"  {s.share:>6.1%}  {s.calls:>9,} calls  {s.name}")
-    return 0

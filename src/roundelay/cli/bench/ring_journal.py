@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from roundelay.bench.ring.journals import Commits, Journaled, Reads
     from roundelay.bench.ring.systems import System
 
+CATCHUP_S = 150.0
+"""How long a node may take to catch up while the others append."""
 POLICIES = ("off", "interval", "always")
 PARTS = ("throughput", "latency", "reads", "catchup")
 PEER = "pysyncobj"
@@ -104,7 +106,9 @@ def measure(
         document["catchup"] = shown(
             "catching up",
             lambda report: [
-                catchup.measure(cell, args.fill * 1_000_000, 10 * args.seconds, directory, report)
+                catchup.measure(
+                    cell, args.fill * 1_000_000, 2 * args.seconds, CATCHUP_S, directory, report
+                )
             ],
             out.catchup,
         )
@@ -128,6 +132,7 @@ def headline(document: dict[str, Any]) -> dict[str, Any]:
         policy = entry["cell"]["journal"]
         head.setdefault("journal_ratio", {}).setdefault(policy, entry["ratio"])
         head.setdefault("disk_share", {}).setdefault(policy, entry["disk_share"])
+        head.setdefault("ratio_at_most", {}).setdefault(policy, entry["ratio_at_most"])
         if entry["peer_msgs_per_s"]:
             peer = head.setdefault("peer", {"name": PEER})
             peer.setdefault("msgs_per_s", entry["peer_msgs_per_s"])
@@ -137,6 +142,7 @@ def headline(document: dict[str, Any]) -> dict[str, Any]:
         head.setdefault("commit_p50_ms", {}).setdefault(policy, entry["p50_ms"])
         head.setdefault("commit_p99_ms", {}).setdefault(policy, entry["p99_ms"])
         head.setdefault("fdatasync_p50_ms", entry["fdatasync_p50_ms"])
+        head.setdefault("hop_p50_ms", entry["hop_p50_ms"])
         if entry["peer_p50_ms"]:
             head.setdefault("peer", {"name": PEER}).setdefault("p50_ms", entry["peer_p50_ms"])
     for entry in document.get("reads", ())[:1]:
@@ -146,6 +152,7 @@ def headline(document: dict[str, Any]) -> dict[str, Any]:
         full = entry["full_msgs_per_s"]
         head["catchup_mb_per_s"] = entry["idle_mb_per_s"]
         head["catchup_loaded_mb_per_s"] = entry["loaded_mb_per_s"]
+        head["catchup_loaded"] = {"ended": entry["loaded_caught"], "seconds": entry["loaded_s"]}
         head["catchup_ring_ratio"] = entry["during_msgs_per_s"] / full if full else 0.0
     return head
 
@@ -167,7 +174,8 @@ class Tables(Printer):
         for f in found:
             text = (
                 f"  {f.cell!s:<{width}}  {f.plain_msgs_per_s:>9,.0f}  {f.msgs_per_s:>9,.0f}"
-                f"  ratio {f.ratio:.2f} ({f.lowest:.2f} to {f.highest:.2f})"
+                f"  ratio {f.ratio:.2f} ({f.lowest:.2f} to {f.highest:.2f};"
+                f" at most {f.ratio_at_most:.2f} with the kernel's time alone)"
                 f"  CPU per message {f.cpu_ratio - 1:+.0%}"
                 f"  {f.disk_share:.2f} of what the disk takes"
             )
@@ -188,7 +196,8 @@ class Tables(Printer):
                 f"  {f.cell.engine:<12}{f.cell.nodes} nodes  {f.cell.journal:<9}"
                 f"p50 {f.p50_ms:.2f} ms  p99 {f.p99_ms:.2f} ms"
                 f"  (agreed {f.plain_p50_ms:.2f} ms, {f.more_ms:+.2f} ms within a round;"
-                f" fdatasync {f.fdatasync_p50_ms:.2f} ms)"
+                f" fdatasync {f.fdatasync_p50_ms:.2f} ms,"
+                f" two bare UDP hops {2 * f.hop_p50_ms:.2f} ms)"
             )
             if f.peer_p50_ms:
                 text += f"  {PEER} {f.peer_p50_ms:.2f} ms"
@@ -206,10 +215,10 @@ class Tables(Printer):
     def catchup(self, found: "Sequence[Catchup]") -> None:
         self.line("a node with an empty disk catches up")
         for f in found:
-            end = "" if f.loaded_caught else ", without reaching the end"
+            end = "" if f.loaded_caught else "without reaching the end "
             self.line(
                 f"  {f.mb:,.0f} MB in an idle group: {f.idle_s:.1f} s, {f.idle_mb_per_s:.0f} MB/s\n"
-                f"  under full load: {f.loaded_mb_per_s:.0f} MB/s{end}; the group commits"
-                f" {f.during_msgs_per_s:,.0f} entries a second meanwhile, {f.ratio:.2f} of"
-                f" {f.full_msgs_per_s:,.0f}"
+                f"  under full load: {end}in {f.loaded_s:.0f} s, {f.loaded_mb_per_s:.0f} MB/s;"
+                f" the group commits {f.during_msgs_per_s:,.0f} entries a second"
+                f" meanwhile, {f.ratio:.2f} of {f.full_msgs_per_s:,.0f}"
             )

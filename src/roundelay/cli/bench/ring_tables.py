@@ -1,6 +1,7 @@
 """The tables that `roundelay bench ring` prints."""
 
 import dataclasses
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -8,6 +9,7 @@ from roundelay.cli.progress import Progress
 
 if TYPE_CHECKING:
     from roundelay.bench.ring.figures import Idle, Latency, Recoveries, Throughput
+    from roundelay.bench.ring.schedule import Part, Schedule
     from roundelay.bench.ring.sealed import Sealed, SealedLatency
 
 T = TypeVar("T")
@@ -27,6 +29,52 @@ def shown(
     progress.close()
     show(found)
     return [dataclasses.asdict(f) for f in found]  # type: ignore[call-overload]
+
+
+class Ahead:
+    """One progress line for all parts of a measurement, which knows what comes after each."""
+
+    def __init__(self, plan: "Sequence[Part]") -> None:
+        from roundelay.bench.ring.schedule import Schedule
+
+        self._schedule = Schedule(plan)
+        self._progress = Progress("measuring")
+
+    def shown(
+        self,
+        part: str,
+        measure: "Callable[[Done], list[T]]",
+        show: "Callable[[list[T]], None]",
+    ) -> list[dict[str, Any]]:
+        """Measure one part, print its table, and return it for the JSON document."""
+        found = measure(Done(part, self._schedule, self._progress))
+        self._progress.close()
+        show(found)
+        return [dataclasses.asdict(f) for f in found]  # type: ignore[call-overload]
+
+    def close(self) -> None:
+        self._progress.close()
+
+
+class Done:
+    """Called whenever another step of a part is done."""
+
+    def __init__(self, part: str, schedule: "Schedule", progress: Progress) -> None:
+        self._part = part
+        self._schedule = schedule
+        self._progress = progress
+        self._last = time.monotonic()
+
+    def __call__(self, done: int = 1, total: int = 1) -> None:
+        now = time.monotonic()
+        self._schedule.note(self._part, 1, now - self._last)
+        self._last = now
+        self._progress.forecast(self._schedule.share, self._schedule.left_s, self._part)
+
+    def after(self, found: T) -> T:
+        """The same, for a step that gives a figure."""
+        self()
+        return found
 
 
 class Printer:
@@ -59,7 +107,8 @@ class Printer:
         self.line("submit to delivery, over all nodes, 100 messages of 100 B a second")
         for f in found:
             name = f.engine or f.system
-            self.line(f"  {name:<12}{f.nodes} nodes  p50 {f.p50_ms:.2f} ms  p99 {f.p99_ms:.2f} ms")
+            times = f"p50 {f.p50_ms:.2f} ms  p99 {f.p99_ms:.2f} ms"
+            self.line(f"  {name:<14}{f.nodes} nodes  {f.pattern:<13}{times}")
 
     def idle(self, found: "Sequence[Idle]") -> None:
         self.line("a node with nothing to do, share of a core")

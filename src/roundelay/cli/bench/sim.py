@@ -5,8 +5,9 @@ import dataclasses
 import importlib.util
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from roundelay.cli.bench import against
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.trace.extras import install
@@ -34,10 +35,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--ring-seconds", type=float, default=2.0, metavar="S", help="virtual time of that ring"
     )
     parser.add_argument("--profile", action="store_true", help="only where the ring's time goes")
+    against.add_option(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.against is not None:
+        return _measure_against(args)
     if args.profile:
         return _profile(args)
     if args.ring:
@@ -87,6 +91,34 @@ def run(args: argparse.Namespace) -> int:
         )
     print(f"  {args.messages[1] / args.messages[0]:.0f}x the messages, {growth:.2f}x the memory")
     return 0
+
+
+PASSED_ON = {
+    "pairs": "--pairs",
+    "events": "--events",
+    "messages": "--messages",
+    "ring": "--ring",
+    "ring_seconds": "--ring-seconds",
+}
+"""What another checkout is told, and the words for it."""
+
+
+def _measure_against(args: argparse.Namespace) -> int:
+    if args.profile:
+        raise UserError("--against compares speeds; leave --profile out")
+    return against.measure(args, "sim", PASSED_ON, _figures)
+
+
+def _figures(document: dict[str, Any]) -> dict[str, float]:
+    """What is compared with another checkout, by name."""
+    found = {
+        f"ring, {pace['way']}: times real time": pace["times_real_time"]
+        for pace in document["ring"]
+    }
+    if "ours" in document:
+        found["bare simulator: events/s"] = document["ours"]
+        found["bare simulator: times SimPy's callbacks"] = document["ratio_callbacks"]
+    return found
 
 
 def _paces(args: argparse.Namespace) -> "list[Pace]":

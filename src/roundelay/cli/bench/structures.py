@@ -60,12 +60,14 @@ def run(args: argparse.Namespace) -> int:
             f"  {system:<10} map {figures.map_writes_per_s:>9,.0f} writes/s"
             f"  counter {figures.counter_writes_per_s:>9,.0f}"
             f"  {figures.cpu_us_per_write:>6.1f} us CPU a write"
-            f"  one at a time {figures.map_p50_ms:.2f} ms (99 % {figures.map_p99_ms:.2f} ms)"
+            f"  one at a time {figures.map_p50_ms:.2f} ms (99 % {figures.map_p99_ms:.2f} ms,"
+            f" {figures.alone_cpu_us:.0f} us CPU)"
             f"  local reads {figures.reads_per_cpu_s:>9,.0f} per CPU second"
         )
     print(
         f"  {OURS}: {found.writes_ratio:.1f} times the writes to a map, "
         f"{found.counter_ratio:.1f} times those to a counter, "
-        f"{found.latency_ratio:.2f} of the latency"
+        f"{found.latency_ratio:.2f} of the latency\n"
+        f"  two bare UDP hops, there and back: {2 * found.hop_p50_ms:.2f} ms"
     )
     return 0

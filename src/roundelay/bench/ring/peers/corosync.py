@@ -2,26 +2,34 @@
 
 A machine normally runs one corosync. To run several, each one has namespaces of its own: a host
 name, directories for files and shared memory, and a network, which a bridge made by the first node
-connects to the others. That needs root, on Linux. Corosync's library is called from Python, message
-by message; a client in C would leave corosync more of the processor.
+connects to the others. That needs root, on Linux. Its transport is the variant of the job: `knet`,
+which is corosync's default, or `udpu`.
+
+The client is the C program beside this file, compiled when a run begins. Where there is no
+compiler or no header of corosync, its library is called from Python, message by message, which
+leaves corosync less of the processor.
 """
 
 import ctypes
+import itertools
 import os
 import select
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from roundelay.bench.ring.jobs import Job
+from roundelay.bench.ring.jobs import Cell, Job
 from roundelay.bench.ring.peers.member import FORMING_S, WAIT_S, Member
 from roundelay.bench.ring.systems import LIBRARY
 from roundelay.bench.ring.talk import say
+from roundelay.bench.ring.workload import pool_of
 
 STAGE = "ROUNDELAY_BENCH_STAGE"
 """The environment variable that says which namespaces the process has already."""
@@ -166,14 +174,81 @@ def _follow(log: Iterable[str], told: Sequence[str], seen: threading.Event) -> N
                 seen.set()
 
 
+COMPILER = "cc"
+CLIENT = Path(__file__).with_name("cpg_client.c")
+_PROBE = "#include <corosync/cpg.h>\nint main(void) { return cpg_initialize(0, 0); }\n"
+
+
+def why_no_client_in_c() -> str | None:
+    """What is missing for the client in C; None if it can be compiled."""
+    if shutil.which(COMPILER) is None:
+        return f"there is no {COMPILER}: apt install gcc"
+    with tempfile.TemporaryDirectory(prefix="roundelay-bench-") as scratch:
+        source = Path(scratch) / "probe.c"
+        source.write_text(_PROBE)
+        if _compile(source, source.with_suffix("")):
+            return "corosync's header is not installed: apt install libcpg-dev"
+    return None
+
+
+def unusual(variant: str) -> dict[str, Any]:
+    """The settings that are not corosync's defaults, and what the client is written in."""
+    told = {name: value for name, value in _totem(variant).items() if value != DEFAULTS[name]}
+    missing = why_no_client_in_c()
+    return {**told, "client": "C" if missing is None else f"Python, since {missing}"}
+
+
+def _compile(source: Path, program: Path) -> str:
+    """Compile the source; what the compiler says if that fails, else an empty text."""
+    words = [COMPILER, "-O2", "-o", str(program), str(source), "-lcpg"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.stderr if done.returncode else ""
+
+
+def _run_client(job: Job) -> bool:
+    """Let the client in C do the job; False if it cannot be compiled."""
+    place = Path(job.directory)
+    program, pools = place / f"client-{job.node}", place / f"pools-{job.node}"
+    names = sorted(job.addresses)
+    if why := _compile(CLIENT, program):
+        sys.stderr.write(why)
+        return False
+    pools.write_bytes(pools_of(names, job.cell))
+    words = (
+        *(job.task, names.index(job.node) + 1, len(names)),
+        "".join("01"[name in job.senders] for name in names),
+        *(job.seconds, job.warm_s, job.rate, int(job.verify == "all"), pools),
+    )
+    subprocess.run([program, *map(str, words)], check=True)
+    return True
+
+
+def pools_of(names: Sequence[str], cell: Cell) -> bytes:
+    """The messages of all nodes as the client reads them: how many each node has, and then each
+    message with its length before it."""
+    pools = [pool_of(name, cell) for name in names]
+    messages = itertools.chain.from_iterable(pools)
+    parts = (len(message).to_bytes(4) + message for message in messages)
+    return len(pools[0]).to_bytes(4) + b"".join(parts)
+
+
+DEFAULTS = {"version": "2", "transport": "knet", "crypto_cipher": "none", "crypto_hash": "none"}
+"""Corosync's own, of what `_totem` sets."""
+
+
+def _totem(transport: str) -> dict[str, str]:
+    """The section of the configuration that decides how fast it is."""
+    return {**DEFAULTS, "transport": transport}
+
+
 def _config(job: Job) -> str:
+    totem = "".join(f"{name}: {value}\n" for name, value in _totem(job.variant).items())
     nodes = "".join(
         f"node {{\nring0_addr: {NETWORK}{i}\nname: {name}\nnodeid: {i}\n}}\n"
         for i, name in enumerate(sorted(job.addresses), 1)
     )
     return (
-        "totem {\nversion: 2\ncluster_name: bench\ntransport: udpu\n"
-        "crypto_cipher: none\ncrypto_hash: none\n}\n"
+        f"totem {{\ncluster_name: bench\n{totem}}}\n"
         f"nodelist {{\n{nodes}}}\n"
         "logging {\nto_stderr: yes\nto_syslog: no\n}\n"
     )
@@ -215,7 +290,8 @@ def main(text: str) -> None:
         _do(f"ip link set {device} up")
     _do(f"ip address add {NETWORK}{number}/24 dev {ours}")
     _start_daemon(job)
-    Member(job, Group(sorted(job.addresses))).run()
+    if not _run_client(job):
+        Member(job, Group(sorted(job.addresses))).run()
 
 
 def _enter(door: Path) -> str:

@@ -1,6 +1,5 @@
 """The process of one node of a peer in a run: what is the same for all peers."""
 
-import itertools
 import resource
 import struct
 import time
@@ -9,7 +8,7 @@ from typing import Any, Protocol
 
 from roundelay.bench.ring.jobs import Job
 from roundelay.bench.ring.talk import Orders, say
-from roundelay.bench.ring.workload import END, Ledger, pool
+from roundelay.bench.ring.workload import END, Ledger, expected, outgoing
 
 FORMING_S = 30.0
 """How many seconds the nodes have to find each other; then the run fails."""
@@ -48,7 +47,7 @@ class Member:
         self._job = job
         self._peer = peer
         self._orders = Orders()
-        self._ledger = Ledger(job.senders)
+        self._ledger = Ledger(job.senders, expected(job.senders, job.cell, job.verify))
         self._sent = 0
         self._early: list[tuple[str, bytes]] = []
         """Messages that were delivered before this node began: other nodes began earlier."""
@@ -86,7 +85,7 @@ class Member:
     def _load(self, start: float) -> dict[str, Any]:
         job, ledger = self._job, self._ledger
         before = time.process_time()
-        messages = itertools.cycle(pool(job.node, job.cell.size))
+        messages = outgoing(job.node, job.cell, job.verify)
         payload = next(messages)
         sending = job.node in job.senders
         since = already = 0.0

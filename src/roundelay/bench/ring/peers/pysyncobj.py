@@ -7,10 +7,11 @@ at full speed, and at once if latencies are measured, as its documentation advis
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from pysyncobj import SyncObj, SyncObjConf, replicated
 
-from roundelay.bench.ring.jobs import Job
+from roundelay.bench.ring.jobs import Job, Task
 from roundelay.bench.ring.peers.member import Member
 from roundelay.bench.ring.talk import say
 
@@ -29,14 +30,7 @@ class Log(SyncObj):  # type: ignore[misc]
     """A log to which all nodes append; a `Peer`."""
 
     def __init__(self, job: Job) -> None:
-        self._conf = SyncObjConf(
-            autoTick=False,
-            commandsQueueSize=2 * WINDOW_MESSAGES,
-            appendEntriesUseBatch=job.task == "load",
-            logCompactionMinEntries=NEVER,
-            logCompactionMinTime=NEVER,
-            journalFile=_journal(job),
-        )
+        self._conf = SyncObjConf(**_settings(job.task), journalFile=_journal(job))
         others = [address for node, address in job.addresses.items() if node != job.node]
         super().__init__(job.addresses[job.node], others, self._conf)
         self._node = job.node
@@ -67,6 +61,25 @@ class Log(SyncObj):  # type: ignore[misc]
         self._delivered.append((sender, payload))
         if sender == self._node:
             self._room += 1
+
+
+def _settings(task: Task) -> dict[str, Any]:
+    return {
+        "autoTick": False,
+        "commandsQueueSize": 2 * WINDOW_MESSAGES,
+        "appendEntriesUseBatch": task == "load",
+        "logCompactionMinEntries": NEVER,
+        "logCompactionMinTime": NEVER,
+    }
+
+
+def unusual(variant: str) -> dict[str, Any]:
+    """The settings that are not PySyncObj's defaults."""
+    default = SyncObjConf()
+    told = {
+        name: value for name, value in _settings("load").items() if value != getattr(default, name)
+    }
+    return {**told, "raftMinTimeout": QUIET_S[0], "raftMaxTimeout": QUIET_S[1]}
 
 
 def _journal(job: Job) -> str | None:
