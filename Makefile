@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
-.PHONY: install check quick test demo clean
+.PHONY: install check quick test docs wheels demo clean
 
 install: $(STAMP)
 
@@ -29,6 +29,15 @@ quick: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/pytest -n $(JOBS) --dist worksteal
+
+# The quick tests on the built wheel, under each of Python 3.11 to 3.13 that is here.
+wheels: $(STAMP)
+	@$(BIN)/python scripts/wheels.py --jobs $(JOBS)
+
+# A site of static pages, from docs/ and the docstrings; fails on a link that leads nowhere.
+docs: $(STAMP)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "open out/site/index.html"
 
 demo: $(STAMP)
 	@$(BIN)/roundelay demo

@@ -56,7 +56,7 @@ def test_the_peer_runs_with_its_journal(tmp_path):
 
 def test_a_fresh_node_catches_up_in_an_idle_group_and_under_load(tmp_path):
     cell = Cell(size=1000, journal="off", timeout_s=PATIENT_S)
-    found = catchup.measure(cell, 2_000_000, 1.0, tmp_path, lambda done, due: None)
+    found = catchup.measure(cell, 2_000_000, 0.5, 1.0, tmp_path, lambda done, due: None)
     assert found.mb >= 2
     assert found.idle_mb_per_s > 0
     assert found.full_msgs_per_s > 0

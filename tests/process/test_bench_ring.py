@@ -1,13 +1,16 @@
 """`bench ring` and `bench soak` with real processes, as small as they get."""
 
 import json
+import subprocess
 
 import pytest
 
 from roundelay.bench.ring import runs
 from roundelay.bench.ring.jobs import Cell
+from roundelay.bench.ring.peers import corosync
 from roundelay.bench.ring.soak import soak
 from roundelay.bench.ring.systems import OURS, PEERS
+from roundelay.bench.ring.workload import Numbered
 from roundelay.cli import main
 
 pytestmark = pytest.mark.process
@@ -51,6 +54,49 @@ def test_every_setting_of_a_run_reaches_its_nodes(cell):
     assert load.cpu_s > 0
 
 
+@pytest.mark.parametrize("name", ["roundelay", "pysyncobj", "corosync-knet", "corosync-udpu"])
+def test_every_message_of_a_run_can_be_verified(name):
+    system = {OURS.name: OURS, **PEERS}[name]
+    if why := system.missing():
+        pytest.skip(why)
+    cell = Cell(nodes=2, timeout_s=PATIENT_S) if system is OURS else Cell(nodes=2)
+    assert runs.load(system, cell, 0.2, verify="all").messages > 0
+
+
+def test_the_client_in_c_compiles_without_a_warning(tmp_path):
+    if why := corosync.why_no_client_in_c():
+        pytest.skip(why)
+    strict = ("-std=gnu11", "-Wall", "-Wextra", "-Werror")
+    command = [corosync.COMPILER, *strict, "-o", tmp_path / "client", corosync.CLIENT, "-lcpg"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+HARNESS = """
+#define main client
+#include "{client}"
+#undef main
+int main(int argc, char **argv) {{
+  static unsigned char message[MESSAGE_BYTES_MAX];
+  nodes = argc;
+  read_pools(argv[1]);
+  for (uint64_t number = 0; number < 70000; number += 99)
+    fwrite(message, 1, build(2, number, message), stdout);
+}}
+"""
+
+
+def test_the_client_in_c_builds_the_messages_that_we_build(tmp_path):
+    if why := corosync.why_no_client_in_c():
+        pytest.skip(why)
+    (tmp_path / "harness.c").write_text(HARNESS.format(client=corosync.CLIENT))
+    (tmp_path / "pools").write_bytes(corosync.pools_of(("a", "b"), Cell(size=300)))
+    assert corosync._compile(tmp_path / "harness.c", tmp_path / "harness") == ""
+    built = subprocess.run([tmp_path / "harness", tmp_path / "pools"], capture_output=True)
+    ours = Numbered.of("b", Cell(size=300))
+    assert built.stdout == b"".join(map(ours.message, range(0, 70_000, 99)))
+
+
 def test_sealed_groups_next_to_plain_ones_in_one_document(capsys):
     words = "--sealed --nodes 2 --datagram 1400 --rounds 1 --seconds 0.2 --json"
     assert main(["bench", "ring", *words.split(), "--timeout", str(PATIENT_S)]) == 0
@@ -63,9 +109,23 @@ def test_sealed_groups_next_to_plain_ones_in_one_document(capsys):
 
 
 def test_a_profile_names_functions_of_ours(capsys):
-    words = ["bench", "ring", "--profile", "--nodes", "2", "--seconds", "0.2", "--json"]
+    words = [
+        "bench",
+        "ring",
+        "--profile",
+        "--rounds",
+        "1",
+        "--nodes",
+        "2",
+        "--seconds",
+        "0.2",
+        "--json",
+    ]
     assert main([*words, "--timeout", str(PATIENT_S)]) == 0
-    profile = json.loads(capsys.readouterr().out)["profile"]
+    document = json.loads(capsys.readouterr().out)
+    profile, costs = document["profile"], document["costs"]
+    assert sum(us for _, us in costs["layers"]) == pytest.approx(costs["us_per_msg"])
+    assert 0 < costs["floor_us"] < costs["us_per_msg"]
     assert any(share["name"].startswith("runtime/") for share in profile["functions"])
     assert sum(share["share"] for share in profile["layers"]) == pytest.approx(1.0)
     assert len(profile["layers"]) > 5

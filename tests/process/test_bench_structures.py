@@ -20,6 +20,7 @@ def test_both_systems_in_one_run(capsys):
         assert all(value > 0 for value in figures.values())
         assert figures["map_p50_ms"] <= figures["map_p99_ms"]
     assert found["writes_ratio"] == ours["map_writes_per_s"] / peer["map_writes_per_s"]
+    assert 0 < 2 * found["hop_p50_ms"] < 1000
     assert found["latency_ratio"] == ours["map_p50_ms"] / peer["map_p50_ms"]
 
 

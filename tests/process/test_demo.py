@@ -1,5 +1,9 @@
 """The main job: five real nodes through faults, judged on Spark, and a report to look at."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
 from roundelay.cli import main
@@ -18,3 +22,13 @@ def test_the_demo_judges_real_nodes_and_writes_a_report(tmp_path, capsys, engine
     page = (tmp_path / "report.html").read_text()
     assert "plotly" in page
     assert list((tmp_path / "table").iterdir())
+    # The report marks the faults at the times that the console says, and the command draws one.
+    plots = re.search(r'<script type="application/json" id="plots">(.*?)</script>', page)
+    assert plots is not None
+    (timeline,) = [plot for plot in json.loads(plots[1]) if plot["kind"] == "timeline"]
+    marked = [f"{fault['at']:.1f}" for fault in timeline["faults"]]
+    assert marked[:6] == re.findall(r"([0-9.]+) s  fault [1-6]: ", told)
+    picture = re.search(r"picture: +roundelay (draw .* -o (\S+))", told)
+    assert picture is not None
+    assert main(picture[1].split()) == 0
+    assert "crash b" in Path(picture[2]).read_text()

@@ -3,6 +3,7 @@ journals agree, and what clients repeat is there once."""
 
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,13 @@ import pytest
 from tests.patience import until
 from tests.process.log_cluster import LogCluster, Repeater
 
+from roundelay.check import check
+from roundelay.check.text import table
+from roundelay.journal.inspect import overview
+from roundelay.journal.reader import Lossy, Reader
 from roundelay.journal.segment import HEADER_BYTES
 from roundelay.runtime.client import Client
+from roundelay.trace import reader
 
 pytestmark = pytest.mark.process
 
@@ -73,12 +79,13 @@ def test_the_policy_interval_survives_kill_9_of_all_at_once(tmp_path):
         cluster.judge()
 
 
-def test_a_power_cut_under_interval_leaves_nobody_able_and_says_so(tmp_path):
-    with LogCluster(tmp_path, "abc", fsync="interval:1s", power=True) as cluster:
+def test_a_power_cut_under_interval_leaves_nobody_able_and_an_operator_goes_on(tmp_path):
+    """Of three disks one is lost besides. The two others are recovered, the better one first."""
+    with LogCluster(tmp_path, "abc", fsync="interval:200ms", power=True, traced=True) as cluster:
         for node in cluster.nodes:
             cluster.fork(node)
         cluster.open()
-        cluster.progress(entries=20)
+        cluster.progress(entries=150)
         cluster.kill_at_once()
         for node in cluster.nodes:
             cluster.fork(node)
@@ -88,6 +95,57 @@ def test_a_power_cut_under_interval_leaves_nobody_able_and_says_so(tmp_path):
             assert found is not None
             assert (found["state"], found["condition"]) == ("closed", "not able")
             assert found["why"]
+        cluster.kill_at_once()
+        cluster.wipe("c")
+        logs = {node: overview(cluster.journal(node) / "g") for node in "ab"}
+        first, second = sorted(logs, key=lambda node: logs[node].place, reverse=True)
+        told = _recover(cluster, first, logs[first].kept.log)
+        view = re.search(r"--follow (\S+)", told)
+        assert view is not None
+        _recover(cluster, second, logs[second].kept.log, "--follow", view[1])
+        for node in cluster.nodes:
+            cluster.fork(node)
+        cluster.open()
+        cluster.progress(entries=20)
+        cluster.stop_load()
+        begun = logs[first].place.length
+        length = cluster.committed("a")
+        until(
+            lambda: all(len(_read(cluster, node)[0]) == length for node in cluster.nodes),
+            "the files to tell how much is committed",
+        )
+        texts, losses = zip(*(_read(cluster, node) for node in cluster.nodes), strict=True)
+        assert texts[0] == texts[1] == texts[2]
+        assert len(texts[0]) > begun
+        assert losses == ([begun],) * 3
+        whole = reader.read(cluster.finish())
+    report = check(whole.rows, whole.manifest, problems=whole.problems)
+    assert report.ok, table(report, whole.manifest)
+    tags = {(row.kind, row.tag) for row in whole.rows if row.tag in ("lossy", "follows")}
+    assert tags == {("open", "lossy"), ("open", "follows")}
+    # Without the rows that say so, entries were lost.
+    hidden = [r._replace(tag="", kind="stored") if r.tag == "lossy" else r for r in whole.rows]
+    assert {"J1", "J9"} & {v.property for v in check(hidden, whole.manifest).violated}
+
+
+def _recover(cluster: LogCluster, node: str, log: bytes, *more: str) -> str:
+    words = ("journal", "recover", str(cluster.journal(node)), "--force", "--survivors", "a,b")
+    command = [sys.executable, "-m", "roundelay", *words, "--log", log.hex(), *more]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def _read(cluster: LogCluster, node: str) -> tuple[list[bytes], list[int]]:
+    """What is committed in the journal of a node, and where something may be lost before."""
+    texts: list[bytes] = []
+    losses: list[int] = []
+    journal = Reader(cluster.journal(node) / "g")
+    for item in journal.read(0):
+        if isinstance(item, Lossy):
+            losses.append(item.from_index)
+        else:
+            texts += item.payloads
+    journal.close()
+    return texts, losses
 
 
 def test_a_donor_dies_a_disk_is_wiped_and_a_segment_is_damaged(tmp_path):

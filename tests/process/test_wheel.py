@@ -48,10 +48,19 @@ def test_help_and_version(empty, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["sim", "check", "draw", "bench", "demo", "node", "status", "chaos", "collect"]
+    "command",
+    ["sim", "check", "draw", "bench", "demo", "node", "status", "chaos", "collect", "dashboard"],
 )
 def test_every_command_explains_itself_without_optional_packages(empty, tmp_path, command):
     assert "usage:" in run(empty / "roundelay", command, "--help", cwd=tmp_path)
+
+
+def test_the_page_of_the_dashboard_is_in_it(empty):
+    (web,) = (empty.parent / "lib").glob("*/site-packages/roundelay/web/static")
+    names = {path.name for path in web.iterdir()}
+    sources = ROOT / "src" / "roundelay" / "web" / "static"
+    assert names == {path.name for path in sources.iterdir()}
+    assert "index.html" in names
 
 
 def test_the_demo_runs_without_optional_packages(empty, tmp_path):
@@ -59,6 +68,11 @@ def test_the_demo_runs_without_optional_packages(empty, tmp_path):
     text = run(empty / "roundelay", "demo", "--simulated", "-o", output, cwd=tmp_path)
     assert "violated" in text
     assert list((tmp_path / "out").rglob("*.svg"))
+
+
+def test_the_doctor_looks_without_optional_packages(empty, tmp_path):
+    text = run(empty / "roundelay", "doctor", cwd=tmp_path)
+    assert "without pyarrow" in text
 
 
 def test_a_command_that_needs_more_says_what(empty, tmp_path):
@@ -74,9 +88,12 @@ def test_a_command_that_needs_more_says_what(empty, tmp_path):
         (("measure", "table"), "spark"),
         (("sweep", "papers/totem", "--quick"), "spark"),
         (("report", "out"), "report"),
+        (("dashboard",), "dashboard"),
+        (("demo", "--serve"), "dashboard"),
         (("bench", "sim"), "bench"),
         (("bench", "pipeline"), "spark"),
         (("bench", "sweep"), "spark"),
+        (("completion", "bash"), "completion"),
     ],
 )
 def test_every_command_that_needs_an_extra_names_it(empty, tmp_path, words, extra):
