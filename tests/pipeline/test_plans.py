@@ -114,8 +114,9 @@ Keys [1]: [run#1]
 """
 
 
-def test_a_stage_is_what_happens_between_two_exchanges():
-    assert stages(FORMATTED) == (
+@pytest.mark.parametrize("put_in_place", ["Final", "Current"])
+def test_a_stage_is_what_happens_between_two_exchanges(put_in_place):
+    assert stages(FORMATTED.replace("Final", put_in_place)) == (
         "Scan parquet, 3 columns",
         "Scan parquet, 2 columns",
         "all rows of 1 > BroadcastHashJoin Inner BuildLeft with (rows of 2 by run, lseq)"

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+HEARD_MS = 60_000
+"""How long Spark may take to hear of its last queries, in milliseconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """One query of a job: who asked for it, and its stages, the first ones first."""
@@ -55,6 +59,8 @@ def queries(spark: "SparkSession") -> list[Query]:
         raise PipelineError(
             "a Spark Connect server keeps its plans to itself; use another --master to see them"
         ) from None
+    # Spark hears of its own queries through a queue, which may still hold the last of them.
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(HEARD_MS)
     found = state.statusStore().executionsList()
     executions = [found.apply(i) for i in range(found.size())]
     executions.sort(key=lambda one: int(one.executionId()))
@@ -109,7 +115,7 @@ _LEFT_OUT = {"AdaptiveSparkPlan", "InMemoryRelation", "ColumnarToRow", "Project"
 
 def _tree(lines: Sequence[str], details: dict[int, str]) -> _Operator:
     """The operators of an outline, which is indented, without those that adaptive execution has put
-    in place of the first ones."""
+    in place of the first ones: `Current Plan` while a query runs, `Final Plan` afterwards."""
     root = _Operator("", "")
     above: list[tuple[int, _Operator]] = [(-1, root)]
     skipped: int | None = None
@@ -119,7 +125,7 @@ def _tree(lines: Sequence[str], details: dict[int, str]) -> _Operator:
             continue
         depth = len(found["lead"])
         if found["adaptive"] and (skipped is None or depth <= skipped):
-            skipped = depth if found["name"].startswith("Final") else None
+            skipped = None if found["name"].startswith("Initial") else depth
             continue
         if skipped is not None and depth >= skipped:
             continue
