@@ -5,6 +5,7 @@ queues.
 """
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, assert_never
 
 from roundelay.core.effects import (
@@ -45,6 +46,7 @@ from roundelay.runtime.terms import peers_differ, settings_differ
 from roundelay.runtime.timers import Timers
 from roundelay.transport.address import SocketAddress
 from roundelay.wire.endpoint import Endpoint
+from roundelay.wire.frame import filled_up
 from roundelay.wire.primitives import Reason
 
 if TYPE_CHECKING:  # Only nodes with a key need the package `cryptography`.
@@ -122,10 +124,11 @@ class Performer:
                     frames.append(self._encode(effect))
                     size += len(frames[-1])
                 if frames and (effect.to is not None or size >= SEND_BYTES):
-                    socket.send_all(frames, self._everybody)
+                    self._send_all(frames)
                     frames, size = [], 0
                 if effect.to is not None:
-                    socket.send(self._encode(effect), self._addresses.get(effect.to, ()))
+                    data = self._sealed(self._encode(effect))
+                    socket.send(data, self._addresses.get(effect.to, ()))
             elif type(effect) is Record:
                 if tracing is not None:
                     tracing.recorder.record(effect)
@@ -141,7 +144,7 @@ class Performer:
             else:
                 self._perform_rare(effect)
         if frames:
-            socket.send_all(frames, self._everybody)
+            self._send_all(frames)
         if delivered is not None:
             self._sending.on_delivered(delivered.first + delivered.count)
         if self._log is not None:
@@ -208,4 +211,16 @@ class Performer:
             self._instruments.tracing.send(effect.to, tag, len(data), self._endpoint)
         self._meter.frames_sent += 1
         self._meter.frames[tag] += 1
+        return data
+
+    def _sealed(self, data: bytes) -> bytes:
         return data if self._seal is None else self._seal.seal(data)
+
+    def _send_all(self, frames: Sequence[bytes]) -> None:
+        """Send frames to everybody."""
+        socket = self._port.socket
+        if socket.segmented and len(frames) > 2:
+            frames = filled_up(frames)
+        if self._seal is not None:
+            frames = [self._seal.seal(frame) for frame in frames]
+        socket.send_all(frames, self._everybody)

@@ -114,7 +114,8 @@ class Sending:
     def _end_turn(self) -> None:
         """In the next turn of the event loop after one in which a message was accepted."""
         if self.flush_due:
-            self._single = self._core.status.accepted - self._flush_from == 1
+            alone = self._core.status.accepted - self._flush_from == 1
+            self._single = alone and not self._hurried
             self.flush()
         self._hurried = False
 

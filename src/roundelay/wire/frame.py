@@ -13,9 +13,13 @@
 
 The origin is the same in every frame that a node sends in one view, so both ends keep its parsed
 form by its bytes and a frame costs one struct call and one look-up.
+
+Zeros may follow the frame in its datagram: Linux sends and receives datagrams with one call only if
+they have one size, so frames that leave together are filled up (`filled_up`).
 """
 
 import struct
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from roundelay.core.checksum import crc32
@@ -29,13 +33,17 @@ M = TypeVar("M")
 MAGIC = b"RD"
 SEALED_MAGIC = b"RS"
 """Of a datagram that contains a frame under a seal: see `roundelay.sealing`."""
-VERSION = 2
+VERSION = 3
 PROBE_TAG = 255
 """Of frames that no core is given: nodes look for each other with them."""
 PROOF_TAG = 254
 """Of frames that no core is given: nodes with a key prove with them that they are alive."""
 FRAME_BYTES_MAX = 65_507
 """The largest UDP datagram over IPv4."""
+
+FILL_SHARE = 3
+"""Zeros are at most this part, a third, of what is sent. Too large: more datagrams cost a call of
+the system each; too small: the network carries zeros."""
 
 _HEADER = struct.Struct(">2sIBBIQQH")
 _CHECKED = struct.Struct(">BBIQQH")
@@ -92,8 +100,12 @@ def decode(
         raise WireError(Reason.VERSION, f"version {version}, this is {VERSION}")
     if size > len(data):
         raise WireError(Reason.TRUNCATED, f"{len(data)} bytes of {size}")
-    if size < len(data) or size > FRAME_BYTES_MAX:
-        raise WireError(Reason.OVERSIZED, f"{len(data)} bytes, declared {size}")
+    if size < len(data):
+        if len(data) > FRAME_BYTES_MAX or data.count(0, size) != len(data) - size:
+            raise WireError(Reason.OVERSIZED, f"{len(data)} bytes, declared {size}")
+        data = data[:size]
+    elif size > FRAME_BYTES_MAX:
+        raise WireError(Reason.OVERSIZED, f"{size} bytes")
     if not sealed:
         # To copy a small frame is cheaper than to look at a part of it.
         checked = data[_CHECKED_FROM:] if size < 4096 else memoryview(data)[_CHECKED_FROM:]
@@ -107,6 +119,26 @@ def decode(
     raw_origin = data[_HEADER.size : body_at]
     origin = origins.get(raw_origin) or learn_origin(raw_origin, origins)
     return Frame(origin, lamport, number, tag, codec.decode(tag, data, body_at), size)
+
+
+def filled_up(frames: Sequence[bytes]) -> Sequence[bytes]:
+    """The same frames in their order, with zeros behind those that are smaller than the largest:
+    behind all, or if that took too many zeros, behind those that are a little smaller. The last one
+    stays as it is, as it may be smaller anyway."""
+    sizes = [*map(len, frames)]
+    last = sizes.pop()
+    largest = max(sizes, default=last)
+    if min(sizes, default=last) == largest:
+        return frames
+    whole = len(sizes) * largest
+    share = largest // FILL_SHARE if (whole - sum(sizes)) * FILL_SHARE > whole else largest
+    return [
+        *(
+            frame.ljust(largest, b"\0") if largest - len(frame) <= share else frame
+            for frame in frames[:-1]
+        ),
+        frames[-1],
+    ]
 
 
 def encode_origin(origin: Origin) -> bytes:

@@ -37,6 +37,7 @@ class Net:
     """Two nodes whose datagrams wait until they are handed over; a list is a burst."""
 
     everybody = ()
+    segmented = True
     source = None
 
     def __init__(self, engine: str, wrap: Callable[[Core[Any]], Any] = lambda core: core) -> None:

@@ -93,3 +93,14 @@ def test_one_that_did_not_stay_alone_is_the_last_to_leave_at_once():
         assert sender.flushes == [1, 1, 3]
 
     assert play(story) == [1, 1, 3, 4]
+
+
+def test_whoever_sends_two_in_a_turn_has_them_leave_together_from_the_next_turn_on():
+    async def story(sender: Sender) -> None:
+        sender.send()
+        await turn()
+        for _ in range(4):
+            sender.send(2)
+            await turn()
+
+    assert play(story) == [1, 1, 1, 2, 2, 2]

@@ -7,8 +7,18 @@ from hypothesis import strategies as st
 from roundelay.core.contract import Boot, Origin
 from roundelay.core.ids import Packet, Service, Span, ViewId, is_name
 from roundelay.protocols.template import Data, TemplateCodec
+from roundelay.transport.segments import buffers
 from roundelay.wire.endpoint import Endpoint
-from roundelay.wire.frame import FRAME_BYTES_MAX, PROBE_TAG, Frame, decode, encode, encode_origin
+from roundelay.wire.frame import (
+    FILL_SHARE,
+    FRAME_BYTES_MAX,
+    PROBE_TAG,
+    Frame,
+    decode,
+    encode,
+    encode_origin,
+    filled_up,
+)
 from roundelay.wire.packet import decode_packet, encode_packet
 from roundelay.wire.primitives import I64_MAX, Reason, WireError, Writer
 
@@ -90,6 +100,40 @@ def test_refusals_are_counted_and_change_nothing_else():
     unchanged = {k: v for k, v in vars(b).items() if k not in ("drops", "_origins")}
     assert unchanged == {k: v for k, v in before.items() if k not in ("drops", "_origins")}
     assert isinstance(b.receive(raw), Frame)
+
+
+@given(st.lists(st.binary(max_size=900), min_size=1, max_size=9), st.booleans())
+def test_frames_that_are_filled_up_are_the_same_frames(bodies, sealed):
+    a = Endpoint(Boot("g", "a"), CODEC, sealed=sealed)
+    b = Endpoint(Boot("g", "b"), CODEC, sealed=sealed)
+    frames = [a.encode(data(body), None)[1] for body in bodies]
+    filled = filled_up(frames)
+    assert max(map(len, filled)) == max(map(len, frames))
+    assert filled[-1] is frames[-1]
+    spent = sum(map(len, filled)) - sum(map(len, frames))
+    assert spent <= sum(map(len, filled)) / FILL_SHARE
+    for frame, body in zip(filled, bodies, strict=True):
+        received = b.receive(frame)
+        assert isinstance(received, Frame)
+        assert received.message == data(body)
+
+
+def test_frames_that_nearly_have_one_size_leave_with_one_call():
+    a = node("a")
+    frames = [a.encode(data(bytes(1300 - 7 * i)), None)[1] for i in range(20)]
+    assert len(list(buffers(frames))) > 1
+    assert len(list(buffers(filled_up(frames)))) == 1
+    small = [a.encode(data(bytes(size)), None)[1] for size in (1300, 100, 1300)]
+    assert [len(frame) for frame in filled_up(small)] == [len(frame) for frame in small]
+
+
+def test_nothing_but_zeros_may_follow_a_frame():
+    a, b = node("a"), node("b")
+    raw = a.encode(data(), None)[1]
+    assert isinstance(b.receive(raw + bytes(100)), Frame)
+    for more in (b"\1", bytes(50) + b"\1", bytes(50) + b"\1" + bytes(50)):
+        assert b.receive(raw + more) is Reason.OVERSIZED
+    assert b.receive(raw[:-1] + bytes(100)) is Reason.CHECKSUM
 
 
 @pytest.mark.parametrize("size", range(30))

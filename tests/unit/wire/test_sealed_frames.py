@@ -51,7 +51,7 @@ def test_other_checks_remain(junk):
     """Nothing but the checksum is trusted because of a seal: a member may be broken."""
     _, raw = endpoint("a").encode(MESSAGE, None)
     for data in (junk, raw[:30] + junk, raw + junk[:1], raw[:-1]):
-        if data != raw:
+        if data.rstrip(b"\0") != raw.rstrip(b"\0") or len(data) < len(raw):  # Zeros may follow.
             assert not isinstance(endpoint("b").receive(data), Frame)
 
 
