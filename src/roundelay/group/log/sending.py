@@ -108,6 +108,8 @@ class Sending:
         """... and how many of them are counted already."""
         self._room_left = -1
         """Bytes of the largest message that fits it; -1 if there is no such parcel."""
+        self._room_first = -1
+        """The same before anything was added."""
         self._slots = 0
         """How many messages it may hold."""
         self._away: deque[Parcel] = deque()
@@ -185,7 +187,7 @@ class Sending:
         self._tail, self._content = parcel, parcel.messages
         self._content_first, self._content_known = parcel.number, count
         room = min(self._room - parcel.size, config.queue_bytes - self._bytes)
-        self._room_left = room - MESSAGE_OVERHEAD_BYTES
+        self._room_left = self._room_first = room - MESSAGE_OVERHEAD_BYTES
         self._slots = min(self._packet_messages, count + config.queue_messages - self._messages)
 
     def _close(self) -> None:
@@ -193,11 +195,11 @@ class Sending:
         parcel = self._tail
         if parcel is None:
             return
-        added = parcel.messages[self._content_known :]
-        size = sum(map(len, added))
-        parcel.size += size + len(added) * MESSAGE_OVERHEAD_BYTES
-        self._bytes += size
-        self._messages += len(added)
+        added = len(parcel.messages) - self._content_known
+        spent = self._room_first - self._room_left
+        parcel.size += spent
+        self._bytes += spent - added * MESSAGE_OVERHEAD_BYTES
+        self._messages += added
         self._next[self.own] = parcel.number + parcel.count
         self._tail = None
         self._content = []
@@ -215,7 +217,8 @@ class Sending:
         """Of these messages."""
         if self._tail is None:
             return self._bytes
-        return self._bytes + sum(map(len, self._content[self._content_known :]))
+        added = len(self._content) - self._content_known
+        return self._bytes + self._room_first - self._room_left - added * MESSAGE_OVERHEAD_BYTES
 
     def _make_room(self, size: int) -> None:
         config = self._config
