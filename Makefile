@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-JOBS   ?= 2
+JOBS   ?= 3
 
 .PHONY: install check quick test docs wheels demo clean
 
