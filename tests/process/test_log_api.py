@@ -266,6 +266,73 @@ def test_a_machine_follows_the_log_and_begins_with_its_snapshot(tmp_path):
     play(story)
 
 
+@pytest.mark.parametrize("damaged", [1, 2])
+def test_a_damaged_snapshot_is_set_aside_and_the_state_made_without_it(tmp_path, caplog, damaged):
+    async def story() -> None:
+        async with running(tmp_path, "a") as nodes:
+            machine = Sum()
+            nodes.groups["a"] = a = nodes.make("a", machine=machine)
+            await a.start()
+            for n in (1, 10, 100):
+                await (await a.log.append(b"%d" % n))
+                if n < 100:
+                    await a.log.snapshot()
+            await nodes.stop()
+            snapshots = sorted((tmp_path / "a" / "g" / "snapshots").glob("*.snap"))
+            for path in snapshots[-damaged:]:
+                flip_a_bit(path)
+            machine = Sum()
+            nodes.groups["a"] = a = nodes.make("a", machine=machine)
+            await a.start()
+            assert await a.log.sync() == 3
+            assert machine.total == 111
+            assert machine.applied == ([1, 2] if damaged == 1 else [0, 1, 2])
+            where = "the one at entry 1" if damaged == 1 else "the beginning of the log"
+            (warning,) = a.status()["warnings"]
+            assert where in warning
+            assert warning in caplog.text
+            assert not snapshots[-1].exists()
+            assert a.status()["log"]["snapshot"] == (1 if damaged == 1 else None)
+            assert await a.log.snapshot() == 3
+
+    play(story)
+
+
+def test_without_snapshot_and_beginning_a_machine_does_not_start_and_says_what_to_do(tmp_path):
+    async def story() -> None:
+        small = {"snapshot_bytes": 1 << 20, "segment_bytes": 1 << 20}
+        async with running(tmp_path, "a", **small) as nodes:
+            nodes.groups["a"] = a = nodes.make("a", machine=Sum())
+            await a.start()
+            while not a.log.first:
+                await (await a.log.append(b"1" + b" " * 400_000))
+            await nodes.stop()
+            snapshots = sorted((tmp_path / "a" / "g" / "snapshots").glob("*.snap"))
+            kept = snapshots[-1].read_bytes()
+            for path in snapshots:
+                flip_a_bit(path)
+            nodes.groups["a"] = a = nodes.make("a", machine=Sum())
+            await a.start()
+            error = await a.wait_closed()
+            assert type(error) is roundelay.FailedError
+            assert "is damaged" in str(error)
+            assert "start this node with an empty directory" in str(error)
+            assert "machine failed" not in str(error)
+            await nodes.stop()
+            with pytest.raises(roundelay.JournalError, match="copy the newest file"):
+                await nodes.make("a", machine=Sum()).start()
+            snapshots[-1].write_bytes(kept)
+            await nodes.start(machine=Sum())
+
+    play(story)
+
+
+def flip_a_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 4  # In the digest.
+    path.write_bytes(data)
+
+
 def test_snapshots_are_taken_by_themselves_and_make_room(tmp_path):
     async def story() -> None:
         small = {"snapshot_bytes": 1 << 20, "segment_bytes": 1 << 20}

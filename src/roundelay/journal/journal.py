@@ -170,6 +170,8 @@ class Journal:
         self._reserve.take()
 
     def _kept(self, kept: KeptLog) -> KeptLog:
+        for sentence in self.snapshots.set_unreadable_aside():
+            self.repaired += f"; {sentence}" if self.repaired else sentence
         newest = self.snapshots.newest(kept.log, kept.generation) if kept.log else None
         return KeptLog(
             kept.log,

@@ -408,6 +408,9 @@ class NodeLog:
     def unreadable(self, sentence: str) -> None:
         self._warn("unreadable", sentence, STANDING_S)
 
+    def snapshot_damaged(self, sentence: str) -> None:
+        self._warn("snapshot damaged", sentence, STANDING_S)
+
     def no_snapshot(self, why: str) -> None:
         self._warn(
             "no snapshot", f"no snapshot was stored ({why}); it is tried again later", STANDING_S

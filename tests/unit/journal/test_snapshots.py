@@ -128,4 +128,20 @@ def test_a_start_names_the_newest_of_its_own_log(tmp_path):
     path = journal.snapshots.path_of(3)
     path.write_bytes(b"RDS1")
     journal.close()
-    assert open_journal(tmp_path).kept.snapshot is None
+    journal = open_journal(tmp_path)
+    assert journal.kept.snapshot is None
+    assert f"{path} is damaged" in journal.repaired
+    assert journal.snapshots.indexes() == [5]
+    assert path.with_suffix(".damaged").exists()
+    journal.close()
+    assert not open_journal(tmp_path).repaired
+
+
+def test_only_the_last_one_that_was_set_aside_is_kept(tmp_path):
+    snapshots = taken(tmp_path, 3, 5)
+    snapshots.set_aside(5)
+    snapshots.set_aside(3)
+    assert snapshots.indexes() == []
+    assert [path.suffix for path in tmp_path.iterdir()] == [".damaged"]
+    with pytest.raises(FileNotFoundError):
+        snapshots.set_aside(3)

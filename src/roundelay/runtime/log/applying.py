@@ -49,15 +49,16 @@ class Applying:
         machine: StateMachine,
         feed: Feed,
         looks: Callable[[], Looks | None],
-        load: Callable[[int, Callable[[Iterable[bytes]], None]], Awaitable[None]],
+        load: Callable[[int, Callable[[Iterable[bytes]], None]], Awaitable[int]],
         take: Callable[[int, Callable[[], bytes | Iterable[bytes]]], Awaitable[bool]],
         fail: Callable[[Exception], None],
         *,
         snapshot: int | None,
         snapshot_bytes: int,
     ) -> None:
-        """`load` gives the snapshot at an index to a function, in a thread; `take` stores one, of
-        what a function returns, and says whether it could."""
+        """`load` gives the snapshot at an index to a function, in a thread, or an older one if that
+        is damaged, and returns the index of what it gave; `take` stores one, of what a function
+        returns, and says whether it could."""
         self.machine = machine
         self.applied = 0
         """Entries that were applied."""
@@ -142,7 +143,7 @@ class Applying:
         self._restore_at = None
         self.busy = True
         try:
-            await self._load(index, self.machine.restore)
+            index = await self._load(index, self.machine.restore)
         finally:
             self.busy = False
         self.applied = self._taken_at = index

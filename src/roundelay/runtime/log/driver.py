@@ -39,6 +39,7 @@ from roundelay.runtime.errors import (
     DiskError,
     FailedError,
     ForkError,
+    LogError,
     NotPrimaryError,
     RoundelayError,
 )
@@ -96,8 +97,9 @@ class Journal(Target, Protocol):
         """A part of that snapshot and the size of its file; None if it is gone."""
         ...
 
-    def restore(self, index: int, into: Callable[[Iterable[bytes]], None]) -> None:
-        """Give the state of that snapshot to `into`."""
+    def restore(self, index: int, into: Callable[[Iterable[bytes]], None]) -> "Restored":
+        """Give the state of that snapshot to `into`. If it is damaged it is set aside, and an older
+        one taken, or none if the log is whole; LogError if neither can be."""
         ...
 
     def take(self, checkpoint: Checkpoint, chunks: Iterable[bytes]) -> None:
@@ -123,6 +125,16 @@ class Journal(Target, Protocol):
 
 Step = Callable[[Input, bytes, Callable[[], list[Effect[Any]]]], None]
 """Gives the core an input, and performs the effects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a machine begins with."""
+
+    index: int
+    """Of the snapshot that was restored; 0 if none was."""
+    damaged: str = ""
+    """What was set aside instead, as a sentence; empty if nothing was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,9 +421,22 @@ class LogDriver:
 
     # The machine's state
 
-    async def _restore(self, index: int, into: Callable[[Iterable[bytes]], None]) -> None:
+    async def _restore(self, index: int, into: Callable[[Iterable[bytes]], None]) -> int:
+        """Restore this snapshot or, if it is damaged, an older one; the index of that."""
         await self._until_stored(self.writer.issued)
-        await self._run(partial(self._journal.restore, index, into))
+        try:
+            restored: Restored = await self._run(partial(self._journal.restore, index, into))
+        except LogError as e:
+            self._node_log.trouble(str(e))
+            error = FailedError(str(e))
+            self._fail(error)
+            raise error from None
+        if self._error is not None:
+            raise self._error
+        if restored.damaged:
+            self._node_log.snapshot_damaged(restored.damaged)
+            self._tell_held()
+        return restored.index
 
     async def _until_stored(self, number: int) -> None:
         """Wait until the writer has done what it was given up to this number."""

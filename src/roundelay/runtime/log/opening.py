@@ -13,7 +13,7 @@ from roundelay.journal.journal import Journal, JournalConfig
 from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import DiskError, JournalError, LogError, TruncatedError
 from roundelay.runtime.log.applying import StateMachine
-from roundelay.runtime.log.driver import JournalSetup
+from roundelay.runtime.log.driver import JournalSetup, Restored
 from roundelay.runtime.log.writer import DiskFullError
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.settings import Settings
@@ -46,6 +46,9 @@ async def open_journal(
     storage.make_room = journal.make_room
     journal.on_close = storage.close
     journal.has_machine = state_machine is not None
+    if journal.has_machine and (why := journal.no_state(journal.inner.kept.snapshot)):
+        journal.close()
+        raise JournalError(why)
     setup = JournalSetup(
         journal,
         journal.inner.kept,
@@ -229,9 +232,41 @@ class DiskJournal:
     def load_snapshot(self, index: int, offset: int, bytes_max: int) -> tuple[bytes, int] | None:
         return self.inner.snapshots.read_part(index, offset, bytes_max)
 
-    def restore(self, index: int, into: Callable[[Iterable[bytes]], None]) -> None:
-        with _translated():
-            into(self.inner.snapshots.restore(index, self.inner.log)[1])
+    def restore(self, index: int, into: Callable[[Iterable[bytes]], None]) -> Restored:
+        inner, snapshots = self.inner, self.inner.snapshots
+        damaged: list[str] = []
+        at: int | None = index
+        while at is not None:
+            try:
+                _, parts = snapshots.restore(at, inner.log)
+            except faults.JournalError as e:
+                with contextlib.suppress(OSError):
+                    snapshots.set_aside(at)
+                at = snapshots.newest(inner.log, inner.generation, at)
+                damaged.append(str(e))
+                if why := self.no_state(at):
+                    raise LogError("; ".join([*damaged, why])) from None
+            else:
+                with _translated():
+                    into(parts)
+                break
+        if not damaged:
+            return Restored(index)
+        begin = "the beginning of the log" if at is None else f"the one at entry {at}"
+        told = f"{'; '.join(damaged)}: the machine goes on from {begin}; check the disk"
+        return Restored(at or 0, told)
+
+    def no_state(self, snapshot: int | None) -> str:
+        """Why the state of a machine cannot be made from that snapshot, or without one; empty if it
+        can."""
+        if (snapshot or 0) >= self.first:
+            return ""
+        return (
+            f"the entries below {self.first} were removed from the journal {self.inner.path}, and "
+            "there is no snapshot that has them, so the state of the machine cannot be made here: "
+            "copy the newest file in the directory 'snapshots' of another node into this one's, "
+            "or start this node with an empty directory, and it fetches all from the others"
+        )
 
     def take(self, checkpoint: Checkpoint, chunks: Iterable[bytes]) -> None:
         inner = self.inner

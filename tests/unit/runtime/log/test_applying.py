@@ -62,7 +62,7 @@ class Story:
         )
         self.applying.start()
 
-    async def _load(self, index: int, into: Any) -> None:
+    async def _load(self, index: int, into: Any) -> int:
         raise AssertionError("nothing is restored here")
 
     async def _take(self, index: int, state: Any) -> bool:
