@@ -4,6 +4,7 @@ Tests put another object in place of `OsFiles`: one that runs out of room, fails
 tears what was not synced.
 """
 
+import contextlib
 import errno
 import os
 import threading
@@ -209,13 +210,19 @@ def pread_all(fd: int, size: int, offset: int) -> bytes:
 
 
 def replace_file(files: Files, path: Path, data: bytes) -> None:
-    """Replace a small file as a whole; durable when this returns."""
+    """Replace a small file as a whole; durable when this returns. If it fails before, the old one
+    is still there."""
     beside = path.with_name(path.name + ".new")
     fd = files.open(beside, create=True)
     try:
-        files.pwritev(fd, [data], 0)
-        files.fdatasync(fd)
-    finally:
-        files.close(fd)
+        try:
+            files.pwritev(fd, [data], 0)
+            files.fdatasync(fd)
+        finally:
+            files.close(fd)
+    except OSError:
+        with contextlib.suppress(OSError):
+            files.unlink(beside)
+        raise
     files.rename(beside, path)
     files.sync_directory(path.parent)

@@ -548,20 +548,27 @@ class Journal:
         files.rename(prepared, self._directory / file_name(segment.header.first))
         files.sync_directory(self._directory)
 
-    def set_able(self) -> None:
+    def set_able(self) -> bool:
         """The node is able again, and its core has stored that: from the next start on the journal
-        is trusted as it is found."""
-        if self.unable:
-            self.unable = ""
-            self._write_life(unable="")
+        is trusted as it is found. On a full disk it is not, and False is returned: call it
+        again."""
+        self.unable = ""
+        try:
+            return not self._life.unable or self._write_life_if_room()
+        except OSError as e:
+            raise self._die("write to", e) from None
 
-    def close(self) -> None:
-        """Write what is known, sync, and let others have the directory."""
+    def close(self) -> bool:
+        """Write what is known, sync, and let others have the directory. False if there was no room
+        to say that it was closed in order: then the next start treats it as after a crash."""
         try:
             if self._dead is None:
                 self.note()
                 self.sync()
-                self._write_life(clean=True, end=self._end, committed=self._committed)
+                return self._write_life_if_room(
+                    clean=True, end=self._end, committed=self._committed
+                )
+            return True
         except OSError as e:
             raise self._die("close", e) from None
         finally:
@@ -628,7 +635,8 @@ class Journal:
     def retire(self) -> bool:
         """Remove the oldest segments as the limits want it, never what is not committed, what an
         application needs above its older snapshot, or what was just read by a learner. Whether any
-        was removed; then `first` has moved."""
+        was removed; then `first` has moved. A disk that has no room at all keeps them: where the
+        log begins is written first."""
         self._check_alive()
         below = self._committed
         indexes = self.snapshots.indexes()
@@ -646,7 +654,8 @@ class Journal:
         if not removed:
             return False
         try:
-            self._write_life(start=self._segments[removed].start)
+            if not self._write_life_if_room(start=self._segments[removed].start):
+                return False
             with self._syncing, self._shape:
                 for segment in self._segments[:removed]:
                     segment.close()
@@ -684,8 +693,26 @@ class Journal:
             self._files.unlink(index_path(segment.path))
 
     def _write_life(self, **changes: object) -> None:
-        self._life = replace(self._life, **changes)  # type: ignore[arg-type]
-        write_life(self._files, self.path, self._life)
+        """Replace the file `machine`; on a full disk with the room that is kept for need."""
+        life = replace(self._life, unable=self.unable, **changes)  # type: ignore[arg-type]
+        try:
+            write_life(self._files, self.path, life)
+        except OSError as e:
+            if e.errno not in _NO_ROOM:
+                raise
+            self._run_full()
+            write_life(self._files, self.path, life)
+        self._life = life
+
+    def _write_life_if_room(self, **changes: object) -> bool:
+        """The same; False, and nothing was changed, if there is no room even then."""
+        try:
+            self._write_life(**changes)
+        except OSError as e:
+            if e.errno not in _NO_ROOM:
+                raise
+            return False
+        return True
 
     def _check_alive(self) -> None:
         if self._dead is not None:

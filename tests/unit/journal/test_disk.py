@@ -111,6 +111,80 @@ def test_a_full_disk_takes_nothing_of_a_batch_and_goes_on_when_there_is_room(tmp
     assert not journal.repaired
 
 
+class NoRoom(QuickFiles):
+    """A disk on which a new file finds no room, if `full`; or none while the reserve is there."""
+
+    full = False
+    error = errno.ENOSPC
+
+    def __init__(self, reserve: Path) -> None:
+        self.reserve: Path | None = reserve
+
+    def pwritev(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
+        if self.full and (self.reserve is None or self.reserve.exists()):
+            raise OSError(self.error, "what the disk says")
+        super().pwritev(fd, parts, offset)
+
+
+@pytest.mark.parametrize("reserve", [True, False])
+def test_a_full_disk_is_made_room_on_if_anything_can_be_written(tmp_path, reserve):
+    files = NoRoom(tmp_path / "reserve")
+    config = replace(SMALL, retain_bytes=12_000)
+    journal = open_journal(tmp_path, files=files, config=config)
+    journal.append(with_checkpoints(500, every=10))
+    journal.committed = journal.place.length
+    files.full = True
+    if not reserve:
+        files.reserve = None
+    assert journal.retire() == reserve
+    assert (journal.first > 0) == reserve
+    assert not (tmp_path / "reserve").exists()
+    assert not list(tmp_path.glob("*.new"))
+    files.full = False
+    assert journal.retire() != reserve
+    die(journal)
+    assert not open_journal(tmp_path).repaired
+
+
+def test_a_journal_on_a_full_disk_is_closed_though_not_in_order(tmp_path):
+    files = NoRoom(tmp_path / "reserve")
+    journal = open_journal(tmp_path, "off", files=files)
+    journal.append([mark(), *some(3)])
+    journal.set_able()
+    files.full, files.reserve = True, None
+    assert not journal.close()
+    journal = open_journal(tmp_path)
+    assert held(journal) == [mark(), *some(3)]
+    assert "not closed in order" in journal.unable
+    assert journal.close()
+
+
+def test_that_a_node_is_able_is_noted_once_there_is_room(tmp_path):
+    journal = open_journal(tmp_path, "off")
+    journal.append([mark(), *some(3)])
+    die(journal)
+    files = NoRoom(tmp_path / "reserve")
+    journal = open_journal(tmp_path, files=files)
+    assert journal.unable
+    files.full, files.reserve = True, None
+    assert not journal.set_able()
+    files.full = False
+    assert journal.set_able()
+    die(journal)
+    assert open_journal(tmp_path).kept.able
+
+
+def test_a_disk_that_fails_to_note_that_a_node_is_able_ends_the_journal(tmp_path):
+    journal = open_journal(tmp_path, "off")
+    journal.append([mark(), *some(3)])
+    die(journal)
+    files = NoRoom(tmp_path / "reserve")
+    journal = open_journal(tmp_path, files=files)
+    files.full, files.reserve, files.error = True, None, errno.EIO
+    with pytest.raises(DiskError, match="what the disk says"):
+        journal.set_able()
+
+
 @pytest.fixture
 def tiny_disk(tmp_path):
     """A real file system of one megabyte, if this machine lets us have one."""

@@ -16,6 +16,7 @@ from roundelay.runtime.log.applying import StateMachine
 from roundelay.runtime.log.driver import JournalSetup, Restored
 from roundelay.runtime.log.writer import DiskFullError
 from roundelay.runtime.machine import Machine
+from roundelay.runtime.node_log import log
 from roundelay.runtime.settings import Settings
 from roundelay.runtime.state import StateDirectory, Storage
 from roundelay.wire.log_record import decode_record
@@ -119,6 +120,8 @@ class DiskJournal:
         """Whether a machine follows the log: what is behind its snapshots is kept for it."""
         self._retire_at = 0.0
         self._scrubbed = 0
+        self._able_due = False
+        """Whether it is still to be noted that the node is able."""
 
     # For the writer
 
@@ -176,23 +179,29 @@ class DiskJournal:
         if now < self._retire_at:
             return None
         self._retire_at = now + RETIRE_S
+        if self._able_due:
+            self.set_able()
         if self.has_machine and not self.inner.snapshots.indexes():
             return None  # Its state cannot be made again from less than the whole log.
         with _translated():
             return self.inner.first if self.inner.retire() else None
 
     def set_able(self) -> None:
-        try:
-            self.inner.set_able()
-        except OSError as e:
-            raise DiskError(f"the journal {self.inner.path} cannot be written: {e}") from None
+        with _translated():
+            self._able_due = not self.inner.set_able()
 
     def close(self) -> None:
         try:
             with _translated():
-                self.inner.close()
+                in_order = self.inner.close()
         finally:
             self.on_close()
+        if not in_order:
+            log.warning(
+                "the disk that the journal %s is on is full, so it could not be noted that it was "
+                "closed in order: its next start is one after a crash",
+                self.inner.path,
+            )
 
     # For other threads
 
