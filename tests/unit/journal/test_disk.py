@@ -528,6 +528,28 @@ def test_held_files_are_files(tmp_path):
     assert OsFiles().pread(files.open(tmp_path / "f"), 10, 0) == b"\0\0abX"
 
 
+def test_names_are_held_until_their_directory_is_synced(tmp_path):
+    def names() -> set[str]:
+        return {path.name for path in tmp_path.iterdir()}
+
+    files = HeldFiles()
+    for name in ("a", "b"):
+        files.close(files.open(tmp_path / name, create=True))
+    files.rename(tmp_path / "a", tmp_path / "c")
+    files.unlink(tmp_path / "b")
+    assert names() == {"a", "b"}
+    with pytest.raises(FileNotFoundError):
+        files.unlink(tmp_path / "b")
+    with pytest.raises(FileNotFoundError):
+        files.rename(tmp_path / "a", tmp_path / "d")
+    files.sync_directory(tmp_path)
+    assert names() == {"c"}
+    files.unlink(tmp_path / "c")
+    files.close(files.open(tmp_path / "c", create=True))  # It is there again.
+    files.sync_directory(tmp_path)
+    assert names() == {"c"}
+
+
 # Retention.
 
 

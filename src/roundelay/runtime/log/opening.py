@@ -4,12 +4,15 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
 
 from roundelay.core.log import Checkpoint, LogRecord, Mark, Place
 from roundelay.journal import errors as faults
 from roundelay.journal.directory import group_directory
 from roundelay.journal.files import Files, OsFiles
 from roundelay.journal.journal import Journal, JournalConfig
+from roundelay.journal.retention import reserve_in
 from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import DiskError, JournalError, LogError, TruncatedError
 from roundelay.runtime.log.applying import StateMachine
@@ -35,16 +38,21 @@ async def open_journal(
     """The journal that the settings name, and where the core's standing is kept; or JournalError.
     What a crash left is repaired first, which may take a moment: it is done in a thread."""
     assert settings.journal is not None
+    files = make_files()
+    path = group_directory(settings.journal, settings.group)
     storage = StateDirectory(
-        settings.journal, settings.group, settings.node, machine, kind="journal", error=JournalError
+        *(settings.journal, settings.group, settings.node, machine),
+        kind="journal",
+        error=JournalError,
+        files=files,
+        make_room=partial(_give_up_reserve, path),
     )
     loop = asyncio.get_running_loop()
     try:
-        journal = await loop.run_in_executor(None, _open, settings, storage, machine)
+        journal = await loop.run_in_executor(None, _open, settings, storage, machine, files)
     except BaseException:
         storage.close()
         raise
-    storage.make_room = journal.make_room
     journal.on_close = storage.close
     journal.has_machine = state_machine is not None
     if journal.has_machine and (why := journal.no_state(journal.inner.kept.snapshot)):
@@ -63,7 +71,9 @@ async def open_journal(
     return setup, _Standing(storage)
 
 
-def _open(settings: Settings, storage: StateDirectory, machine: Machine) -> "DiskJournal":
+def _open(
+    settings: Settings, storage: StateDirectory, machine: Machine, files: Files
+) -> "DiskJournal":
     assert settings.journal is not None
     path = group_directory(settings.journal, settings.group)
     try:
@@ -77,7 +87,7 @@ def _open(settings: Settings, storage: StateDirectory, machine: Machine) -> "Dis
                 retain_bytes=settings.retain_bytes,
                 retain_s=settings.retain_s,
             ),
-            files=make_files(),
+            files=files,
             locked=True,
             ours=storage.ours,
             boot=machine.id,
@@ -92,6 +102,16 @@ def _open(settings: Settings, storage: StateDirectory, machine: Machine) -> "Dis
             "directory"
         ) from None
     return DiskJournal(inner)
+
+
+def _give_up_reserve(path: Path) -> bool:
+    """Make room for the standing; whether there was anything to give up. It is done at once, in
+    whatever thread."""
+    try:
+        reserve_in(path).unlink()
+    except OSError:
+        return False
+    return True
 
 
 class _Standing:
@@ -204,14 +224,6 @@ class DiskJournal:
             )
 
     # For other threads
-
-    def make_room(self) -> bool:
-        """Give up what is kept for the standing; whether there was anything."""
-        try:
-            (self.inner.path / "reserve").unlink()
-        except OSError:
-            return False
-        return True
 
     @property
     def first(self) -> int:
