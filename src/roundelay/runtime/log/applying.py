@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
 from roundelay.core.log import Mark
-from roundelay.runtime.errors import ClosedError
+from roundelay.runtime.errors import ClosedError, LogError
 from roundelay.runtime.log.entries import Entry, EntryBatch
 from roundelay.runtime.log.feed import Feed
 from roundelay.runtime.log.reading import LogReader, Looks
@@ -50,7 +50,7 @@ class Applying:
         feed: Feed,
         looks: Callable[[], Looks | None],
         load: Callable[[int, Callable[[Iterable[bytes]], None]], Awaitable[int]],
-        take: Callable[[int, Callable[[], bytes | Iterable[bytes]]], Awaitable[bool]],
+        take: Callable[[int, Callable[[], bytes | Iterable[bytes]]], Awaitable[str]],
         fail: Callable[[Exception], None],
         *,
         snapshot: int | None,
@@ -58,7 +58,7 @@ class Applying:
     ) -> None:
         """`load` gives the snapshot at an index to a function, in a thread, or an older one if that
         is damaged, and returns the index of what it gave; `take` stores one, of what a function
-        returns, and says whether it could."""
+        returns, and says why it could not; nothing if it could."""
         self.machine = machine
         self.applied = 0
         """Entries that were applied."""
@@ -118,7 +118,8 @@ class Applying:
             await future
 
     async def snapshot(self) -> int:
-        """Store the state now; the index of the snapshot, once it is stored."""
+        """Store the state now; the index of the snapshot, once it is stored, or LogError if it
+        cannot be."""
         if self._error is not None:
             raise self._error
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -201,18 +202,22 @@ class Applying:
         wanted, self._wanted = self._wanted, []
         index = self.applied
         self._bytes = 0
-        stored = index == self._taken_at and index > 0
-        if not stored:
+        why = ""
+        if index != self._taken_at or not index:
             self.busy = True
             try:
-                stored = await self._take(index, self.machine.snapshot)
+                why = await self._take(index, self.machine.snapshot)
             finally:
                 self.busy = False
-        if stored:
+        if not why:
             self._taken_at = index
         for future in wanted:
-            if not future.done():
-                future.set_result(self._taken_at)
+            if future.done():
+                continue
+            if why:
+                future.set_exception(LogError(f"no snapshot was stored: {why}"))
+            else:
+                future.set_result(index)
 
     def _tell(self) -> None:
         waiting, self._progress = self._progress, []

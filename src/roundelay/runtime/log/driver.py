@@ -447,23 +447,24 @@ class LogDriver:
             self._on_stored.append((number, future))
             await future
 
-    async def _take(self, index: int, state: Callable[[], bytes | Iterable[bytes]]) -> bool:
-        """Store a snapshot at this index; False if it cannot be done now."""
+    async def _take(self, index: int, state: Callable[[], bytes | Iterable[bytes]]) -> str:
+        """Store a snapshot at this index; why it cannot be done now, if so."""
         try:
             checkpoint = self._core.snapshot_state(index)
         except ValueError as e:
             self._node_log.no_snapshot(str(e))
-            return False
+            return str(e)
         journal = self._journal
         try:
             await self._run(lambda: journal.take(checkpoint, chunks_of(state())))
         except OSError as e:
-            self._node_log.no_snapshot(e.strerror or str(e))
-            return False
+            why = e.strerror or str(e)
+            self._node_log.no_snapshot(why)
+            return why
         if self._error is not None:
             raise self._error
         self._tell_held()
-        return True
+        return ""
 
     async def snapshot(self) -> int:
         if self.applying is None:
