@@ -135,6 +135,12 @@ def test_without_a_majority_what_is_appended_waits_or_says_that_nothing_was_sent
                 await a.log.sync(timeout_s=0.01)
             waits = await a.log.append(b"waits")
             assert waits.index is None
+            calls = (a.log.sync, a.log.caught_up, lambda: anext(a.log.read()), lambda: waits)
+            for call in calls * 3:
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.001):
+                        await call()
+            assert not waiting(a), "those who gave up are kept"
             reading = asyncio.create_task(a.log.sync())
             assert a.log.committed == 1
             await nodes.start("b")
@@ -143,6 +149,15 @@ def test_without_a_majority_what_is_appended_waits_or_says_that_nothing_was_sent
             assert await read(nodes.groups["b"], 2) == [b"first", b"waits"]
 
     play(story)
+
+
+def waiting(group: roundelay.Group) -> int:
+    """How many wait for the log of a node."""
+    driver = group._node.log  # type: ignore[union-attr]
+    assert driver is not None
+    (run,) = driver.appending.receipts.runs
+    queues = (driver._changed, driver.feed._readers, driver.appending._waiting, driver.syncs._next)
+    return sum(map(len, queues)) + len(run._futures)
 
 
 def test_a_receipt_with_a_time_out_tells_that_its_message_is_uncertain(tmp_path):

@@ -13,6 +13,7 @@ from roundelay.runtime.errors import ClosedError, LogError
 from roundelay.runtime.log.entries import Entry, EntryBatch
 from roundelay.runtime.log.feed import Feed
 from roundelay.runtime.log.reading import LogReader, Looks
+from roundelay.runtime.waiters import Waiters
 
 NOW_ENTRIES = 16
 """So many entries are applied at once when they are committed. Fewer: a write in a quiet group
@@ -76,7 +77,7 @@ class Applying:
         """Bytes of log since the last snapshot."""
         self._bytes_max = snapshot_bytes
         self._wanted: list[asyncio.Future[int]] = []
-        self._progress: list[tuple[int, asyncio.Future[None]]] = []
+        self._progress = Waiters()
         """Who waits until so many entries are applied."""
         self._idle: LogReader | None = None
         """The reader, while the task waits for more to be committed."""
@@ -101,21 +102,17 @@ class Applying:
         for wanted in self._wanted:
             if not wanted.done():
                 wanted.set_exception(error)
-        for _, progress in self._progress:
-            if not progress.done():
-                progress.set_exception(error)
-        self._wanted, self._progress = [], []
+        self._wanted = []
+        self._progress.wake()
         if self._task is not None and not self.busy:
             self._task.cancel()
 
     async def applied_up_to(self, length: int) -> None:
         """Wait until all entries below `length` are applied."""
-        if self._error is not None:
-            raise self._error
-        if self.applied < length:
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._progress.append((length, future))
-            await future
+        while self.applied < length:
+            if self._error is not None:
+                raise self._error
+            await self._progress.wait(length)
 
     async def snapshot(self) -> int:
         """Store the state now; the index of the snapshot, once it is stored, or LogError if it
@@ -149,7 +146,7 @@ class Applying:
             self.busy = False
         self.applied = self._taken_at = index
         self._bytes = 0
-        self._tell()
+        self._progress.wake(self.applied)
 
     async def _apply(self) -> None:
         """Apply what is committed, until a snapshot is to be taken or restored."""
@@ -172,7 +169,7 @@ class Applying:
         self.applied = end
         self._bytes += sum(map(len, batch.payloads))
         if self._progress:
-            self._tell()
+            self._progress.wake(end)
 
     def apply_now(self) -> bool:
         """Apply what has just been committed, if the task waits for it and it is little; whether
@@ -218,14 +215,6 @@ class Applying:
                 future.set_exception(LogError(f"no snapshot was stored: {why}"))
             else:
                 future.set_result(index)
-
-    def _tell(self) -> None:
-        waiting, self._progress = self._progress, []
-        for length, future in waiting:
-            if length > self.applied:
-                self._progress.append((length, future))
-            elif not future.done():
-                future.set_result(None)
 
 
 def chunks_of(state: bytes | Iterable[bytes]) -> Iterable[bytes]:

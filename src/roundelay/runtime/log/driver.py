@@ -53,6 +53,7 @@ from roundelay.runtime.log.syncs import Syncs
 from roundelay.runtime.log.writer import Target, Writer
 from roundelay.runtime.log_inputs import encode_loaded, encode_numbers, encode_snapshot_part
 from roundelay.runtime.meter import Histogram
+from roundelay.runtime.waiters import Waiters
 from roundelay.structures.errors import MachineError
 
 READERS = 2
@@ -194,8 +195,8 @@ class LogDriver:
         """All stores up to this number are done."""
         self._after = False
         """Whether `after_effects` runs."""
-        self._changed: list[asyncio.Future[None]] = []
-        self._on_stored: list[tuple[int, asyncio.Future[None]]] = []
+        self._changed = Waiters()
+        self._on_stored = Waiters()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix=f"journal {name}")
         self.feed = Feed(kept.first, length_of(kept), kept.committed, kept.marks, self._history)
         self.appending = Appending(loop, core, instruments, flush, setup.wall_ns)
@@ -332,10 +333,7 @@ class LogDriver:
             self.writer.call(self._journal.set_able)
         self.appending.wake_waiting()
         self.syncs.on_changed()
-        futures, self._changed = self._changed, []
-        for future in futures:
-            if not future.done():
-                future.set_result(None)
+        self._changed.wake()
         self.on_changed()
 
     # What the threads have done
@@ -353,21 +351,13 @@ class LogDriver:
         if report.stored > self._stored:
             number = self._stored = report.stored
             self._step(Input.STORED, encode_numbers(number), partial(self._core.stored, number))
-            self._tell_stored()
+            self._on_stored.wake(number)
         if report.unstored and self._error is None:
             number = report.unstored
             self._node_log.disk_full()
             self._step(Input.UNSTORED, encode_numbers(number), partial(self._core.unstored, number))
         if report.first is not None and self._error is None:
             self._tell_held()
-
-    def _tell_stored(self) -> None:
-        waiting, self._on_stored = self._on_stored, []
-        for number, future in waiting:
-            if number > self._stored:
-                self._on_stored.append((number, future))
-            elif not future.done():
-                future.set_result(None)
 
     def _tell_held(self) -> None:
         first, snapshot = self._journal.first, self._journal.snapshot
@@ -440,12 +430,10 @@ class LogDriver:
 
     async def _until_stored(self, number: int) -> None:
         """Wait until the writer has done what it was given up to this number."""
+        if self._error is None and self._stored < number:
+            await self._on_stored.wait(number)
         if self._error is not None:
             raise self._error
-        if self._stored < number:
-            future: asyncio.Future[None] = self._loop.create_future()
-            self._on_stored.append((number, future))
-            await future
 
     async def _take(self, index: int, state: Callable[[], bytes | Iterable[bytes]]) -> str:
         """Store a snapshot at this index; why it cannot be done now, if so."""
@@ -508,9 +496,7 @@ class LogDriver:
         while not self._keeps_up():
             if self._error is not None:
                 raise self._error
-            future: asyncio.Future[None] = self._loop.create_future()
-            self._changed.append(future)
-            await future
+            await self._changed.wait()
 
     def _keeps_up(self) -> bool:
         status = self.status
@@ -536,10 +522,8 @@ class LogDriver:
         self.feed.close(error)
         if self.applying is not None:
             self.applying.close(error)
-        for future in (*self._changed, *(future for _, future in self._on_stored)):
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # Nobody may wait for it any more.
+        self._changed.wake()
+        self._on_stored.wake()
         self.writer.stop()
         self._readers.shutdown(wait=False, cancel_futures=True)
 
