@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says when there is no room. Nothing else is harmless."""
+
 
 class Files(Protocol):
     """Where a journal keeps its bytes. All raise OSError."""

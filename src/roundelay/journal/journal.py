@@ -10,7 +10,6 @@ once; what each policy acknowledges when is up to it (see `policy`).
 """
 
 import contextlib
-import errno
 import threading
 import time
 from bisect import bisect_right
@@ -23,7 +22,7 @@ from roundelay.core.log import MARKS_KEPT, Checkpoint, KeptLog, LogRecord, Mark,
 from roundelay.journal.config import JournalConfig
 from roundelay.journal.directory import Life, Lock, boot_id, check_owner, read_life, write_life
 from roundelay.journal.errors import DamageError, DiskError, FullError, JournalError
-from roundelay.journal.files import Files, OsFiles
+from roundelay.journal.files import NO_ROOM, Files, OsFiles
 from roundelay.journal.frame import (
     END,
     OVERHEAD_BYTES,
@@ -50,7 +49,6 @@ from roundelay.journal.segment import (
 )
 from roundelay.journal.snapshots import Snapshots
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _RESET = "reset"
 """The file that a reset prepares; once it has its name, the reset counts."""
 
@@ -253,7 +251,7 @@ class Journal:
                 self._begin(records)
             self._write(records)
         except OSError as e:
-            if e.errno not in _NO_ROOM:
+            if e.errno not in NO_ROOM:
                 raise self._die("write to", e) from None
             self._undo(written, *before)
             self._run_full()
@@ -357,7 +355,7 @@ class Journal:
         try:
             self._files.fallocate(segment.fd(), self._allocated, size)
         except OSError as e:
-            if e.errno not in _NO_ROOM or end > self._allocated:
+            if e.errno not in NO_ROOM or end > self._allocated:
                 raise
             self._run_full()
             return
@@ -450,7 +448,7 @@ class Journal:
         try:
             self._put(segment, [before + content], END, segment.end, end, self._place)
         except OSError as e:
-            if e.errno not in _NO_ROOM:
+            if e.errno not in NO_ROOM:
                 raise self._die("write to", e) from None
             self._run_full()
             return
@@ -520,7 +518,7 @@ class Journal:
                 found = opened_segment(self._files, path)
                 self._segments = [found]
         except OSError as e:
-            if e.errno in _NO_ROOM:
+            if e.errno in NO_ROOM:
                 self._run_full()
                 raise FullError(
                     f"the disk that {self.path} is on is full; make room, and the node goes on"
@@ -698,7 +696,7 @@ class Journal:
         try:
             write_life(self._files, self.path, life)
         except OSError as e:
-            if e.errno not in _NO_ROOM:
+            if e.errno not in NO_ROOM:
                 raise
             self._run_full()
             write_life(self._files, self.path, life)
@@ -709,7 +707,7 @@ class Journal:
         try:
             self._write_life(**changes)
         except OSError as e:
-            if e.errno not in _NO_ROOM:
+            if e.errno not in NO_ROOM:
                 raise
             return False
         return True

@@ -52,7 +52,11 @@ class SnapshotWriter:
         self._offset = 0
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self._size = 0
-        self._put(encode_head(head))
+        try:
+            self._put(encode_head(head))
+        except BaseException:
+            self.abandon()
+            raise
 
     def add(self, data: bytes) -> None:
         """Write what comes next of the state."""

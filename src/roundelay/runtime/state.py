@@ -19,15 +19,12 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-from roundelay.journal.files import Files, OsFiles, replace_file
+from roundelay.journal.files import NO_ROOM, Files, OsFiles, replace_file
 from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import StartError, StateError
 from roundelay.runtime.incarnation import next_incarnation, parse_incarnation
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.node_log import log
-
-FULL = (errno.ENOSPC, errno.EDQUOT)
-"""What the system says when a disk has no room."""
 
 
 class Storage(Protocol):
@@ -160,14 +157,14 @@ class StateDirectory:
         try:
             replace_file(self._files, self.path / name, data)
         except OSError as e:
-            if e.errno not in FULL or not self._make_room():
+            if e.errno not in NO_ROOM or not self._make_room():
                 raise
             replace_file(self._files, self.path / name, data)
 
     def _unusable(self, error: OSError) -> StartError:
         if exhausted(error):
             return exhausted_error()
-        if error.errno in FULL:
+        if error.errno in NO_ROOM:
             return self._error(
                 f"the {self._kind} {self.path} cannot be written, since its disk is full "
                 f"({error.strerror}); free some space, or name another one"

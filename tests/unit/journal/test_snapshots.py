@@ -1,5 +1,6 @@
 """Snapshots are whole or not there."""
 
+import errno
 import random
 import threading
 
@@ -7,6 +8,7 @@ import pytest
 from tests.unit.journal.logs import LOG, checkpoint, mark, open_journal, some
 
 from roundelay.journal.errors import ForeignLogError, JournalError
+from roundelay.journal.files import OsFiles
 from roundelay.journal.snapshots import PART_BYTES_MAX, Snapshots
 
 STATE = [b"", b"one", b"x" * (PART_BYTES_MAX + 5), b"end"]
@@ -67,6 +69,28 @@ def test_one_that_was_not_finished_is_not_there(tmp_path):
     again = Snapshots(tmp_path)
     assert again.indexes() == [3]
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_one_without_room_for_its_head_leaves_neither_file_nor_descriptor(tmp_path):
+    class Full(OsFiles):
+        open_now = 0
+
+        def open(self, path, *, create=False):
+            self.open_now += 1
+            return super().open(path, create=create)
+
+        def close(self, fd):
+            self.open_now -= 1
+            super().close(fd)
+
+        def pwritev(self, fd, parts, offset):
+            raise OSError(errno.ENOSPC, "no space left on device")
+
+    files = Full()
+    with pytest.raises(OSError, match="no space left"):
+        Snapshots(tmp_path, files).take(LOG, 0, checkpoint(5), STATE)
+    assert not files.open_now
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_peers_snapshot_arrives_in_parts(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 from roundelay.core.log import Checkpoint, LogRecord, Mark, Place
 from roundelay.journal import errors as faults
 from roundelay.journal.directory import group_directory
-from roundelay.journal.files import Files, OsFiles
+from roundelay.journal.files import NO_ROOM, Files, OsFiles
 from roundelay.journal.journal import Journal, JournalConfig
 from roundelay.journal.retention import reserve_in
 from roundelay.runtime.descriptors import exhausted, exhausted_error
@@ -178,11 +178,15 @@ class DiskJournal:
     def write_snapshot(self, index: int, offset: int, data: bytes, *, last: bool) -> bool:
         try:
             return self.inner.snapshots.write_part(index, offset, data, last=last)
-        except OSError:
-            # Nothing depends on a part of a snapshot: it is fetched again.
+        except OSError as e:
             with contextlib.suppress(OSError):
                 self.inner.snapshots.drop_incoming()
-            return False
+            if e.errno not in NO_ROOM:
+                raise DiskError(
+                    f"a snapshot cannot be written to {self.inner.path} ({e.strerror}), so the "
+                    "node stops; check the disk, then start the node again"
+                ) from None
+            return False  # Nothing depends on a part of it: it is fetched again.
 
     def sync(self) -> None:
         with _translated():

@@ -1,7 +1,15 @@
 """What settings of the journal come to."""
 
 import asyncio
+import errno
+from collections.abc import Sequence
 
+import pytest
+from tests.unit.journal import logs
+
+from roundelay.journal.files import OsFiles
+from roundelay.journal.snapshots import Snapshots
+from roundelay.runtime.errors import DiskError
 from roundelay.runtime.log.opening import DiskJournal, open_journal
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.settings import settings
@@ -16,3 +24,30 @@ def test_the_journal_keeps_what_settings_say(tmp_path):
     assert {name: getattr(config, name) for name in told} == told
     setup.journal.close()
     storage.close()
+
+
+@pytest.mark.parametrize(("number", "ends"), [(errno.ENOSPC, False), (errno.EIO, True)])
+def test_a_peers_snapshot_is_fetched_again_if_the_disk_is_full_and_a_failing_disk_ends_the_node(
+    tmp_path, number, ends
+):
+    class Failing(OsFiles):
+        failing = False
+
+        def pwritev(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
+            if self.failing:
+                raise OSError(number, "what the disk says")
+            super().pwritev(fd, parts, offset)
+
+    donor, files = Snapshots(tmp_path / "donor"), Failing()
+    donor.take(logs.LOG, 0, logs.checkpoint(7), [b"state"])
+    data, _ = donor.read_part(7, 0, 1 << 20) or (b"", 0)
+    journal = DiskJournal(logs.open_journal(tmp_path / "a", files=files))
+    files.failing = True
+    if ends:
+        with pytest.raises(DiskError, match="what the disk says"):
+            journal.write_snapshot(7, 0, data, last=True)
+    else:
+        assert not journal.write_snapshot(7, 0, data, last=True)
+    files.failing = False
+    assert journal.write_snapshot(7, 0, data, last=True)
+    journal.close()
