@@ -16,6 +16,7 @@ from tests.unit.journal.logs import (
     BEGIN,
     SMALL,
     T1,
+    NoRoom,
     QuickFiles,
     checkpoint,
     die,
@@ -109,21 +110,6 @@ def test_a_full_disk_takes_nothing_of_a_batch_and_goes_on_when_there_is_room(tmp
     journal = open_journal(tmp_path)
     assert held(journal) == plain(records[: done + 100])
     assert not journal.repaired
-
-
-class NoRoom(QuickFiles):
-    """A disk on which a new file finds no room, if `full`; or none while the reserve is there."""
-
-    full = False
-    error = errno.ENOSPC
-
-    def __init__(self, reserve: Path) -> None:
-        self.reserve: Path | None = reserve
-
-    def pwritev(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
-        if self.full and (self.reserve is None or self.reserve.exists()):
-            raise OSError(self.error, "what the disk says")
-        super().pwritev(fd, parts, offset)
 
 
 @pytest.mark.parametrize("reserve", [True, False])

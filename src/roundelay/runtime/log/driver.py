@@ -65,6 +65,9 @@ disk is read for nothing; too large: damage is found when it is needed."""
 HISTORY_BYTES = 1024 * 1024
 """Bytes of old entries that are read at a time for the application. Too small: many reads; too
 large: memory for each reader."""
+SLOW_BYTES = 16 * 1024 * 1024
+"""If so many bytes wait for the disk while the node is behind, the disk is at fault, and not that
+the group is faster than a fetch. Too small: it warns of the wrong thing; too large: not at all."""
 
 LogEffect: TypeAlias = (
     Store
@@ -197,6 +200,10 @@ class LogDriver:
         """Whether `after_effects` runs."""
         self._changed = Waiters()
         self._on_stored = Waiters()
+        self._last_sync_s = 0.0
+        """How long the last sync took."""
+        self._full = False
+        """Whether the disk had no room for what it was last asked to store."""
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix=f"journal {name}")
         self.feed = Feed(kept.first, length_of(kept), kept.committed, kept.marks, self._history)
         self.appending = Appending(loop, core, instruments, flush, setup.wall_ns)
@@ -266,6 +273,14 @@ class LogDriver:
                 self._node_log.unreadable(str(error))
 
         self._run(self._journal.scrub).add_done_callback(done)
+
+    def look_at_disk(self) -> None:
+        """Once a second: warn while the disk does not keep up."""
+        waiting_bytes = self.writer.waiting_bytes
+        if self._full:
+            self._node_log.disk_full()
+        elif waiting_bytes >= SLOW_BYTES and self.status.condition == "behind":
+            self._node_log.disk_behind(waiting_bytes, self._last_sync_s)
 
     # Effects
 
@@ -343,6 +358,7 @@ class LogDriver:
         report = self.writer.take()
         for duration_s in report.sync_s:
             self.sync_times.add(duration_s)
+            self._last_sync_s = duration_s
         if self._error is not None:
             return
         if report.error is not None:
@@ -350,10 +366,12 @@ class LogDriver:
             return
         if report.stored > self._stored:
             number = self._stored = report.stored
+            self._full = False
             self._step(Input.STORED, encode_numbers(number), partial(self._core.stored, number))
             self._on_stored.wake(number)
         if report.unstored and self._error is None:
             number = report.unstored
+            self._full = True
             self._node_log.disk_full()
             self._step(Input.UNSTORED, encode_numbers(number), partial(self._core.unstored, number))
         if report.first is not None and self._error is None:

@@ -9,7 +9,8 @@ from tests.unit.journal import logs
 
 from roundelay.journal.files import OsFiles
 from roundelay.journal.snapshots import Snapshots
-from roundelay.runtime.errors import DiskError
+from roundelay.runtime.errors import DiskError, JournalError
+from roundelay.runtime.log import opening
 from roundelay.runtime.log.opening import DiskJournal, open_journal
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.settings import settings
@@ -51,3 +52,23 @@ def test_a_peers_snapshot_is_fetched_again_if_the_disk_is_full_and_a_failing_dis
     files.failing = False
     assert journal.write_snapshot(7, 0, data, last=True)
     journal.close()
+
+
+def test_a_node_starts_on_a_full_disk_as_the_reserve_is_given_up(tmp_path, monkeypatch):
+    told = {"group": "g", "node": "a", "peers": {"a": "127.0.0.1:1"}, "journal": str(tmp_path)}
+
+    def life() -> None:
+        setup, _ = asyncio.run(open_journal(settings(told), Machine(), None))
+        setup.journal.close()
+
+    life()
+    reserve = tmp_path / "g" / "reserve"
+    files = logs.NoRoom(reserve)
+    files.full = True
+    monkeypatch.setattr(opening, "make_files", lambda: files)
+    assert reserve.exists()
+    life()
+    assert not reserve.exists()
+    files.reserve = None
+    with pytest.raises(JournalError, match=r"its disk is full .*; free some space"):
+        life()
