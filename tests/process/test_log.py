@@ -271,6 +271,8 @@ def test_commands_append_and_read_the_log_of_a_running_node(tmp_path):
         metrics = command("status", "--prometheus")
         assert f'roundelay_log_committed{{group="g",node="a"}} {first + 3}' in metrics
         assert "roundelay_log_sync_seconds_count" in metrics
+        assert 'roundelay_log_generation{group="g",node="a"} 0' in metrics
+        assert "roundelay_log_applied" not in metrics, "there is no machine"
         with Client(cluster.control("a")) as client:
             document = client.ask(do="status")["log"]
         assert document["voters"] == ["a", "b"]

@@ -13,6 +13,7 @@ import roundelay
 import roundelay.blocking
 from roundelay.journal.files import OsFiles
 from roundelay.runtime.log import opening
+from roundelay.runtime.metrics import prometheus
 from roundelay.runtime.replay import replay
 from roundelay.transport.address import free_addresses
 
@@ -361,6 +362,11 @@ def test_snapshots_are_taken_by_themselves_and_make_room(tmp_path):
                 return a.log.first > 0
 
             await holds(trimmed, 60)
+            metrics = prometheus(a.status())
+            for name, value in (("applied", 60), ("generation", 0)):
+                assert f'roundelay_log_{name}{{group="g",node="a"}} {value}\n' in metrics
+            snapshot = a.status()["log"]["snapshot"]
+            assert f'roundelay_log_snapshot{{group="g",node="a"}} {snapshot}\n' in metrics
             with pytest.raises(roundelay.TruncatedError) as told:
                 await anext(a.log.read(0))
             assert told.value.first == a.log.first
@@ -494,19 +500,22 @@ def test_the_blocking_interface(tmp_path):
         session = log.session("s", LIMIT_S)
         assert session.append(b"three", 7).wait(LIMIT_S) == 2
         assert session.append(b"three", 7).wait(LIMIT_S) == 2
-        assert log.sync(LIMIT_S) == 3
+        assert session.append_all([b"three", b"four", b"five"], 7, LIMIT_S) == 4
+        assert session.append_all([b"five"], 9) == 4
+        assert (len(log.id), log.generation) == (32, 0)
+        assert log.sync(LIMIT_S) == 5
         entries = []
         for entry in log.read(0):
             assert isinstance(entry, roundelay.Entry)
             entries.append(entry.payload)
-            if len(entries) == 3:
+            if len(entries) == 5:
                 break
-        assert entries == [b"one", b"two", b"three"]
-        assert (log.first, log.committed, log.primary, log.voters) == (0, 3, True, ("a",))
+        assert entries == [b"one", b"two", b"three", b"four", b"five"]
+        assert (log.first, log.committed, log.primary, log.voters) == (0, 5, True, ("a",))
         assert (log.state, log.condition, log.why) == ("open", "able", "")
         with pytest.raises(roundelay.ConfigError, match="no machine"):
             log.snapshot()
-        late = iter(log.batches(2))
+        late = iter(log.batches(4))
         assert len(next(late)) == 1
     with pytest.raises(StopIteration):
         next(late)
