@@ -3,7 +3,7 @@
 PATH/GROUP/  lock  identity  machine
              log/00000000000000000000.log ...   .idx beside a finished segment
              log/aside/                         what was damaged, for people
-             snapshots/00000000000000104857.snap
+             snapshots/00000000000000104857.snap   .damaged: set aside, for people
              reserve                            16 MB, given up when the disk is full
 
 errors       what can go wrong, in sentences
