@@ -33,7 +33,7 @@ from roundelay.journal.frame import (
 )
 from roundelay.journal.loading import check_whole, end_of, load
 from roundelay.journal.policy import Policy
-from roundelay.journal.recovery import Findings, examine, repair
+from roundelay.journal.recovery import RESET, Findings, examine, finish_reset, repair
 from roundelay.journal.retention import Holds, Reserve, removable
 from roundelay.journal.segment import (
     Header,
@@ -42,15 +42,10 @@ from roundelay.journal.segment import (
     file_name,
     index_path,
     make_segment,
-    open_segment,
     opened_segment,
-    segment_files,
     write_index,
 )
 from roundelay.journal.snapshots import Snapshots
-
-_RESET = "reset"
-"""The file that a reset prepares; once it has its name, the reset counts."""
 
 
 class Journal:
@@ -113,7 +108,7 @@ class Journal:
             self._lock = Lock(self.path)
         if ours is None:
             ours = check_owner(files, self.path, group, node)
-        self._finish_reset()
+        finish_reset(self._files, self._directory)
         for path in self._directory.glob("*.new"):
             files.unlink(path)
         life = read_life(self.path)
@@ -171,18 +166,7 @@ class Journal:
         for sentence in self.snapshots.set_unreadable_aside():
             self.repaired += f"; {sentence}" if self.repaired else sentence
         newest = self.snapshots.newest(kept.log, kept.generation) if kept.log else None
-        return KeptLog(
-            kept.log,
-            kept.generation,
-            kept.able,
-            kept.first,
-            kept.committed,
-            kept.marks,
-            kept.checkpoint,
-            kept.tail,
-            newest,
-            kept.why,
-        )
+        return replace(kept, snapshot=newest)
 
     def _release(self) -> None:
         if self._lock is not None:
@@ -504,7 +488,7 @@ class Journal:
         try:
             self._write_life(start=start)
             segment = self._make_segment(
-                self._directory / _RESET,
+                self._directory / RESET,
                 *(mark.log, mark.generation, start),
                 Carry(checkpoint.place, (mark,)),
                 checkpoint,
@@ -513,7 +497,7 @@ class Journal:
             with self._syncing, self._shape:
                 for old in self._segments:
                     old.close()
-                self._finish_reset()
+                finish_reset(self._files, self._directory)
                 path = self._directory / file_name(checkpoint.place.length)
                 found = opened_segment(self._files, path)
                 self._segments = [found]
@@ -529,22 +513,6 @@ class Journal:
         found.sample(checkpoint.place, found.carry_end)
         self._allocated = found.end
         self._synced = self._end
-
-    def _finish_reset(self) -> None:
-        """If a reset was prepared, remove the old segments and begin with the new one."""
-        files, prepared = self._files, self._directory / _RESET
-        if not prepared.exists():
-            return
-        segment = open_segment(files, prepared)
-        if segment is None or not segment.checkpoint:
-            files.unlink(prepared)
-            return
-        for path in reversed(segment_files(self._directory)):
-            files.unlink(path)
-            with contextlib.suppress(FileNotFoundError):
-                files.unlink(index_path(path))
-        files.rename(prepared, self._directory / file_name(segment.header.first))
-        files.sync_directory(self._directory)
 
     def set_able(self) -> bool:
         """The node is able again, and its core has stored that: from the next start on the journal
