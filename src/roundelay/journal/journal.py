@@ -80,6 +80,8 @@ class Journal:
         """Held while segments come or go, and by readers."""
         self._syncing = threading.RLock()
         """Held during a sync, and while what is being synced may not go."""
+        self._noting = threading.Lock()
+        """Held while the file `machine` is replaced: a reader that meets damage does so, too."""
         self._directory = path / "log"
         self._lock: Lock | None = None
         self._dead: DiskError | None = None
@@ -140,7 +142,7 @@ class Journal:
         )
         if found.damage is not None:
             self.repaired = str(found.damage)
-            write_life(files, self.path, self._life)
+            self._write_life()
             repair(files, self._directory, found)
         if not found.kept.marks:
             for segment in self._segments:
@@ -660,15 +662,16 @@ class Journal:
 
     def _write_life(self, **changes: object) -> None:
         """Replace the file `machine`; on a full disk with the room that is kept for need."""
-        life = replace(self._life, unable=self.unable, **changes)  # type: ignore[arg-type]
-        try:
-            write_life(self._files, self.path, life)
-        except OSError as e:
-            if e.errno not in NO_ROOM:
-                raise
-            self._run_full()
-            write_life(self._files, self.path, life)
-        self._life = life
+        with self._noting:
+            life = replace(self._life, unable=self.unable, **changes)  # type: ignore[arg-type]
+            try:
+                write_life(self._files, self.path, life)
+            except OSError as e:
+                if e.errno not in NO_ROOM:
+                    raise
+                self._run_full()
+                write_life(self._files, self.path, life)
+            self._life = life
 
     def _write_life_if_room(self, **changes: object) -> bool:
         """The same; False, and nothing was changed, if there is no room even then."""

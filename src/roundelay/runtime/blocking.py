@@ -395,7 +395,8 @@ class Log:
         return self._owner._call(self._inner.caught_up(timeout_s))
 
     def snapshot(self) -> int:
-        """Store the state of the machine now; up to which index it goes."""
+        """Store the state of the machine now; up to which index it goes. LogError if it cannot be,
+        as the disk is full."""
         return self._owner._call(self._inner.snapshot())
 
     @property

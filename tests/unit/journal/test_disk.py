@@ -160,6 +160,19 @@ def test_that_a_node_is_able_is_noted_once_there_is_room(tmp_path):
     assert open_journal(tmp_path).kept.able
 
 
+def test_two_threads_that_note_something_take_turns(tmp_path):
+    """A reader notes where it met damage, while the writer notes where the log begins."""
+    journal = open_journal(tmp_path)
+
+    def note(thread: int) -> None:
+        for number in range(100):
+            journal._write_life(damaged=((f"{thread}.log", number),))
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(note, thread) for thread in range(2)]:
+            done.result(LIMIT_S)
+
+
 def test_a_disk_that_fails_to_note_that_a_node_is_able_ends_the_journal(tmp_path):
     journal = open_journal(tmp_path, "off")
     journal.append([mark(), *some(3)])
