@@ -276,10 +276,12 @@ class LogDriver:
 
     def look_at_disk(self) -> None:
         """Once a second: warn while the disk does not keep up."""
+        if self.status.condition != "behind":
+            return
         waiting_bytes = self.writer.waiting_bytes
         if self._full:
             self._node_log.disk_full()
-        elif waiting_bytes >= SLOW_BYTES and self.status.condition == "behind":
+        elif waiting_bytes >= SLOW_BYTES:
             self._node_log.disk_behind(waiting_bytes, self._last_sync_s)
 
     # Effects

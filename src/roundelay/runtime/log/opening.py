@@ -264,7 +264,7 @@ class DiskJournal:
         while at is not None:
             try:
                 _, parts = snapshots.restore(at, inner.log)
-            except faults.JournalError as e:
+            except (faults.JournalError, faults.ForeignLogError) as e:
                 with contextlib.suppress(OSError):
                     snapshots.set_aside(at)
                 at = snapshots.newest(inner.log, inner.generation, at)

@@ -15,6 +15,7 @@ from roundelay.runtime.node_log import NodeLog
         (False, "able", SLOW_BYTES, ""),
         (False, "behind", SLOW_BYTES - 1, ""),  # It only fetches what it lacks.
         (False, "behind", SLOW_BYTES, "last sync took 2500 ms"),
+        (True, "able", SLOW_BYTES, ""),  # There was nothing to store since.
         (True, "behind", SLOW_BYTES, "disk is full"),
     ],
 )
