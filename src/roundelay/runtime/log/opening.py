@@ -212,7 +212,15 @@ class DiskJournal:
 
     def set_able(self) -> None:
         with _translated():
-            self._able_due = not self.inner.set_able()
+            noted = self.inner.set_able()
+        if not noted and not self._able_due:
+            log.warning(
+                "the disk that the journal %s is on is full, so it could not be noted that this "
+                "node is able; until that is done, it votes after a restart only once it has "
+                "caught up: free some space",
+                self.inner.path,
+            )
+        self._able_due = not noted
 
     def close(self) -> None:
         try:

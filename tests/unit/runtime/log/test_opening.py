@@ -72,3 +72,27 @@ def test_a_node_starts_on_a_full_disk_as_the_reserve_is_given_up(tmp_path, monke
     files.reserve = None
     with pytest.raises(JournalError, match=r"its disk is full .*; free some space"):
         life()
+
+
+def test_that_a_node_is_able_is_noted_once_there_is_room_and_a_full_disk_is_told(tmp_path, caplog):
+    inner = logs.open_journal(tmp_path, "off")
+    inner.append([logs.mark(), *logs.some(3)])
+    logs.die(inner)
+    files = logs.NoRoom(tmp_path / "reserve")
+    journal = DiskJournal(logs.open_journal(tmp_path, files=files))
+    files.full, files.reserve = True, None
+    journal.set_able()
+    journal.set_able()
+    assert caplog.text.count("could not be noted that this node is able") == 1
+    files.full = False
+    journal.trim()
+    logs.die(journal.inner)
+    assert logs.open_journal(tmp_path).kept.able
+
+
+def test_a_journal_on_a_full_disk_is_closed_and_says_that_it_was_not_in_order(tmp_path, caplog):
+    files = logs.NoRoom(tmp_path / "reserve")
+    journal = DiskJournal(logs.open_journal(tmp_path, files=files))
+    files.full, files.reserve = True, None
+    journal.close()
+    assert "its next start is one after a crash" in caplog.text
