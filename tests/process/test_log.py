@@ -45,13 +45,21 @@ def test_kill_9_of_a_minority_again_and_again(tmp_path):
 
 
 @pytest.mark.parametrize(("nodes", "return_first"), [("abc", "bc"), ("abcde", "ace")])
-def test_a_power_cut_of_all_and_the_return_of_a_majority(tmp_path, nodes, return_first):
+def test_a_power_cut_of_a_minority_and_of_all_and_the_return_of_a_majority(
+    tmp_path, nodes, return_first
+):
     with LogCluster(tmp_path, nodes, power=True) as cluster:
         for node in nodes:
             cluster.fork(node)
         cluster.open()
         with Repeater(cluster) as client:
             cluster.progress(entries=50)
+            minority = nodes[: len(nodes) // 2]
+            cluster.kill_at_once(*minority)
+            cluster.progress(*nodes[len(nodes) // 2 :], entries=5)
+            for node in minority:
+                cluster.fork(node)
+            cluster.open()
             cluster.kill_at_once()
             for node in return_first:
                 cluster.fork(node)
@@ -79,6 +87,45 @@ def test_the_policy_interval_survives_kill_9_of_all_at_once(tmp_path):
         cluster.judge()
 
 
+def test_after_kill_9_of_all_under_the_policy_off_an_operator_goes_on(tmp_path):
+    with LogCluster(tmp_path, "abc", fsync="off") as cluster:
+        for node in cluster.nodes:
+            cluster.fork(node)
+        cluster.open()
+        cluster.progress(entries=50)
+        cluster.kill_at_once()
+        for node in cluster.nodes:
+            cluster.fork(node)
+        cluster.view()
+        _nobody_is_able(cluster)
+        cluster.kill_at_once()
+        cluster.wipe("c")
+        _recover_two(cluster)
+        for node in cluster.nodes:
+            cluster.fork(node)
+        cluster.open()
+        cluster.progress(entries=5)
+
+
+def _nobody_is_able(cluster: LogCluster) -> None:
+    for node in cluster.nodes:
+        found = cluster.log_status(node)
+        assert found is not None
+        assert (found["state"], found["condition"]) == ("closed", "not able")
+        assert found["why"]
+
+
+def _recover_two(cluster: LogCluster) -> int:
+    """Of what a and b have an operator makes a new generation, which begins at this index."""
+    logs = {node: overview(cluster.journal(node) / "g") for node in "ab"}
+    first, second = sorted(logs, key=lambda node: logs[node].place, reverse=True)
+    told = _recover(cluster, first, logs[first].kept.log)
+    view = re.search(r"--follow (\S+)", told)
+    assert view is not None
+    _recover(cluster, second, logs[second].kept.log, "--follow", view[1])
+    return logs[first].place.length
+
+
 def test_a_power_cut_under_interval_leaves_nobody_able_and_an_operator_goes_on(tmp_path):
     """Of three disks one is lost besides. The two others are recovered, the better one first."""
     with LogCluster(tmp_path, "abc", fsync="interval:200ms", power=True, traced=True) as cluster:
@@ -90,25 +137,15 @@ def test_a_power_cut_under_interval_leaves_nobody_able_and_an_operator_goes_on(t
         for node in cluster.nodes:
             cluster.fork(node)
         cluster.view()
-        for node in cluster.nodes:
-            found = cluster.log_status(node)
-            assert found is not None
-            assert (found["state"], found["condition"]) == ("closed", "not able")
-            assert found["why"]
+        _nobody_is_able(cluster)
         cluster.kill_at_once()
         cluster.wipe("c")
-        logs = {node: overview(cluster.journal(node) / "g") for node in "ab"}
-        first, second = sorted(logs, key=lambda node: logs[node].place, reverse=True)
-        told = _recover(cluster, first, logs[first].kept.log)
-        view = re.search(r"--follow (\S+)", told)
-        assert view is not None
-        _recover(cluster, second, logs[second].kept.log, "--follow", view[1])
+        begun = _recover_two(cluster)
         for node in cluster.nodes:
             cluster.fork(node)
         cluster.open()
         cluster.progress(entries=20)
         cluster.stop_load()
-        begun = logs[first].place.length
         length = cluster.committed("a")
         until(
             lambda: all(len(_read(cluster, node)[0]) == length for node in cluster.nodes),
@@ -271,6 +308,8 @@ def test_commands_append_and_read_the_log_of_a_running_node(tmp_path):
         metrics = command("status", "--prometheus")
         assert f'roundelay_log_committed{{group="g",node="a"}} {first + 3}' in metrics
         assert "roundelay_log_sync_seconds_count" in metrics
+        assert 'roundelay_log_generation{group="g",node="a"} 0' in metrics
+        assert "roundelay_log_applied" not in metrics, "there is no machine"
         with Client(cluster.control("a")) as client:
             document = client.ask(do="status")["log"]
         assert document["voters"] == ["a", "b"]

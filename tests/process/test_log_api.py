@@ -13,6 +13,7 @@ import roundelay
 import roundelay.blocking
 from roundelay.journal.files import OsFiles
 from roundelay.runtime.log import opening
+from roundelay.runtime.metrics import prometheus
 from roundelay.runtime.replay import replay
 from roundelay.transport.address import free_addresses
 
@@ -135,6 +136,12 @@ def test_without_a_majority_what_is_appended_waits_or_says_that_nothing_was_sent
                 await a.log.sync(timeout_s=0.01)
             waits = await a.log.append(b"waits")
             assert waits.index is None
+            calls = (a.log.sync, a.log.caught_up, lambda: anext(a.log.read()), lambda: waits)
+            for call in calls * 3:
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.001):
+                        await call()
+            assert not waiting(a), "those who gave up are kept"
             reading = asyncio.create_task(a.log.sync())
             assert a.log.committed == 1
             await nodes.start("b")
@@ -143,6 +150,15 @@ def test_without_a_majority_what_is_appended_waits_or_says_that_nothing_was_sent
             assert await read(nodes.groups["b"], 2) == [b"first", b"waits"]
 
     play(story)
+
+
+def waiting(group: roundelay.Group) -> int:
+    """How many wait for the log of a node."""
+    driver = group._node.log  # type: ignore[union-attr]
+    assert driver is not None
+    (run,) = driver.appending.receipts.runs
+    queues = (driver._changed, driver.feed._readers, driver.appending._waiting, driver.syncs._next)
+    return sum(map(len, queues)) + len(run._futures)
 
 
 def test_a_receipt_with_a_time_out_tells_that_its_message_is_uncertain(tmp_path):
@@ -266,6 +282,73 @@ def test_a_machine_follows_the_log_and_begins_with_its_snapshot(tmp_path):
     play(story)
 
 
+@pytest.mark.parametrize("damaged", [1, 2])
+def test_a_damaged_snapshot_is_set_aside_and_the_state_made_without_it(tmp_path, caplog, damaged):
+    async def story() -> None:
+        async with running(tmp_path, "a") as nodes:
+            machine = Sum()
+            nodes.groups["a"] = a = nodes.make("a", machine=machine)
+            await a.start()
+            for n in (1, 10, 100):
+                await (await a.log.append(b"%d" % n))
+                if n < 100:
+                    await a.log.snapshot()
+            await nodes.stop()
+            snapshots = sorted((tmp_path / "a" / "g" / "snapshots").glob("*.snap"))
+            for path in snapshots[-damaged:]:
+                flip_a_bit(path)
+            machine = Sum()
+            nodes.groups["a"] = a = nodes.make("a", machine=machine)
+            await a.start()
+            assert await a.log.sync() == 3
+            assert machine.total == 111
+            assert machine.applied == ([1, 2] if damaged == 1 else [0, 1, 2])
+            where = "the one at entry 1" if damaged == 1 else "the beginning of the log"
+            (warning,) = a.status()["warnings"]
+            assert where in warning
+            assert warning in caplog.text
+            assert not snapshots[-1].exists()
+            assert a.status()["log"]["snapshot"] == (1 if damaged == 1 else None)
+            assert await a.log.snapshot() == 3
+
+    play(story)
+
+
+def test_without_snapshot_and_beginning_a_machine_does_not_start_and_says_what_to_do(tmp_path):
+    async def story() -> None:
+        small = {"snapshot_bytes": 1 << 20, "segment_bytes": 1 << 20}
+        async with running(tmp_path, "a", **small) as nodes:
+            nodes.groups["a"] = a = nodes.make("a", machine=Sum())
+            await a.start()
+            while not a.log.first:
+                await (await a.log.append(b"1" + b" " * 400_000))
+            await nodes.stop()
+            snapshots = sorted((tmp_path / "a" / "g" / "snapshots").glob("*.snap"))
+            kept = snapshots[-1].read_bytes()
+            for path in snapshots:
+                flip_a_bit(path)
+            nodes.groups["a"] = a = nodes.make("a", machine=Sum())
+            await a.start()
+            error = await a.wait_closed()
+            assert type(error) is roundelay.FailedError
+            assert "is damaged" in str(error)
+            assert "start this node with an empty directory" in str(error)
+            assert "machine failed" not in str(error)
+            await nodes.stop()
+            with pytest.raises(roundelay.JournalError, match="copy the newest file"):
+                await nodes.make("a", machine=Sum()).start()
+            snapshots[-1].write_bytes(kept)
+            await nodes.start(machine=Sum())
+
+    play(story)
+
+
+def flip_a_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 4  # In the digest.
+    path.write_bytes(data)
+
+
 def test_snapshots_are_taken_by_themselves_and_make_room(tmp_path):
     async def story() -> None:
         small = {"snapshot_bytes": 1 << 20, "segment_bytes": 1 << 20}
@@ -279,6 +362,11 @@ def test_snapshots_are_taken_by_themselves_and_make_room(tmp_path):
                 return a.log.first > 0
 
             await holds(trimmed, 60)
+            metrics = prometheus(a.status())
+            for name, value in (("applied", 60), ("generation", 0)):
+                assert f'roundelay_log_{name}{{group="g",node="a"}} {value}\n' in metrics
+            snapshot = a.status()["log"]["snapshot"]
+            assert f'roundelay_log_snapshot{{group="g",node="a"}} {snapshot}\n' in metrics
             with pytest.raises(roundelay.TruncatedError) as told:
                 await anext(a.log.read(0))
             assert told.value.first == a.log.first
@@ -412,19 +500,22 @@ def test_the_blocking_interface(tmp_path):
         session = log.session("s", LIMIT_S)
         assert session.append(b"three", 7).wait(LIMIT_S) == 2
         assert session.append(b"three", 7).wait(LIMIT_S) == 2
-        assert log.sync(LIMIT_S) == 3
+        assert session.append_all([b"three", b"four", b"five"], 7, LIMIT_S) == 4
+        assert session.append_all([b"five"], 9) == 4
+        assert (len(log.id), log.generation) == (32, 0)
+        assert log.sync(LIMIT_S) == 5
         entries = []
         for entry in log.read(0):
             assert isinstance(entry, roundelay.Entry)
             entries.append(entry.payload)
-            if len(entries) == 3:
+            if len(entries) == 5:
                 break
-        assert entries == [b"one", b"two", b"three"]
-        assert (log.first, log.committed, log.primary, log.voters) == (0, 3, True, ("a",))
+        assert entries == [b"one", b"two", b"three", b"four", b"five"]
+        assert (log.first, log.committed, log.primary, log.voters) == (0, 5, True, ("a",))
         assert (log.state, log.condition, log.why) == ("open", "able", "")
         with pytest.raises(roundelay.ConfigError, match="no machine"):
             log.snapshot()
-        late = iter(log.batches(2))
+        late = iter(log.batches(4))
         assert len(next(late)) == 1
     with pytest.raises(StopIteration):
         next(late)

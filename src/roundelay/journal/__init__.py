@@ -3,12 +3,11 @@
 PATH/GROUP/  lock  identity  machine
              log/00000000000000000000.log ...   .idx beside a finished segment
              log/aside/                         what was damaged, for people
-             snapshots/00000000000000104857.snap
+             snapshots/00000000000000104857.snap   .damaged: set aside, for people
              reserve                            16 MB, given up when the disk is full
 
 errors       what can go wrong, in sentences
-files        the calls to the operating system, which tests replace
-held_files   files that lose what was not synced when their process dies
+files        the calls to the operating system; others that lose what was not synced, for tests
 policy       when a record counts as stored
 frame        records in a file: lengths, checksums, what else each one carries
 segment      one file: header, sparse index, reading

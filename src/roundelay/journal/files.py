@@ -4,12 +4,16 @@ Tests put another object in place of `OsFiles`: one that runs out of room, fails
 tears what was not synced.
 """
 
+import contextlib
 import errno
 import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says when there is no room. Nothing else is harmless."""
 
 
 class Files(Protocol):
@@ -119,15 +123,16 @@ class ReadOnlyFiles(OsFiles):
 
 
 class HeldFiles(OsFiles):
-    """As `OsFiles`, but a write reaches the file only when it is synced: for power cuts of real
-    processes.
+    """As `OsFiles`, but what is done reaches the disk only when it is synced: for power cuts of
+    real processes.
 
     A process that is killed leaves all that it wrote to the kernel, which writes it to the disk
     later. With `HeldFiles` in place of `OsFiles` it leaves only what it had synced, as if the
-    machine had lost its power: writes are held in memory until `fdatasync`, of few files. A kill
-    during a sync leaves the first of the writes, the last of them perhaps torn. Renames, removals
-    and new sizes are done at once. The boot id stays the same, of course: to have a start judged as
-    one after a power cut, give it another one (`Journal(boot=...)`).
+    machine had lost its power: writes are held in memory until `fdatasync`, of few files, and
+    renames and removals until `sync_directory`; whoever looks into the directory sees the old names
+    until then. A kill during a sync leaves the first of them, the last write perhaps torn. Files
+    are made and cut at once. The boot id stays the same, of course: to have a start judged as one
+    after a power cut, give it another one (`Journal(boot=...)`).
     """
 
     def __init__(self) -> None:
@@ -135,8 +140,52 @@ class HeldFiles(OsFiles):
         """By inode: offsets and bytes, in the order of writing."""
         self._sizes: dict[int, int] = {}
         """The size that a file would have, by inode, if it has unsynced writes."""
+        self._names: list[tuple[Path, Path | None]] = []
+        """Files that are renamed, or removed, once their directory is synced; in order."""
         self._lock = threading.RLock()
         """One thread may sync while another writes and a third one reads."""
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        with self._lock:
+            if create:
+                self._names = [held for held in self._names if held[0] != path]
+            fd = super().open(path, create=create)
+            if create:  # Another file may have had this inode.
+                self._held.pop(self._inode(fd), None)
+                self._sizes.pop(self._inode(fd), None)
+            return fd
+
+    def rename(self, old: Path, new: Path) -> None:
+        with self._lock:
+            self._names.append((self._known(old), new))
+
+    def unlink(self, path: Path) -> None:
+        with self._lock:
+            self._names.append((self._known(path), None))
+
+    def sync_directory(self, path: Path) -> None:
+        self.release(path)
+        super().sync_directory(path)
+
+    def release(self, directory: Path) -> None:
+        """Do the renames and removals that were held in a directory."""
+        with self._lock:
+            due = [held for held in self._names if held[0].parent == directory]
+            self._names = [held for held in self._names if held[0].parent != directory]
+            for old, new in due:
+                if new is None:
+                    super().unlink(old)
+                else:
+                    super().rename(old, new)
+
+    def _known(self, path: Path) -> Path:
+        """FileNotFoundError if there is no such file, or will be none."""
+        there = path.exists()
+        for old, new in self._names:
+            there = (there and old != path) or new == path
+        if not there:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        return path
 
     def pread(self, fd: int, size: int, offset: int) -> bytes:
         with self._lock:
@@ -209,13 +258,19 @@ def pread_all(fd: int, size: int, offset: int) -> bytes:
 
 
 def replace_file(files: Files, path: Path, data: bytes) -> None:
-    """Replace a small file as a whole; durable when this returns."""
+    """Replace a small file as a whole; durable when this returns. If it fails before, the old one
+    is still there."""
     beside = path.with_name(path.name + ".new")
     fd = files.open(beside, create=True)
     try:
-        files.pwritev(fd, [data], 0)
-        files.fdatasync(fd)
-    finally:
-        files.close(fd)
+        try:
+            files.pwritev(fd, [data], 0)
+            files.fdatasync(fd)
+        finally:
+            files.close(fd)
+    except OSError:
+        with contextlib.suppress(OSError):
+            files.unlink(beside)
+        raise
     files.rename(beside, path)
     files.sync_directory(path.parent)

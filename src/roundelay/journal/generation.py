@@ -35,9 +35,10 @@ def begin(path: Path, survivors: tuple[NodeId, ...], files: Files | None = None)
         journal.snapshots.drop_behind(mark.base)
         journal.append([mark])
         journal.sync()
-        journal.set_able()
+        noted = journal.set_able()
     finally:
-        journal.close()
+        in_order = journal.close()
+    _demand(path, noted and in_order)
     _write_standing(path, view, survivors, files)
     return mark
 
@@ -55,10 +56,17 @@ def follow(
                 f"the journal {path} is past view {view}; begin the generation with this one"
             )
         journal.snapshots.drop_behind(journal.place.length)
-        journal.set_able()
+        noted = journal.set_able()
     finally:
-        journal.close()
+        in_order = journal.close()
+    _demand(path, noted and in_order)
     _write_standing(path, view, survivors, files)
+
+
+def _demand(path: Path, noted: bool) -> None:
+    """JournalError unless it was noted that the journal may be trusted."""
+    if not noted:
+        raise JournalError(f"the disk that {path} is on is full; make room, and run this again")
 
 
 def _opened(path: Path, survivors: tuple[NodeId, ...], files: Files) -> tuple[Journal, NodeId]:

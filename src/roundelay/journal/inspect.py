@@ -15,7 +15,7 @@ from roundelay.journal.files import Files, OsFiles
 from roundelay.journal.frame import MARK, decode
 from roundelay.journal.recovery import Damage, Findings, examine, repair
 from roundelay.journal.segment import Segment
-from roundelay.journal.snapshots import Snapshots, check_snapshot
+from roundelay.journal.snapshots import ASIDE, Snapshots, check_snapshot
 from roundelay.wire.primitives import WireError
 
 
@@ -107,7 +107,7 @@ def overview(path: Path, files: Files | None = None) -> Overview:
     found = _examined(path, files, life)
     try:
         why = (life.unable if life is not None else "") if running else found.unable
-        aside = path / "log" / "aside"
+        aside = [*(path / "log" / "aside").glob("*"), *(path / "snapshots").glob(f"*{ASIDE}")]
         group, node = owner(path) or ("", "")
         return Overview(
             path=path,
@@ -123,7 +123,7 @@ def overview(path: Path, files: Files | None = None) -> Overview:
             policy=life.policy if life is not None else "",
             clean=life is not None and life.clean,
             snapshots=tuple(Snapshots.indexes_in(path / "snapshots")),
-            aside=tuple(sorted(aside.iterdir())) if aside.is_dir() else (),
+            aside=tuple(sorted(aside)),
             damage=None if running else found.damage,
         )
     finally:

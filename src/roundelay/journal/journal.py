@@ -10,7 +10,6 @@ once; what each policy acknowledges when is up to it (see `policy`).
 """
 
 import contextlib
-import errno
 import threading
 import time
 from bisect import bisect_right
@@ -23,7 +22,7 @@ from roundelay.core.log import MARKS_KEPT, Checkpoint, KeptLog, LogRecord, Mark,
 from roundelay.journal.config import JournalConfig
 from roundelay.journal.directory import Life, Lock, boot_id, check_owner, read_life, write_life
 from roundelay.journal.errors import DamageError, DiskError, FullError, JournalError
-from roundelay.journal.files import Files, OsFiles
+from roundelay.journal.files import NO_ROOM, Files, OsFiles
 from roundelay.journal.frame import (
     END,
     OVERHEAD_BYTES,
@@ -34,7 +33,7 @@ from roundelay.journal.frame import (
 )
 from roundelay.journal.loading import check_whole, end_of, load
 from roundelay.journal.policy import Policy
-from roundelay.journal.recovery import Findings, examine, repair
+from roundelay.journal.recovery import RESET, Findings, examine, finish_reset, repair
 from roundelay.journal.retention import Holds, Reserve, removable
 from roundelay.journal.segment import (
     Header,
@@ -43,16 +42,10 @@ from roundelay.journal.segment import (
     file_name,
     index_path,
     make_segment,
-    open_segment,
     opened_segment,
-    segment_files,
     write_index,
 )
 from roundelay.journal.snapshots import Snapshots
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_RESET = "reset"
-"""The file that a reset prepares; once it has its name, the reset counts."""
 
 
 class Journal:
@@ -87,6 +80,8 @@ class Journal:
         """Held while segments come or go, and by readers."""
         self._syncing = threading.RLock()
         """Held during a sync, and while what is being synced may not go."""
+        self._noting = threading.Lock()
+        """Held while the file `machine` is replaced: a reader that meets damage does so, too."""
         self._directory = path / "log"
         self._lock: Lock | None = None
         self._dead: DiskError | None = None
@@ -115,7 +110,7 @@ class Journal:
             self._lock = Lock(self.path)
         if ours is None:
             ours = check_owner(files, self.path, group, node)
-        self._finish_reset()
+        finish_reset(self._files, self._directory)
         for path in self._directory.glob("*.new"):
             files.unlink(path)
         life = read_life(self.path)
@@ -147,7 +142,7 @@ class Journal:
         )
         if found.damage is not None:
             self.repaired = str(found.damage)
-            write_life(files, self.path, self._life)
+            self._write_life()
             repair(files, self._directory, found)
         if not found.kept.marks:
             for segment in self._segments:
@@ -170,19 +165,10 @@ class Journal:
         self._reserve.take()
 
     def _kept(self, kept: KeptLog) -> KeptLog:
+        for sentence in self.snapshots.set_unreadable_aside():
+            self.repaired += f"; {sentence}" if self.repaired else sentence
         newest = self.snapshots.newest(kept.log, kept.generation) if kept.log else None
-        return KeptLog(
-            kept.log,
-            kept.generation,
-            kept.able,
-            kept.first,
-            kept.committed,
-            kept.marks,
-            kept.checkpoint,
-            kept.tail,
-            newest,
-            kept.why,
-        )
+        return replace(kept, snapshot=newest)
 
     def _release(self) -> None:
         if self._lock is not None:
@@ -251,7 +237,7 @@ class Journal:
                 self._begin(records)
             self._write(records)
         except OSError as e:
-            if e.errno not in _NO_ROOM:
+            if e.errno not in NO_ROOM:
                 raise self._die("write to", e) from None
             self._undo(written, *before)
             self._run_full()
@@ -355,7 +341,7 @@ class Journal:
         try:
             self._files.fallocate(segment.fd(), self._allocated, size)
         except OSError as e:
-            if e.errno not in _NO_ROOM or end > self._allocated:
+            if e.errno not in NO_ROOM or end > self._allocated:
                 raise
             self._run_full()
             return
@@ -448,7 +434,7 @@ class Journal:
         try:
             self._put(segment, [before + content], END, segment.end, end, self._place)
         except OSError as e:
-            if e.errno not in _NO_ROOM:
+            if e.errno not in NO_ROOM:
                 raise self._die("write to", e) from None
             self._run_full()
             return
@@ -504,7 +490,7 @@ class Journal:
         try:
             self._write_life(start=start)
             segment = self._make_segment(
-                self._directory / _RESET,
+                self._directory / RESET,
                 *(mark.log, mark.generation, start),
                 Carry(checkpoint.place, (mark,)),
                 checkpoint,
@@ -513,12 +499,12 @@ class Journal:
             with self._syncing, self._shape:
                 for old in self._segments:
                     old.close()
-                self._finish_reset()
+                finish_reset(self._files, self._directory)
                 path = self._directory / file_name(checkpoint.place.length)
                 found = opened_segment(self._files, path)
                 self._segments = [found]
         except OSError as e:
-            if e.errno in _NO_ROOM:
+            if e.errno in NO_ROOM:
                 self._run_full()
                 raise FullError(
                     f"the disk that {self.path} is on is full; make room, and the node goes on"
@@ -530,36 +516,27 @@ class Journal:
         self._allocated = found.end
         self._synced = self._end
 
-    def _finish_reset(self) -> None:
-        """If a reset was prepared, remove the old segments and begin with the new one."""
-        files, prepared = self._files, self._directory / _RESET
-        if not prepared.exists():
-            return
-        segment = open_segment(files, prepared)
-        if segment is None or not segment.checkpoint:
-            files.unlink(prepared)
-            return
-        for path in reversed(segment_files(self._directory)):
-            files.unlink(path)
-            with contextlib.suppress(FileNotFoundError):
-                files.unlink(index_path(path))
-        files.rename(prepared, self._directory / file_name(segment.header.first))
-        files.sync_directory(self._directory)
-
-    def set_able(self) -> None:
+    def set_able(self) -> bool:
         """The node is able again, and its core has stored that: from the next start on the journal
-        is trusted as it is found."""
-        if self.unable:
-            self.unable = ""
-            self._write_life(unable="")
+        is trusted as it is found. On a full disk it is not, and False is returned: call it
+        again."""
+        self.unable = ""
+        try:
+            return not self._life.unable or self._write_life_if_room()
+        except OSError as e:
+            raise self._die("write to", e) from None
 
-    def close(self) -> None:
-        """Write what is known, sync, and let others have the directory."""
+    def close(self) -> bool:
+        """Write what is known, sync, and let others have the directory. False if there was no room
+        to say that it was closed in order: then the next start treats it as after a crash."""
         try:
             if self._dead is None:
                 self.note()
                 self.sync()
-                self._write_life(clean=True, end=self._end, committed=self._committed)
+                return self._write_life_if_room(
+                    clean=True, end=self._end, committed=self._committed
+                )
+            return True
         except OSError as e:
             raise self._die("close", e) from None
         finally:
@@ -626,7 +603,8 @@ class Journal:
     def retire(self) -> bool:
         """Remove the oldest segments as the limits want it, never what is not committed, what an
         application needs above its older snapshot, or what was just read by a learner. Whether any
-        was removed; then `first` has moved."""
+        was removed; then `first` has moved. A disk that has no room at all keeps them: where the
+        log begins is written first."""
         self._check_alive()
         below = self._committed
         indexes = self.snapshots.indexes()
@@ -644,7 +622,8 @@ class Journal:
         if not removed:
             return False
         try:
-            self._write_life(start=self._segments[removed].start)
+            if not self._write_life_if_room(start=self._segments[removed].start):
+                return False
             with self._syncing, self._shape:
                 for segment in self._segments[:removed]:
                     segment.close()
@@ -682,8 +661,27 @@ class Journal:
             self._files.unlink(index_path(segment.path))
 
     def _write_life(self, **changes: object) -> None:
-        self._life = replace(self._life, **changes)  # type: ignore[arg-type]
-        write_life(self._files, self.path, self._life)
+        """Replace the file `machine`; on a full disk with the room that is kept for need."""
+        with self._noting:
+            life = replace(self._life, unable=self.unable, **changes)  # type: ignore[arg-type]
+            try:
+                write_life(self._files, self.path, life)
+            except OSError as e:
+                if e.errno not in NO_ROOM:
+                    raise
+                self._run_full()
+                write_life(self._files, self.path, life)
+            self._life = life
+
+    def _write_life_if_room(self, **changes: object) -> bool:
+        """The same; False, and nothing was changed, if there is no room even then."""
+        try:
+            self._write_life(**changes)
+        except OSError as e:
+            if e.errno not in NO_ROOM:
+                raise
+            return False
+        return True
 
     def _check_alive(self) -> None:
         if self._dead is not None:

@@ -3,7 +3,7 @@
 always              once `fdatasync` returned
 interval            once `write` returned; synced every 50 ms
 interval:20ms       the same every 20 ms
-off                 at once; written, and synced now and then, in the background
+off                 once `write` returned; the kernel writes it to the disk when it likes
 """
 
 import re

@@ -24,6 +24,7 @@ from roundelay.journal.policy import parse_policy
 from roundelay.journal.segment import (
     CHUNK_BYTES,
     Segment,
+    file_name,
     first_of,
     index_path,
     open_segment,
@@ -33,6 +34,8 @@ from roundelay.wire.primitives import WireError
 
 SEGMENTS_READ = 2
 """Segments whose records are read at every start, at least."""
+RESET = "reset"
+"""The file that a reset prepares; once it has its name, the reset counts."""
 ASIDE_FILES_MAX = 16
 """Damaged files that are kept for people; older ones are removed."""
 
@@ -328,6 +331,23 @@ def _judge(found: Findings, life: Life | None, boot: str, ours: bool) -> None:
                 )
             return
         found.unable = f"its last policy {life.policy!r} is not known"
+
+
+def finish_reset(files: Files, directory: Path) -> None:
+    """If a reset was prepared, remove the old segments and begin with the new one."""
+    prepared = directory / RESET
+    if not prepared.exists():
+        return
+    segment = open_segment(files, prepared)
+    if segment is None or not segment.checkpoint:
+        files.unlink(prepared)
+        return
+    for path in reversed(segment_files(directory)):
+        files.unlink(path)
+        _unlink_quietly(files, index_path(path))
+    files.sync_directory(directory)  # A directory need not keep changes in their order.
+    files.rename(prepared, directory / file_name(segment.header.first))
+    files.sync_directory(directory)
 
 
 def repair(files: Files, directory: Path, found: Findings) -> None:

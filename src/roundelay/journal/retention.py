@@ -66,12 +66,17 @@ def removable(
     return count
 
 
+def reserve_in(directory: Path) -> Path:
+    """The file whose room is given up when the disk is full."""
+    return directory / "reserve"
+
+
 class Reserve:
     """A file that is given up when the disk is full, so that there is room for small ones."""
 
     def __init__(self, directory: Path, config: JournalConfig, files: Files) -> None:
         self._directory = directory
-        self._path = directory / "reserve"
+        self._path = reserve_in(directory)
         self._config = config
         self._files = files
 

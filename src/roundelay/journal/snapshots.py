@@ -33,6 +33,8 @@ KEPT = 2
 PART_BYTES_MAX = 1 << 20
 """Parts that are larger are written as several."""
 SUFFIX = ".snap"
+ASIDE = ".damaged"
+"""Ends the name of the last snapshot that was found damaged: people may look at it."""
 
 _PART = struct.Struct(">II")
 
@@ -50,7 +52,11 @@ class SnapshotWriter:
         self._offset = 0
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self._size = 0
-        self._put(encode_head(head))
+        try:
+            self._put(encode_head(head))
+        except BaseException:
+            self.abandon()
+            raise
 
     def add(self, data: bytes) -> None:
         """Write what comes next of the state."""
@@ -120,12 +126,14 @@ class Snapshots:
         """Of the snapshots that are kept, the older one first."""
         return self.indexes_in(self._directory)
 
-    def newest(self, log: bytes, generation: int) -> int | None:
-        """The index of the newest one of this log whose head can be read; None if there is none."""
+    def newest(self, log: bytes, generation: int, below: int | None = None) -> int | None:
+        """The index of the newest one of this log whose head can be read, or of the newest one
+        before index `below`; None if there is none."""
         for index in reversed(self.indexes()):
             with suppress(JournalError, OSError):
                 head = self.head(index)
-                if head.log == log and head.generation <= generation:
+                older = below is None or index < below
+                if older and head.log == log and head.generation <= generation:
                     return index
         return None
 
@@ -165,6 +173,30 @@ class Snapshots:
             self._heads.clear()
             for index in self.indexes()[:-KEPT]:
                 self._files.unlink(self.path_of(index))
+
+    def set_aside(self, index: int) -> None:
+        """Give a damaged snapshot another name, so that it does not count; one that was set aside
+        before is removed. FileNotFoundError if it is gone."""
+        with self._adding:
+            path = self.path_of(index)
+            for old in self._directory.glob(f"*{ASIDE}"):
+                self._files.unlink(old)
+            self._files.rename(path, path.with_suffix(ASIDE))
+            self._heads.pop(index, None)
+            self._files.sync_directory(self._directory)
+
+    def set_unreadable_aside(self) -> list[str]:
+        """Set those aside whose heads make no sense; what was found, as sentences."""
+        found: list[str] = []
+        for index in self.indexes():
+            try:
+                with suppress(OSError):
+                    self.head(index)
+            except JournalError as e:
+                with suppress(OSError):
+                    self.set_aside(index)
+                found.append(f"{e} and is not used; check the disk")
+        return found
 
     def drop_behind(self, index: int) -> None:
         """Remove snapshots of what is behind this index: an operator goes on without that."""
@@ -236,7 +268,7 @@ class Snapshots:
             raise JournalError(f"the snapshot {path} cannot be read ({e.strerror})") from None
         if head.log != log:
             raise ForeignLogError(f"the snapshot {path} belongs to another log; remove it")
-        return head.checkpoint, snapshot_parts(path)
+        return head.checkpoint, _read(path)
 
 
 def check_snapshot(path: Path, index: int | None = None) -> SnapshotHead:
@@ -281,6 +313,14 @@ def snapshot_parts(path: Path) -> Iterator[bytes]:
             yield part
 
 
+def _read(path: Path) -> Iterator[bytes]:
+    """As `snapshot_parts`; JournalError also if the disk does not answer."""
+    try:
+        yield from snapshot_parts(path)
+    except OSError as e:
+        raise JournalError(f"the snapshot {path} cannot be read ({e.strerror})") from None
+
+
 def _head_in(data: bytes, path: Path) -> tuple[SnapshotHead, int]:
     try:
         found = decode_head(data)
@@ -292,7 +332,4 @@ def _head_in(data: bytes, path: Path) -> tuple[SnapshotHead, int]:
 
 
 def _damaged(path: Path, why: str) -> JournalError:
-    return JournalError(
-        f"the snapshot {path} is damaged ({why}); remove it, and the node uses an older one or "
-        "asks a peer"
-    )
+    return JournalError(f"the snapshot {path} is damaged ({why})")

@@ -22,7 +22,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -395,8 +395,19 @@ class Log:
         return self._owner._call(self._inner.caught_up(timeout_s))
 
     def snapshot(self) -> int:
-        """Store the state of the machine now; up to which index it goes."""
+        """Store the state of the machine now; up to which index it goes. LogError if it cannot be,
+        as the disk is full."""
         return self._owner._call(self._inner.snapshot())
+
+    @property
+    def id(self) -> str:
+        """Names this log among all others; empty until the first view has opened."""
+        return self._owner._run(lambda: self._inner.id)
+
+    @property
+    def generation(self) -> int:
+        """How often an operator gave up a lost majority."""
+        return self._owner._run(lambda: self._inner.generation)
 
     @property
     def first(self) -> int:
@@ -448,6 +459,13 @@ class Session:
         """Append a message under this number, by default the next one."""
         inner = self._owner._call(self._inner.append(payload, number, timeout_s))
         return SessionReceipt(inner, self._owner)
+
+    def append_all(
+        self, payloads: Sequence[bytes], first: int, timeout_s: float | None = None
+    ) -> int | None:
+        """Append many messages under the numbers from `first` on, and return once all of them are
+        committed: the index of the last one, or None if nobody remembers where it is."""
+        return self._owner._call(self._inner.append_all(payloads, first, timeout_s))
 
 
 class _LogBatches:

@@ -12,7 +12,7 @@
     |   +-- UncertainError  the message was sent, and may or may not be in the log
     |   +-- SessionForgottenError  the log remembers the message's session no more
     |   +-- VersionError    another node runs an older machine, which would stop at the command
-    +-- LogError            what was to be read is not in this log
+    +-- LogError            what was to be read is not in this log, or could not be stored
     |   +-- TruncatedError  it was removed; `first` is the first entry that is left
     |   +-- ForeignLogError  it is of another log, or of another generation of this one
     +-- ClosedError         the group was left, before the call or while it waited
@@ -76,7 +76,7 @@ class VersionError(SendError):
 
 
 class LogError(RoundelayError):
-    """What was to be read is not in this log."""
+    """What was to be read is not in this log; or a snapshot that was asked for is not stored."""
 
 
 class TruncatedError(LogError):

@@ -32,15 +32,15 @@ class Housekeeping:
         known_peers: KnownPeers,
         peer_addresses: PeerAddresses,
         instruments: Instruments,
-        ease: Callable[[], None] = lambda: None,
+        more: Callable[[], None] = lambda: None,
     ) -> None:
-        """`ease` ends what nobody asks for any more."""
+        """`more` is called once a round too."""
         self._loop = loop
         self._deliveries = deliveries
         self._known_peers = known_peers
         self._peer_addresses = peer_addresses
         self._instruments = instruments
-        self._ease = ease
+        self._more = more
         self._meter = instruments.meter
         self._node_log = instruments.node_log
         self._started = loop.time()
@@ -62,7 +62,7 @@ class Housekeeping:
         self._warn_of_never_heard()
         self._warn_of_repeats()
         self._instruments.flush()
-        self._ease()
+        self._more()
 
     def _warn_of_never_heard(self) -> None:
         if self._loop.time() - self._started >= NEVER_HEARD_S:

@@ -13,7 +13,11 @@ _LOG_GAUGES = (
     ("lag", "Entries that are not known to be committed"),
     ("waiting", "Messages that were appended here and are not known to be committed"),
     ("unwritten_bytes", "Bytes that wait for the disk"),
+    ("generation", "How often an operator gave up a lost majority"),
+    ("applied", "Entries that the machine has applied"),
+    ("snapshot", "The index of the newest snapshot"),
 )
+"""Those of what a node does not have, like a machine, are left out."""
 _GAUGES = (
     ("uptime_s", "uptime_seconds", "Seconds since the node started"),
     ("receive_buffer_bytes", "receive_buffer_bytes", "Size of the socket's receive buffer"),
@@ -79,7 +83,8 @@ def prometheus(document: dict[str, Any]) -> str:
 def _log(log: dict[str, Any], metric: Metric, plain: str) -> None:
     """The replicated log: lengths, and whether it is open."""
     for key, about in _LOG_GAUGES:
-        metric(f"log_{key}", "gauge", about, [(plain, log[key])])
+        if log[key] is not None:
+            metric(f"log_{key}", "gauge", about, [(plain, log[key])])
     opened, able = int(log["state"] == "open"), int(log["condition"] == "able")
     metric("log_open", "gauge", "Whether what is appended is committed", [(plain, opened)])
     metric("log_able", "gauge", "Whether the node votes and keeps up", [(plain, able)])

@@ -182,7 +182,7 @@ class Node:
             self.admission.known_peers,
             peer_addresses,
             instruments,
-            ease=self._ease,
+            more=self._look_around,
         )
         peer_addresses.serve(
             lambda data, address: port.socket.send(
@@ -297,7 +297,10 @@ class Node:
             FailedError(f"this node stopped on a bug ({error!r}); please report it with its log")
         )
 
-    def _ease(self) -> None:
+    def _look_around(self) -> None:
+        """Once a second."""
+        if self.log is not None:
+            self.log.look_at_disk()
         if self.recent is not None:
             self.recent.ease(self)
 

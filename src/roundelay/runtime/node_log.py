@@ -405,8 +405,21 @@ class NodeLog:
             STANDING_S,
         )
 
+    def disk_behind(self, waiting_bytes: int, sync_s: float) -> None:
+        """What is to be stored is more than the journal's disk takes; called every second."""
+        self._warn(
+            "disk behind",
+            f"{waiting_bytes / 2**20:.0f} MB wait for the journal's disk, whose last sync took "
+            f"{sync_s * 1e3:.0f} ms, so this node stores nothing more until it has caught up; the "
+            "others go on without it: see what else uses the disk, or take a faster one",
+            STANDING_S,
+        )
+
     def unreadable(self, sentence: str) -> None:
         self._warn("unreadable", sentence, STANDING_S)
+
+    def snapshot_damaged(self, sentence: str) -> None:
+        self._warn("snapshot damaged", sentence, STANDING_S)
 
     def no_snapshot(self, why: str) -> None:
         self._warn(

@@ -22,6 +22,7 @@ from roundelay.runtime.errors import ClosedError, QueueFullError, SendError
 from roundelay.runtime.events import Payload, Position
 from roundelay.runtime.instruments import Instruments
 from roundelay.runtime.receipts import Receipts
+from roundelay.runtime.waiters import Waiters
 
 
 class Put(Protocol):
@@ -73,7 +74,7 @@ class Sending:
         that the core has accepted."""
         self._delivered_until = 0
         """Own messages below this number were delivered here."""
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting = Waiters()
         """Tasks that wait for room in the core's queue."""
 
     def accept(
@@ -147,9 +148,7 @@ class Sending:
     async def wait_for_room(self) -> None:
         """Wait until the queue has moved on, or raise what ended the node."""
         if self.error is None:
-            future = self._loop.create_future()
-            self._waiting.append(future)
-            await future
+            await self._waiting.wait()
         if self.error is not None:
             raise self.error
 
@@ -163,10 +162,7 @@ class Sending:
 
     def wake_waiting(self) -> None:
         """There may be room in the queue."""
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        self._waiting.wake()
 
     def resolve(self, effect: Receipt, view: View | None) -> None:
         """Own messages were delivered in `view`: their receipts, where somebody has one, get their

@@ -5,9 +5,8 @@
     incarnation   the number of the last life that began here; replaced at every start
     core          the last state that the core asked to store
 
-A file is replaced as a whole: the new content is written to another file and synced, that file is
-renamed, and the directory is synced. If `identity` is damaged or missing, nobody knows to which
-node the other files belong: they are not used, and the node is a new one.
+A file is replaced as a whole: see `replace_file`. If `identity` is damaged or missing, nobody knows
+to which node the other files belong: they are not used, and the node is a new one.
 """
 
 import contextlib
@@ -20,14 +19,12 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
+from roundelay.journal.files import NO_ROOM, Files, OsFiles, replace_file
 from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import StartError, StateError
 from roundelay.runtime.incarnation import next_incarnation, parse_incarnation
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.node_log import log
-
-FULL = (errno.ENOSPC, errno.EDQUOT)
-"""What the system says when a disk has no room."""
 
 
 class Storage(Protocol):
@@ -71,14 +68,17 @@ class StateDirectory:
         *,
         kind: str = "state directory",
         error: type[StartError] = StateError,
+        files: Files | None = None,
+        make_room: Callable[[], bool] = lambda: False,
     ) -> None:
         """Lock it and begin the next life, or raise a StartError: `error`, if the directory is at
-        fault, which is called a `kind` there."""
+        fault, which is called a `kind` there. `make_room` is called when the disk is full, and
+        says whether there is room now."""
         self._kind = kind
         self._error = error
         self.path = directory / quote(group, safe="")
-        self.make_room: Callable[[], bool] = lambda: False
-        """Called when the disk is full; says whether there is room now."""
+        self._files = files or OsFiles()
+        self._make_room = make_room
         self._lock: int | None = None
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -106,12 +106,7 @@ class StateDirectory:
     def save(self, state: bytes) -> None:
         """Durable when this returns."""
         try:
-            try:
-                self._replace("core", state)
-            except OSError as e:
-                if e.errno not in FULL or not self.make_room():
-                    raise
-                self._replace("core", state)
+            self._replace("core", state)
         except OSError as e:
             raise self._unusable(e) from None
 
@@ -156,26 +151,24 @@ class StateDirectory:
 
     def _remove(self, name: str) -> None:
         with contextlib.suppress(FileNotFoundError):
-            (self.path / name).unlink()
+            self._files.unlink(self.path / name)
 
     def _replace(self, name: str, data: bytes) -> None:
-        beside = self.path / f"{name}.new"
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            os.write(handle, data)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.replace(beside, self.path / name)
-        directory = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+            replace_file(self._files, self.path / name, data)
+        except OSError as e:
+            if e.errno not in NO_ROOM or not self._make_room():
+                raise
+            replace_file(self._files, self.path / name, data)
 
     def _unusable(self, error: OSError) -> StartError:
         if exhausted(error):
             return exhausted_error()
+        if error.errno in NO_ROOM:
+            return self._error(
+                f"the {self._kind} {self.path} cannot be written, since its disk is full "
+                f"({error.strerror}); free some space, or name another one"
+            )
         read_only = error.errno in (errno.EACCES, errno.EROFS, errno.EPERM)
         why = "cannot be written" if read_only else f"cannot be used ({error.strerror})"
         return self._error(

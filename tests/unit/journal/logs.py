@@ -1,5 +1,7 @@
 """Records and journals for the tests of this directory."""
 
+import errno
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,21 @@ class QuickFiles(OsFiles):
 
     def sync_directory(self, path: Path) -> None:
         pass
+
+
+class NoRoom(QuickFiles):
+    """A disk on which a new file finds no room, if `full`; or none while the reserve is there."""
+
+    full = False
+    error = errno.ENOSPC
+
+    def __init__(self, reserve: Path) -> None:
+        self.reserve: Path | None = reserve
+
+    def pwritev(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
+        if self.full and (self.reserve is None or self.reserve.exists()):
+            raise OSError(self.error, "what the disk says")
+        super().pwritev(fd, parts, offset)
 
 
 def mark(term: ViewId = T1, base: int = 0, generation: int = 0, *, lossy: bool = False) -> Mark:

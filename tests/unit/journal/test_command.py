@@ -1,13 +1,17 @@
 """`roundelay journal`: what it prints, its exit codes, and errors as sentences."""
 
+import errno
 import json
+from pathlib import Path
 
 import pytest
 from tests.unit.journal.logs import (
     LOG,
     T1,
     T2,
+    QuickFiles,
     checkpoint,
+    die,
     entries,
     held,
     log_files,
@@ -20,6 +24,8 @@ from tests.unit.journal.logs import (
 from roundelay.cli import main
 from roundelay.core.ids import ViewId
 from roundelay.core.log import Mark, Place
+from roundelay.journal.errors import JournalError
+from roundelay.journal.generation import follow
 from roundelay.journal.snapshots import Snapshots
 from roundelay.membership.messages import Primary
 from roundelay.membership.primary import Standing
@@ -37,6 +43,27 @@ def path(tmp_path):
     journal.snapshots.take(LOG, 0, checkpoint(3), [b"state"])
     journal.close()
     return tmp_path
+
+
+@pytest.mark.parametrize("writes", [1, 2])
+def test_recovery_on_a_disk_that_has_become_full_says_so(path, writes):
+    """The first write comes as the journal is opened; then it is able, and then closed in order."""
+
+    class Filling(QuickFiles):
+        left = writes
+
+        def open(self, path: Path, *, create: bool = False) -> int:
+            if path.name == "machine.new":
+                if not self.left:
+                    raise OSError(errno.ENOSPC, "no space left on device")
+                self.left -= 1
+            return super().open(path, create=create)
+
+    die(open_journal(path / "orders", "off"))
+    with pytest.raises(JournalError, match="is full; make room, and run this again"):
+        follow(path / "orders", ("a", "b"), ViewId(9, "b"), Filling())
+    follow(path / "orders", ("a", "b"), ViewId(9, "b"), QuickFiles())
+    assert open_journal(path / "orders").kept.able
 
 
 def run(capsys, *words: object) -> tuple[int, str, str]:

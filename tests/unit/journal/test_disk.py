@@ -16,6 +16,7 @@ from tests.unit.journal.logs import (
     BEGIN,
     SMALL,
     T1,
+    NoRoom,
     QuickFiles,
     checkpoint,
     die,
@@ -109,6 +110,78 @@ def test_a_full_disk_takes_nothing_of_a_batch_and_goes_on_when_there_is_room(tmp
     journal = open_journal(tmp_path)
     assert held(journal) == plain(records[: done + 100])
     assert not journal.repaired
+
+
+@pytest.mark.parametrize("reserve", [True, False])
+def test_a_full_disk_is_made_room_on_if_anything_can_be_written(tmp_path, reserve):
+    files = NoRoom(tmp_path / "reserve")
+    config = replace(SMALL, retain_bytes=12_000)
+    journal = open_journal(tmp_path, files=files, config=config)
+    journal.append(with_checkpoints(500, every=10))
+    journal.committed = journal.place.length
+    files.full = True
+    if not reserve:
+        files.reserve = None
+    assert journal.retire() == reserve
+    assert (journal.first > 0) == reserve
+    assert not (tmp_path / "reserve").exists()
+    assert not list(tmp_path.glob("*.new"))
+    files.full = False
+    assert journal.retire() != reserve
+    die(journal)
+    assert not open_journal(tmp_path).repaired
+
+
+def test_a_journal_on_a_full_disk_is_closed_though_not_in_order(tmp_path):
+    files = NoRoom(tmp_path / "reserve")
+    journal = open_journal(tmp_path, "off", files=files)
+    journal.append([mark(), *some(3)])
+    journal.set_able()
+    files.full, files.reserve = True, None
+    assert not journal.close()
+    journal = open_journal(tmp_path)
+    assert held(journal) == [mark(), *some(3)]
+    assert "not closed in order" in journal.unable
+    assert journal.close()
+
+
+def test_that_a_node_is_able_is_noted_once_there_is_room(tmp_path):
+    journal = open_journal(tmp_path, "off")
+    journal.append([mark(), *some(3)])
+    die(journal)
+    files = NoRoom(tmp_path / "reserve")
+    journal = open_journal(tmp_path, files=files)
+    assert journal.unable
+    files.full, files.reserve = True, None
+    assert not journal.set_able()
+    files.full = False
+    assert journal.set_able()
+    die(journal)
+    assert open_journal(tmp_path).kept.able
+
+
+def test_two_threads_that_note_something_take_turns(tmp_path):
+    """A reader notes where it met damage, while the writer notes where the log begins."""
+    journal = open_journal(tmp_path)
+
+    def note(thread: int) -> None:
+        for number in range(100):
+            journal._write_life(damaged=((f"{thread}.log", number),))
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(note, thread) for thread in range(2)]:
+            done.result(LIMIT_S)
+
+
+def test_a_disk_that_fails_to_note_that_a_node_is_able_ends_the_journal(tmp_path):
+    journal = open_journal(tmp_path, "off")
+    journal.append([mark(), *some(3)])
+    die(journal)
+    files = NoRoom(tmp_path / "reserve")
+    journal = open_journal(tmp_path, files=files)
+    files.full, files.reserve, files.error = True, None, errno.EIO
+    with pytest.raises(DiskError, match="what the disk says"):
+        journal.set_able()
 
 
 @pytest.fixture
@@ -452,6 +525,28 @@ def test_held_files_are_files(tmp_path):
     assert files.pread(fd, 3, 4) == b"X\0Z"
     files.close(fd)
     assert OsFiles().pread(files.open(tmp_path / "f"), 10, 0) == b"\0\0abX"
+
+
+def test_names_are_held_until_their_directory_is_synced(tmp_path):
+    def names() -> set[str]:
+        return {path.name for path in tmp_path.iterdir()}
+
+    files = HeldFiles()
+    for name in ("a", "b"):
+        files.close(files.open(tmp_path / name, create=True))
+    files.rename(tmp_path / "a", tmp_path / "c")
+    files.unlink(tmp_path / "b")
+    assert names() == {"a", "b"}
+    with pytest.raises(FileNotFoundError):
+        files.unlink(tmp_path / "b")
+    with pytest.raises(FileNotFoundError):
+        files.rename(tmp_path / "a", tmp_path / "d")
+    files.sync_directory(tmp_path)
+    assert names() == {"c"}
+    files.unlink(tmp_path / "c")
+    files.close(files.open(tmp_path / "c", create=True))  # It is there again.
+    files.sync_directory(tmp_path)
+    assert names() == {"c"}
 
 
 # Retention.

@@ -1,5 +1,6 @@
 """Snapshots are whole or not there."""
 
+import errno
 import random
 import threading
 
@@ -7,6 +8,8 @@ import pytest
 from tests.unit.journal.logs import LOG, checkpoint, mark, open_journal, some
 
 from roundelay.journal.errors import ForeignLogError, JournalError
+from roundelay.journal.files import OsFiles
+from roundelay.journal.inspect import overview
 from roundelay.journal.snapshots import PART_BYTES_MAX, Snapshots
 
 STATE = [b"", b"one", b"x" * (PART_BYTES_MAX + 5), b"end"]
@@ -69,6 +72,28 @@ def test_one_that_was_not_finished_is_not_there(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_one_without_room_for_its_head_leaves_neither_file_nor_descriptor(tmp_path):
+    class Full(OsFiles):
+        open_now = 0
+
+        def open(self, path, *, create=False):
+            self.open_now += 1
+            return super().open(path, create=create)
+
+        def close(self, fd):
+            self.open_now -= 1
+            super().close(fd)
+
+        def pwritev(self, fd, parts, offset):
+            raise OSError(errno.ENOSPC, "no space left on device")
+
+    files = Full()
+    with pytest.raises(OSError, match="no space left"):
+        Snapshots(tmp_path, files).take(LOG, 0, checkpoint(5), STATE)
+    assert not files.open_now
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_peers_snapshot_arrives_in_parts(tmp_path):
     donor, learner = taken(tmp_path / "a", 7), Snapshots(tmp_path / "b")
     offset, size = 0, 1
@@ -128,4 +153,20 @@ def test_a_start_names_the_newest_of_its_own_log(tmp_path):
     path = journal.snapshots.path_of(3)
     path.write_bytes(b"RDS1")
     journal.close()
-    assert open_journal(tmp_path).kept.snapshot is None
+    journal = open_journal(tmp_path)
+    assert journal.kept.snapshot is None
+    assert f"{path} is damaged" in journal.repaired
+    assert journal.snapshots.indexes() == [5]
+    assert overview(tmp_path).aside == (path.with_suffix(".damaged"),)
+    journal.close()
+    assert not open_journal(tmp_path).repaired
+
+
+def test_only_the_last_one_that_was_set_aside_is_kept(tmp_path):
+    snapshots = taken(tmp_path, 3, 5)
+    snapshots.set_aside(5)
+    snapshots.set_aside(3)
+    assert snapshots.indexes() == []
+    assert [path.suffix for path in tmp_path.iterdir()] == [".damaged"]
+    with pytest.raises(FileNotFoundError):
+        snapshots.set_aside(3)

@@ -175,3 +175,12 @@ def test_names_of_strangers_do_not_fill_memory(told):
         node_log.settings(f"x{i}", "other settings")
     assert len(node_log._last) <= KINDS_MAX
     assert len(node_log._standing) <= KINDS_MAX
+
+
+def test_a_slow_disk_is_told_with_its_last_sync(told):
+    node_log, said = told
+    for _ in range(3):
+        node_log.disk_behind(70 << 20, 1.234)
+    (sentence,) = said()
+    assert "70 MB wait for the journal's disk, whose last sync took 1234 ms" in sentence
+    assert node_log.warnings() == [sentence.removeprefix("g/a: ")]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from roundelay.journal.files import HeldFiles
 from roundelay.runtime.errors import StartError, StateError
 from roundelay.runtime.machine import Machine
 from roundelay.runtime.state import NoStorage, StateDirectory
@@ -135,18 +136,57 @@ def test_too_few_open_files_are_told_as_such(tmp_path, monkeypatch):
         opened(tmp_path)
 
 
-def test_nothing_half_written_replaces_what_was_kept(tmp_path, monkeypatch):
-    state = opened(tmp_path)
+@pytest.mark.parametrize("call", ["pwritev", "pwrite", "fdatasync"])
+def test_nothing_half_written_replaces_what_was_kept(tmp_path, monkeypatch, call):
+    """A full disk takes a part of what is written, or says so only when it is synced."""
+    asked: list[bool] = []
+    room = False
+
+    def make_room() -> bool:
+        asked.append(room)
+        return room
+
+    machine = Machine(lambda: NOW_NS)
+    state = StateDirectory(tmp_path, "g", "a", machine, make_room=make_room)
     state.save(b"old")
-    monkeypatch.setattr(os, "fsync", _full_disk)
-    with pytest.raises(StateError, match="No space left"):
+    real = os.write
+
+    def full(fd: int, *told: object) -> int:
+        if room and asked:
+            monkeypatch.undo()
+        elif call == "fdatasync":
+            real(fd, b"ne")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if call == "pwrite":
+        monkeypatch.setattr(os, "pwritev", lambda fd, parts, offset: real(fd, b"ne"))
+    monkeypatch.setattr(os, call, full)
+    with pytest.raises(StateError, match=r"its disk is full .*; free some space"):
         state.save(b"new")
     assert (tmp_path / "g" / "core").read_bytes() == b"old"
+    assert not list((tmp_path / "g").glob("*.new"))
+    room = True
+    state.save(b"newer")
+    assert (tmp_path / "g" / "core").read_bytes() == b"newer"
+    assert asked == [False, True]
     state.close()
 
 
-def _full_disk(_: int) -> None:
-    raise OSError(28, "No space left on device")
+@pytest.mark.parametrize("forgotten", [None, "fdatasync", "sync_directory"])
+def test_what_was_saved_survives_a_power_cut_as_all_is_synced(tmp_path, monkeypatch, forgotten):
+    def saved(state: bytes) -> bytes | None:
+        machine = Machine(lambda: NOW_NS)
+        directory = StateDirectory(tmp_path, "g", "a", machine, files=HeldFiles())
+        directory.save(state)
+        directory.close()
+        return directory.stored
+
+    saved(b"one")
+    if forgotten:
+        monkeypatch.setattr(HeldFiles, forgotten, lambda *_: None)
+    saved(b"two")
+    monkeypatch.undo()
+    assert (saved(b"three") == b"two") == (forgotten is None)
 
 
 def test_who_keeps_nothing_is_new_at_every_start():

@@ -115,7 +115,8 @@ class Log:
             raise TimeoutError(self._driver.not_in_time(timeout_s)) from None
 
     async def snapshot(self) -> int:
-        """Store the state of the machine now; up to which index it goes, once it is stored."""
+        """Store the state of the machine now; up to which index it goes, once it is stored.
+        LogError if it cannot be, as the disk is full."""
         return await self._driver.snapshot()
 
     # What is known of it

@@ -31,6 +31,7 @@ from roundelay.runtime.log.receipts import (
 )
 from roundelay.runtime.meter import FLUSHES_MAX, Histogram
 from roundelay.runtime.sending import copied
+from roundelay.runtime.waiters import Waiters
 
 TURN_MESSAGES = 256
 """Messages of one call that are accepted in one turn of the event loop. More: the group waits for
@@ -73,11 +74,11 @@ class Appending:
         """From a flush to the commit of its first message."""
         self._flushes: deque[tuple[int, float]] = deque(maxlen=FLUSHES_MAX)
         """Flushes whose first own message is not committed yet: its number, and when it was."""
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting = Waiters()
         """Tasks that wait for room, or for the log to open."""
         self.on_forgotten: Callable[[Appended], None] = lambda effect: None
         """Called when the log did not take own messages, since it has forgotten their session."""
-        self._sessions: dict[int, list[asyncio.Future[int]]] = {}
+        self._sessions: dict[int, dict[asyncio.Future[int], None]] = {}
         """Tasks that wait for a named session to be open."""
 
     @property
@@ -179,21 +180,16 @@ class Appending:
         """Wait until something has changed; False if it was the time."""
         if self.error is not None:
             raise self.error
-        future: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(future)
         try:
             async with asyncio.timeout_at(deadline):
-                await future
+                await self._waiting.wait()
         except TimeoutError:
             return False
         return True
 
     def wake_waiting(self) -> None:
         """There may be room in the queue, or the log may be open."""
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        self._waiting.wake()
 
     # Messages of named sessions
 
@@ -215,7 +211,7 @@ class Appending:
         if self._input_log is not None:
             self._input_log.open_session(name, stamp_us)
         future: asyncio.Future[int] = self._loop.create_future()
-        self._sessions.setdefault(session, []).append(future)
+        self._sessions.setdefault(session, {})[future] = None
         try:
             async with asyncio.timeout_at(deadline):
                 return session, await future
@@ -223,6 +219,11 @@ class Appending:
             raise UncertainError(
                 f"session {name!r} is not known to be open in time; open it again"
             ) from None
+        finally:
+            waiting = self._sessions.get(session, {})
+            waiting.pop(future, None)
+            if not waiting:
+                self._sessions.pop(session, None)
 
     def accept_in(
         self, session: int, payload: Payload, number: int | None, deadline: float | None

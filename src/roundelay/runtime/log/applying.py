@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
 from roundelay.core.log import Mark
-from roundelay.runtime.errors import ClosedError
+from roundelay.runtime.errors import ClosedError, LogError
 from roundelay.runtime.log.entries import Entry, EntryBatch
 from roundelay.runtime.log.feed import Feed
 from roundelay.runtime.log.reading import LogReader, Looks
+from roundelay.runtime.waiters import Waiters
 
 NOW_ENTRIES = 16
 """So many entries are applied at once when they are committed. Fewer: a write in a quiet group
@@ -49,15 +50,16 @@ class Applying:
         machine: StateMachine,
         feed: Feed,
         looks: Callable[[], Looks | None],
-        load: Callable[[int, Callable[[Iterable[bytes]], None]], Awaitable[None]],
-        take: Callable[[int, Callable[[], bytes | Iterable[bytes]]], Awaitable[bool]],
+        load: Callable[[int, Callable[[Iterable[bytes]], None]], Awaitable[int]],
+        take: Callable[[int, Callable[[], bytes | Iterable[bytes]]], Awaitable[str]],
         fail: Callable[[Exception], None],
         *,
         snapshot: int | None,
         snapshot_bytes: int,
     ) -> None:
-        """`load` gives the snapshot at an index to a function, in a thread; `take` stores one, of
-        what a function returns, and says whether it could."""
+        """`load` gives the snapshot at an index to a function, in a thread, or an older one if that
+        is damaged, and returns the index of what it gave; `take` stores one, of what a function
+        returns, and says why it could not; nothing if it could."""
         self.machine = machine
         self.applied = 0
         """Entries that were applied."""
@@ -75,7 +77,7 @@ class Applying:
         """Bytes of log since the last snapshot."""
         self._bytes_max = snapshot_bytes
         self._wanted: list[asyncio.Future[int]] = []
-        self._progress: list[tuple[int, asyncio.Future[None]]] = []
+        self._progress = Waiters()
         """Who waits until so many entries are applied."""
         self._idle: LogReader | None = None
         """The reader, while the task waits for more to be committed."""
@@ -100,24 +102,21 @@ class Applying:
         for wanted in self._wanted:
             if not wanted.done():
                 wanted.set_exception(error)
-        for _, progress in self._progress:
-            if not progress.done():
-                progress.set_exception(error)
-        self._wanted, self._progress = [], []
+        self._wanted = []
+        self._progress.wake()
         if self._task is not None and not self.busy:
             self._task.cancel()
 
     async def applied_up_to(self, length: int) -> None:
         """Wait until all entries below `length` are applied."""
-        if self._error is not None:
-            raise self._error
-        if self.applied < length:
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._progress.append((length, future))
-            await future
+        while self.applied < length:
+            if self._error is not None:
+                raise self._error
+            await self._progress.wait(length)
 
     async def snapshot(self) -> int:
-        """Store the state now; the index of the snapshot, once it is stored."""
+        """Store the state now; the index of the snapshot, once it is stored, or LogError if it
+        cannot be."""
         if self._error is not None:
             raise self._error
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -142,12 +141,12 @@ class Applying:
         self._restore_at = None
         self.busy = True
         try:
-            await self._load(index, self.machine.restore)
+            index = await self._load(index, self.machine.restore)
         finally:
             self.busy = False
         self.applied = self._taken_at = index
         self._bytes = 0
-        self._tell()
+        self._progress.wake(self.applied)
 
     async def _apply(self) -> None:
         """Apply what is committed, until a snapshot is to be taken or restored."""
@@ -170,7 +169,7 @@ class Applying:
         self.applied = end
         self._bytes += sum(map(len, batch.payloads))
         if self._progress:
-            self._tell()
+            self._progress.wake(end)
 
     def apply_now(self) -> bool:
         """Apply what has just been committed, if the task waits for it and it is little; whether
@@ -200,26 +199,22 @@ class Applying:
         wanted, self._wanted = self._wanted, []
         index = self.applied
         self._bytes = 0
-        stored = index == self._taken_at and index > 0
-        if not stored:
+        why = ""
+        if index != self._taken_at or not index:
             self.busy = True
             try:
-                stored = await self._take(index, self.machine.snapshot)
+                why = await self._take(index, self.machine.snapshot)
             finally:
                 self.busy = False
-        if stored:
+        if not why:
             self._taken_at = index
         for future in wanted:
-            if not future.done():
-                future.set_result(self._taken_at)
-
-    def _tell(self) -> None:
-        waiting, self._progress = self._progress, []
-        for length, future in waiting:
-            if length > self.applied:
-                self._progress.append((length, future))
-            elif not future.done():
-                future.set_result(None)
+            if future.done():
+                continue
+            if why:
+                future.set_exception(LogError(f"no snapshot was stored: {why}"))
+            else:
+                future.set_result(index)
 
 
 def chunks_of(state: bytes | Iterable[bytes]) -> Iterable[bytes]:

@@ -39,6 +39,7 @@ from roundelay.runtime.errors import (
     DiskError,
     FailedError,
     ForkError,
+    LogError,
     NotPrimaryError,
     RoundelayError,
 )
@@ -52,6 +53,7 @@ from roundelay.runtime.log.syncs import Syncs
 from roundelay.runtime.log.writer import Target, Writer
 from roundelay.runtime.log_inputs import encode_loaded, encode_numbers, encode_snapshot_part
 from roundelay.runtime.meter import Histogram
+from roundelay.runtime.waiters import Waiters
 from roundelay.structures.errors import MachineError
 
 READERS = 2
@@ -63,6 +65,9 @@ disk is read for nothing; too large: damage is found when it is needed."""
 HISTORY_BYTES = 1024 * 1024
 """Bytes of old entries that are read at a time for the application. Too small: many reads; too
 large: memory for each reader."""
+SLOW_BYTES = 16 * 1024 * 1024
+"""If so many bytes wait for the disk while the node is behind, the disk is at fault, and not that
+the group is faster than a fetch. Too small: it warns of the wrong thing; too large: not at all."""
 
 LogEffect: TypeAlias = (
     Store
@@ -96,8 +101,9 @@ class Journal(Target, Protocol):
         """A part of that snapshot and the size of its file; None if it is gone."""
         ...
 
-    def restore(self, index: int, into: Callable[[Iterable[bytes]], None]) -> None:
-        """Give the state of that snapshot to `into`."""
+    def restore(self, index: int, into: Callable[[Iterable[bytes]], None]) -> "Restored":
+        """Give the state of that snapshot to `into`. If it is damaged it is set aside, and an older
+        one taken, or none if the log is whole; LogError if neither can be."""
         ...
 
     def take(self, checkpoint: Checkpoint, chunks: Iterable[bytes]) -> None:
@@ -123,6 +129,16 @@ class Journal(Target, Protocol):
 
 Step = Callable[[Input, bytes, Callable[[], list[Effect[Any]]]], None]
 """Gives the core an input, and performs the effects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a machine begins with."""
+
+    index: int
+    """Of the snapshot that was restored; 0 if none was."""
+    damaged: str = ""
+    """What was set aside instead, as a sentence; empty if nothing was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +198,12 @@ class LogDriver:
         """All stores up to this number are done."""
         self._after = False
         """Whether `after_effects` runs."""
-        self._changed: list[asyncio.Future[None]] = []
-        self._on_stored: list[tuple[int, asyncio.Future[None]]] = []
+        self._changed = Waiters()
+        self._on_stored = Waiters()
+        self._last_sync_s = 0.0
+        """How long the last sync took."""
+        self._full = False
+        """Whether the disk had no room for what it was last asked to store."""
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix=f"journal {name}")
         self.feed = Feed(kept.first, length_of(kept), kept.committed, kept.marks, self._history)
         self.appending = Appending(loop, core, instruments, flush, setup.wall_ns)
@@ -254,6 +274,16 @@ class LogDriver:
 
         self._run(self._journal.scrub).add_done_callback(done)
 
+    def look_at_disk(self) -> None:
+        """Once a second: warn while the disk does not keep up."""
+        if self.status.condition != "behind":
+            return
+        waiting_bytes = self.writer.waiting_bytes
+        if self._full:
+            self._node_log.disk_full()
+        elif waiting_bytes >= SLOW_BYTES:
+            self._node_log.disk_behind(waiting_bytes, self._last_sync_s)
+
     # Effects
 
     def perform(self, effect: LogEffect) -> None:
@@ -320,10 +350,7 @@ class LogDriver:
             self.writer.call(self._journal.set_able)
         self.appending.wake_waiting()
         self.syncs.on_changed()
-        futures, self._changed = self._changed, []
-        for future in futures:
-            if not future.done():
-                future.set_result(None)
+        self._changed.wake()
         self.on_changed()
 
     # What the threads have done
@@ -333,6 +360,7 @@ class LogDriver:
         report = self.writer.take()
         for duration_s in report.sync_s:
             self.sync_times.add(duration_s)
+            self._last_sync_s = duration_s
         if self._error is not None:
             return
         if report.error is not None:
@@ -340,22 +368,16 @@ class LogDriver:
             return
         if report.stored > self._stored:
             number = self._stored = report.stored
+            self._full = False
             self._step(Input.STORED, encode_numbers(number), partial(self._core.stored, number))
-            self._tell_stored()
+            self._on_stored.wake(number)
         if report.unstored and self._error is None:
             number = report.unstored
+            self._full = True
             self._node_log.disk_full()
             self._step(Input.UNSTORED, encode_numbers(number), partial(self._core.unstored, number))
         if report.first is not None and self._error is None:
             self._tell_held()
-
-    def _tell_stored(self) -> None:
-        waiting, self._on_stored = self._on_stored, []
-        for number, future in waiting:
-            if number > self._stored:
-                self._on_stored.append((number, future))
-            elif not future.done():
-                future.set_result(None)
 
     def _tell_held(self) -> None:
         first, snapshot = self._journal.first, self._journal.snapshot
@@ -409,36 +431,48 @@ class LogDriver:
 
     # The machine's state
 
-    async def _restore(self, index: int, into: Callable[[Iterable[bytes]], None]) -> None:
+    async def _restore(self, index: int, into: Callable[[Iterable[bytes]], None]) -> int:
+        """Restore this snapshot or, if it is damaged, an older one; the index of that."""
         await self._until_stored(self.writer.issued)
-        await self._run(partial(self._journal.restore, index, into))
+        try:
+            restored: Restored = await self._run(partial(self._journal.restore, index, into))
+        except LogError as e:
+            self._node_log.trouble(str(e))
+            error = FailedError(str(e))
+            self._fail(error)
+            raise error from None
+        if self._error is not None:
+            raise self._error
+        if restored.damaged:
+            self._node_log.snapshot_damaged(restored.damaged)
+            self._tell_held()
+        return restored.index
 
     async def _until_stored(self, number: int) -> None:
         """Wait until the writer has done what it was given up to this number."""
+        if self._error is None and self._stored < number:
+            await self._on_stored.wait(number)
         if self._error is not None:
             raise self._error
-        if self._stored < number:
-            future: asyncio.Future[None] = self._loop.create_future()
-            self._on_stored.append((number, future))
-            await future
 
-    async def _take(self, index: int, state: Callable[[], bytes | Iterable[bytes]]) -> bool:
-        """Store a snapshot at this index; False if it cannot be done now."""
+    async def _take(self, index: int, state: Callable[[], bytes | Iterable[bytes]]) -> str:
+        """Store a snapshot at this index; why it cannot be done now, if so."""
         try:
             checkpoint = self._core.snapshot_state(index)
         except ValueError as e:
             self._node_log.no_snapshot(str(e))
-            return False
+            return str(e)
         journal = self._journal
         try:
             await self._run(lambda: journal.take(checkpoint, chunks_of(state())))
         except OSError as e:
-            self._node_log.no_snapshot(e.strerror or str(e))
-            return False
+            why = e.strerror or str(e)
+            self._node_log.no_snapshot(why)
+            return why
         if self._error is not None:
             raise self._error
         self._tell_held()
-        return True
+        return ""
 
     async def snapshot(self) -> int:
         if self.applying is None:
@@ -482,9 +516,7 @@ class LogDriver:
         while not self._keeps_up():
             if self._error is not None:
                 raise self._error
-            future: asyncio.Future[None] = self._loop.create_future()
-            self._changed.append(future)
-            await future
+            await self._changed.wait()
 
     def _keeps_up(self) -> bool:
         status = self.status
@@ -510,10 +542,8 @@ class LogDriver:
         self.feed.close(error)
         if self.applying is not None:
             self.applying.close(error)
-        for future in (*self._changed, *(future for _, future in self._on_stored)):
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # Nobody may wait for it any more.
+        self._changed.wake()
+        self._on_stored.wake()
         self.writer.stop()
         self._readers.shutdown(wait=False, cancel_futures=True)
 

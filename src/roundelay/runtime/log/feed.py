@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from roundelay.core.ids import ViewId
 from roundelay.core.log import MARKS_KEPT, NO_TERM, Checkpoint, Entries, LogRecord, Mark, Place
 from roundelay.runtime.errors import ClosedError, TruncatedError
+from roundelay.runtime.waiters import Waiters
 
 TAIL_BYTES = 64 * 1024 * 1024
 """Bytes of the newest records that are kept in memory. Too small: readers that are a moment late
@@ -55,12 +56,13 @@ class Feed:
         """Where the log ends."""
         self._bytes = 0
         self._bytes_max = bytes_max
-        self._futures: list[asyncio.Future[None]] = []
+        self._readers = Waiters()
+        """Those who wait until more is committed."""
 
     @property
     def waiting(self) -> bool:
         """Whether a reader waits for something to be committed."""
-        return bool(self._futures)
+        return bool(self._readers)
 
     # What the core does to its log
 
@@ -168,20 +170,14 @@ class Feed:
         self.wake()
 
     def wake(self) -> None:
-        futures, self._futures = self._futures, []
-        for future in futures:
-            if not future.done():
-                future.set_result(None)
+        self._readers.wake()
 
     # What readers ask
 
     async def changed(self) -> None:
         """Wait until more is committed, or the feed is closed."""
-        if self.error is not None:
-            raise self.error
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._futures.append(future)
-        await future
+        if self.error is None:
+            await self._readers.wait()
         if self.error is not None:
             raise self.error
 

@@ -4,18 +4,22 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
 
 from roundelay.core.log import Checkpoint, LogRecord, Mark, Place
 from roundelay.journal import errors as faults
 from roundelay.journal.directory import group_directory
-from roundelay.journal.files import Files, OsFiles
+from roundelay.journal.files import NO_ROOM, Files, OsFiles
 from roundelay.journal.journal import Journal, JournalConfig
+from roundelay.journal.retention import reserve_in
 from roundelay.runtime.descriptors import exhausted, exhausted_error
 from roundelay.runtime.errors import DiskError, JournalError, LogError, TruncatedError
 from roundelay.runtime.log.applying import StateMachine
-from roundelay.runtime.log.driver import JournalSetup
+from roundelay.runtime.log.driver import JournalSetup, Restored
 from roundelay.runtime.log.writer import DiskFullError
 from roundelay.runtime.machine import Machine
+from roundelay.runtime.node_log import log
 from roundelay.runtime.settings import Settings
 from roundelay.runtime.state import StateDirectory, Storage
 from roundelay.wire.log_record import decode_record
@@ -34,18 +38,26 @@ async def open_journal(
     """The journal that the settings name, and where the core's standing is kept; or JournalError.
     What a crash left is repaired first, which may take a moment: it is done in a thread."""
     assert settings.journal is not None
+    files = make_files()
+    path = group_directory(settings.journal, settings.group)
     storage = StateDirectory(
-        settings.journal, settings.group, settings.node, machine, kind="journal", error=JournalError
+        *(settings.journal, settings.group, settings.node, machine),
+        kind="journal",
+        error=JournalError,
+        files=files,
+        make_room=partial(_give_up_reserve, path),
     )
     loop = asyncio.get_running_loop()
     try:
-        journal = await loop.run_in_executor(None, _open, settings, storage, machine)
+        journal = await loop.run_in_executor(None, _open, settings, storage, machine, files)
     except BaseException:
         storage.close()
         raise
-    storage.make_room = journal.make_room
     journal.on_close = storage.close
     journal.has_machine = state_machine is not None
+    if journal.has_machine and (why := journal.no_state(journal.inner.kept.snapshot)):
+        journal.close()
+        raise JournalError(why)
     setup = JournalSetup(
         journal,
         journal.inner.kept,
@@ -59,7 +71,9 @@ async def open_journal(
     return setup, _Standing(storage)
 
 
-def _open(settings: Settings, storage: StateDirectory, machine: Machine) -> "DiskJournal":
+def _open(
+    settings: Settings, storage: StateDirectory, machine: Machine, files: Files
+) -> "DiskJournal":
     assert settings.journal is not None
     path = group_directory(settings.journal, settings.group)
     try:
@@ -73,7 +87,7 @@ def _open(settings: Settings, storage: StateDirectory, machine: Machine) -> "Dis
                 retain_bytes=settings.retain_bytes,
                 retain_s=settings.retain_s,
             ),
-            files=make_files(),
+            files=files,
             locked=True,
             ours=storage.ours,
             boot=machine.id,
@@ -88,6 +102,16 @@ def _open(settings: Settings, storage: StateDirectory, machine: Machine) -> "Dis
             "directory"
         ) from None
     return DiskJournal(inner)
+
+
+def _give_up_reserve(path: Path) -> bool:
+    """Make room for the standing; whether there was anything to give up. It is done at once, in
+    whatever thread."""
+    try:
+        reserve_in(path).unlink()
+    except OSError:
+        return False
+    return True
 
 
 class _Standing:
@@ -116,6 +140,8 @@ class DiskJournal:
         """Whether a machine follows the log: what is behind its snapshots is kept for it."""
         self._retire_at = 0.0
         self._scrubbed = 0
+        self._able_due = False
+        """Whether it is still to be noted that the node is able."""
 
     # For the writer
 
@@ -152,11 +178,15 @@ class DiskJournal:
     def write_snapshot(self, index: int, offset: int, data: bytes, *, last: bool) -> bool:
         try:
             return self.inner.snapshots.write_part(index, offset, data, last=last)
-        except OSError:
-            # Nothing depends on a part of a snapshot: it is fetched again.
+        except OSError as e:
             with contextlib.suppress(OSError):
                 self.inner.snapshots.drop_incoming()
-            return False
+            if e.errno not in NO_ROOM:
+                raise DiskError(
+                    f"a snapshot cannot be written to {self.inner.path} ({e.strerror}), so the "
+                    "node stops; check the disk, then start the node again"
+                ) from None
+            return False  # Nothing depends on a part of it: it is fetched again.
 
     def sync(self) -> None:
         with _translated():
@@ -173,33 +203,39 @@ class DiskJournal:
         if now < self._retire_at:
             return None
         self._retire_at = now + RETIRE_S
+        if self._able_due:
+            self.set_able()
         if self.has_machine and not self.inner.snapshots.indexes():
             return None  # Its state cannot be made again from less than the whole log.
         with _translated():
             return self.inner.first if self.inner.retire() else None
 
     def set_able(self) -> None:
-        try:
-            self.inner.set_able()
-        except OSError as e:
-            raise DiskError(f"the journal {self.inner.path} cannot be written: {e}") from None
+        with _translated():
+            noted = self.inner.set_able()
+        if not noted and not self._able_due:
+            log.warning(
+                "the disk that the journal %s is on is full, so it could not be noted that this "
+                "node is able; until that is done, it votes after a restart only once it has "
+                "caught up: free some space",
+                self.inner.path,
+            )
+        self._able_due = not noted
 
     def close(self) -> None:
         try:
             with _translated():
-                self.inner.close()
+                in_order = self.inner.close()
         finally:
             self.on_close()
+        if not in_order:
+            log.warning(
+                "the disk that the journal %s is on is full, so it could not be noted that it was "
+                "closed in order: its next start is one after a crash",
+                self.inner.path,
+            )
 
     # For other threads
-
-    def make_room(self) -> bool:
-        """Give up what is kept for the standing; whether there was anything."""
-        try:
-            (self.inner.path / "reserve").unlink()
-        except OSError:
-            return False
-        return True
 
     @property
     def first(self) -> int:
@@ -229,9 +265,41 @@ class DiskJournal:
     def load_snapshot(self, index: int, offset: int, bytes_max: int) -> tuple[bytes, int] | None:
         return self.inner.snapshots.read_part(index, offset, bytes_max)
 
-    def restore(self, index: int, into: Callable[[Iterable[bytes]], None]) -> None:
-        with _translated():
-            into(self.inner.snapshots.restore(index, self.inner.log)[1])
+    def restore(self, index: int, into: Callable[[Iterable[bytes]], None]) -> Restored:
+        inner, snapshots = self.inner, self.inner.snapshots
+        damaged: list[str] = []
+        at: int | None = index
+        while at is not None:
+            try:
+                _, parts = snapshots.restore(at, inner.log)
+            except (faults.JournalError, faults.ForeignLogError) as e:
+                with contextlib.suppress(OSError):
+                    snapshots.set_aside(at)
+                at = snapshots.newest(inner.log, inner.generation, at)
+                damaged.append(str(e))
+                if why := self.no_state(at):
+                    raise LogError("; ".join([*damaged, why])) from None
+            else:
+                with _translated():
+                    into(parts)
+                break
+        if not damaged:
+            return Restored(index)
+        begin = "the beginning of the log" if at is None else f"the one at entry {at}"
+        told = f"{'; '.join(damaged)}: the machine goes on from {begin}; check the disk"
+        return Restored(at or 0, told)
+
+    def no_state(self, snapshot: int | None) -> str:
+        """Why the state of a machine cannot be made from that snapshot, or without one; empty if it
+        can."""
+        if (snapshot or 0) >= self.first:
+            return ""
+        return (
+            f"the entries below {self.first} were removed from the journal {self.inner.path}, and "
+            "there is no snapshot that has them, so the state of the machine cannot be made here: "
+            "copy the newest file in the directory 'snapshots' of another node into this one's, "
+            "or start this node with an empty directory, and it fetches all from the others"
+        )
 
     def take(self, checkpoint: Checkpoint, chunks: Iterable[bytes]) -> None:
         inner = self.inner

@@ -88,8 +88,17 @@ class Run:
         finally:
             if timer is not None:
                 timer.cancel()
+            self._forget(number, future)
         if self.error is not None:
             raise self.error
+
+    def _forget(self, number: int, future: "asyncio.Future[None]") -> None:
+        """Whoever waited may have given up."""
+        futures = self._futures.get(number, [])
+        if future in futures:
+            futures.remove(future)
+            if not futures:
+                del self._futures[number]
 
     def _wake(self, numbers: list[int]) -> None:
         for number in numbers:

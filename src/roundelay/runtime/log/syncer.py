@@ -21,10 +21,12 @@ class Syncer:
     def __init__(
         self,
         sync: Callable[[], None],
-        done: Callable[[float, Exception | None], None],
+        done: Callable[[float], None],
         name: str,
     ) -> None:
-        """`done` is called in the thread after each sync, with its seconds and what went wrong."""
+        """`done` is called in the thread after each sync, with its seconds."""
+        self.failed: Exception | None = None
+        """What went wrong; known before `wait` returns."""
         self._sync = sync
         self._done = done
         self._asked: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -56,10 +58,9 @@ class Syncer:
     def _run(self) -> None:
         while self._asked.get():
             began = time.monotonic()
-            error: Exception | None = None
             try:
                 self._sync()
             except Exception as e:
-                error = e
+                self.failed = e
             self._idle.set()
-            self._done(time.monotonic() - began, error)
+            self._done(time.monotonic() - began)

@@ -28,8 +28,8 @@ class Syncs:
         """The number of the last probe."""
         self._asked: list[asyncio.Future[int]] = []
         """Those whom the probe under way answers."""
-        self._next: list[asyncio.Future[int]] = []
-        """Those who came later."""
+        self._next: dict[asyncio.Future[int], None] = {}
+        """Those who came later, in their order."""
         self._due = False
         self._error: ClosedError | None = None
 
@@ -42,9 +42,12 @@ class Syncs:
         if self._error is not None:
             raise self._error
         future: asyncio.Future[int] = self._loop.create_future()
-        self._next.append(future)
+        self._next[future] = None
         self.on_changed()
-        return await future
+        try:
+            return await future
+        finally:
+            self._next.pop(future, None)  # It gave up, perhaps, and no view may ever open.
 
     def _schedule(self) -> None:
         """Ask in the next turn of the loop: those who come in this one share the probe."""
@@ -55,7 +58,7 @@ class Syncs:
         self._due = False
         waiting = [future for future in self._next if not future.done()]
         if waiting and not self._asked and self._error is None and self._is_open():
-            self._asked, self._next = waiting, []
+            self._asked, self._next = waiting, {}
             self._request += 1
             self._ask(self._request)
 
@@ -64,7 +67,8 @@ class Syncs:
             return
         asked, self._asked = self._asked, []
         if effect.length is None:
-            self._next = asked + self._next  # The log was closed meanwhile: ask again.
+            # The log was closed meanwhile: ask again.
+            self._next = dict.fromkeys(f for f in asked if not f.done()) | self._next
         else:
             for future in asked:
                 if not future.done():
@@ -81,4 +85,4 @@ class Syncs:
         for future in (*self._asked, *self._next):
             if not future.done():
                 future.set_exception(error)
-        self._asked, self._next = [], []
+        self._asked, self._next = [], {}

@@ -151,7 +151,7 @@ class Writer:
         self._behind = 0
         """Bytes that were written since the sync under way began."""
         self._failed: Exception | None = None
-        """What went wrong in another thread."""
+        """What went wrong in the event loop."""
         self._busy = threading.Lock()
         """Held by whoever works with the target."""
         self._over = policy.name == "always"
@@ -368,6 +368,8 @@ class Writer:
             raise self._failed
         if syncer is None:
             return
+        if syncer.failed is not None:
+            raise syncer.failed
         if self._dirty_since is None or syncer.busy:
             return
         if ended:
@@ -383,13 +385,10 @@ class Writer:
         with self._lock:
             self._sync_s.append(time.monotonic() - began)
 
-    def _on_synced(self, seconds: float, error: Exception | None) -> None:
+    def _on_synced(self, seconds: float) -> None:
         """In the thread that syncs."""
-        if error is not None:
-            self._failed = error
-        else:
-            with self._lock:
-                self._sync_s.append(seconds)
+        with self._lock:
+            self._sync_s.append(seconds)
         self._jobs.put((_nothing_to_do, 0))  # The writer may have to ask for the next one, or end.
 
     def _drop(self, size: int) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.runtime.log.test_feed import Log, entries, mark
 
 from roundelay.core.log import Mark
-from roundelay.runtime.errors import ClosedError
+from roundelay.runtime.errors import ClosedError, LogError
 from roundelay.runtime.log.applying import NOW_ENTRIES, Applying
 from roundelay.runtime.log.entries import Entry, EntryBatch
 
@@ -50,6 +50,8 @@ class Story:
         self.machine = machine
         self.errors: list[Exception] = []
         self.taken: list[int] = []
+        self.why = ""
+        """Why no snapshot can be stored."""
         self.applying = Applying(
             machine,
             self.log.feed,
@@ -62,12 +64,12 @@ class Story:
         )
         self.applying.start()
 
-    async def _load(self, index: int, into: Any) -> None:
+    async def _load(self, index: int, into: Any) -> int:
         raise AssertionError("nothing is restored here")
 
-    async def _take(self, index: int, state: Any) -> bool:
+    async def _take(self, index: int, state: Any) -> str:
         self.taken.append(index)
-        return True
+        return self.why
 
     def end(self) -> None:
         self.applying.close(ClosedError("the end"))
@@ -124,6 +126,25 @@ def test_nothing_is_applied_while_a_snapshot_is_wanted():
         assert not made.applying.apply_now()
         assert await snapshot in (1, 2)
         assert made.taken == [await snapshot]
+        made.end()
+
+    asyncio.run(story())
+
+
+def test_who_asks_for_a_snapshot_is_told_why_there_is_none():
+    async def story() -> None:
+        made = Story(Machine())
+        made.log.store(entries(0, 1), commit=1)
+        await turns()
+        assert await made.applying.snapshot() == 1
+        made.log.store(entries(1, 1), commit=2)
+        await turns()
+        made.why = "No space left on device"
+        with pytest.raises(LogError, match="no snapshot was stored: No space left"):
+            await made.applying.snapshot()
+        made.why = ""
+        assert await made.applying.snapshot() == 2
+        assert made.taken == [1, 2, 2]
         made.end()
 
     asyncio.run(story())

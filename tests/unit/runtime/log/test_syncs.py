@@ -81,11 +81,25 @@ def test_reads_that_gave_up_are_not_asked_for():
         harness.open = False
         (read,) = await harness.read()
         read.cancel()
+        await asyncio.sleep(0)
+        assert not harness.syncs.waits, "reads that gave up are kept"
         harness.open = True
         harness.syncs.on_changed()
         for _ in range(3):
             await asyncio.sleep(0)
         assert harness.asked == []
+
+    asyncio.run(story())
+
+
+def test_reads_that_gave_up_while_they_were_asked_for_are_not_asked_again():
+    async def story() -> None:
+        harness = Harness()
+        (read,) = await harness.read()
+        read.cancel()
+        harness.open = False
+        await harness.answer(None)
+        assert not harness.syncs.waits
 
     asyncio.run(story())
 

@@ -434,6 +434,26 @@ def test_a_failed_sync_ends_the_writer_and_is_not_repeated(fsync):
     asyncio.run(story())
 
 
+def test_whoever_waited_for_a_sync_knows_that_it_failed():
+    told = threading.Event()
+    allowed = threading.Event()
+
+    def sync() -> None:
+        raise OSError(5, "Input/output error")
+
+    def done(seconds: float) -> None:
+        told.set()
+        allowed.wait(LIMIT_S)
+
+    syncer = Syncer(sync, done, "test")
+    syncer.begin()
+    syncer.wait()
+    assert isinstance(syncer.failed, OSError)
+    allowed.set()
+    syncer.stop()
+    assert told.is_set()
+
+
 def test_at_the_end_all_that_waits_is_written_and_the_commit_is_noted():
     async def story() -> None:
         harness = Harness()
