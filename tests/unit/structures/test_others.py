@@ -172,6 +172,42 @@ def test_who_was_cut_off_at_a_barrier_arrives_again():
     assert job.done
 
 
+def test_who_was_cut_off_while_others_passed_has_not_passed_with_them():
+    log = Rehearsal(Barrier, (*THREE, "d"))
+    cut_off = log.start(log.face("a").wait(3))
+    log.begin_term("b", "c", "d")
+    others = [log.start(log.face(node).wait(3)) for node in "bcd"]
+    log.settle()
+    assert [job.result for job in others] == [0, 0, 0]
+    log.begin_term("a", "b", "c", "d")
+    log.settle()
+    assert not cut_off.done
+    assert log.face("b").waiting.stale() == ["a"]
+    for node in "bc":
+        log.start(log.face(node).wait(3))
+    log.settle()
+    assert cut_off.result == 1
+
+
+def test_who_passed_a_barrier_and_sees_it_late_has_passed():
+    log = Rehearsal(Barrier, THREE)
+    barrier = log.face("a")
+    assert [barrier.arrive.wait(handle, 2) for handle in (7, 8)] == [0, 0]
+    assert [log.face("b").arrive.wait(handle, 2) for handle in (7, 8)] == [1, 1]
+    assert barrier.arrive.wait(7, 2) == 0  # It does not wait again.
+    assert not barrier.leave.wait(7)
+    log.restart("a")
+    assert [arrival.node for arrival in log.state("c").passed] == ["b", "b"]
+
+
+def test_a_barrier_forgets_who_passed():
+    log = Rehearsal(Barrier, THREE)
+    for node in THREE:
+        log.start(log.face(node).wait(3))
+    log.settle()
+    assert log.state().passed == []
+
+
 def test_all_at_a_barrier_agree_how_many_are_to_come():
     log = Rehearsal(Barrier, THREE)
     log.start(log.face("a").wait(2))
