@@ -7,12 +7,12 @@ async for now in leader.follow():                # at every node
     print(now)
 """
 
-from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from roundelay.core.ids import NodeId
-from roundelay.structures.methods import read
+from roundelay.structures.methods import read, stream
 from roundelay.structures.turns import Claim, Turns
+from roundelay.structures.watcher import Watcher
 
 
 class Leadership(NamedTuple):
@@ -36,7 +36,8 @@ class Leader(Turns):
         """Who leads now."""
         return _leadership(self.granted)
 
-    async def follow(self) -> AsyncIterator[Leadership | None]:
+    @stream
+    def follow(self) -> Watcher[Leadership | None]:
         """Who leads now, and then each change as this node learns of it; None while nobody does.
         Of changes that follow each other faster than they are taken the last one comes."""
         seen: list[Leadership | None] = []
@@ -45,9 +46,11 @@ class Leader(Turns):
             found = [_leadership(state.granted)]
             return found if found != seen else None
 
-        while True:
-            seen = await self.port.until(news)
-            yield seen[0]
+        async def take() -> Leadership | None:
+            seen[:] = await self.port.until(news)
+            return seen[0]
+
+        return Watcher(take)
 
 
 def _leadership(granted: list[Claim]) -> Leadership | None:

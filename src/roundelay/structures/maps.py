@@ -12,14 +12,15 @@ and not for locks.
 """
 
 import heapq
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from roundelay.structures.errors import Refused
 from roundelay.structures.kinds import kind_of
 from roundelay.structures.machine import Machine
-from roundelay.structures.methods import read, write
+from roundelay.structures.methods import read, stream, write
 from roundelay.structures.values import Value, copy_value
+from roundelay.structures.watcher import Watcher
 
 V = TypeVar("V", bound=Value)
 
@@ -165,13 +166,20 @@ class Map(Machine, Generic[V]):
         """How many keys there are."""
         return len(self._slots)
 
-    async def watch(self, prefix: str = "") -> AsyncIterator[Change]:
-        """Each change of a key that begins so, in order, from now on. `GapError` if some were
-        missed: then read `items` and watch again. To miss nothing at the beginning, watch first
-        and read afterwards."""
-        async for change in self.port.changes():
-            if isinstance(change, Change) and change.key.startswith(prefix):
-                yield change._replace(value=copy_value(change.value))
+    @stream
+    def watch(self, prefix: str = "") -> Watcher[Change]:
+        """Each change of a key that begins so, in order, from this call on. `GapError` if some
+        were missed: then read `items` and watch again. To miss nothing at the beginning, watch
+        first and read afterwards."""
+        changes = self.port.changes()
+
+        async def take() -> Change:
+            while True:
+                change = await changes.take()
+                if isinstance(change, Change) and change.key.startswith(prefix):
+                    return change._replace(value=copy_value(change.value))
+
+        return Watcher(take, changes.close)
 
     def due_us(self) -> int | None:
         if not self._due:

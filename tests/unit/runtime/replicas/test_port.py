@@ -1,6 +1,7 @@
 """The port of a machine at a node, without a node."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -201,17 +202,72 @@ def test_who_waits_is_told_that_the_session_was_forgotten_and_that_the_node_has_
 def test_a_watcher_is_told_that_a_snapshot_replaced_the_state():
     async def story() -> None:
         port = opened(NodePort(Site("a"), "", Map[int]))
-        seen: list[object] = []
-
-        async def watch() -> None:
-            async for change in port.changes():
-                seen.append(change)  # noqa: PERF401  # What was seen when it ends counts.
-
-        watching = asyncio.create_task(watch())
+        watching = asyncio.create_task(anext(port.face.watch()))
         await asyncio.sleep(0)
         port.site.restore([snapshot_of(Map())])
         with pytest.raises(GapError, match="snapshot"):
             await watching
+
+    asyncio.run(story())
+
+
+def test_a_watcher_watches_from_the_call_on_and_keeps_what_nobody_has_taken():
+    async def story() -> None:
+        log = Log()
+        port = on(log, Map[int])
+        watcher = port.face.watch("k")
+        assert port.status()["watchers"] == 1
+        for key in ("k1", "other", "k2"):
+            call = asyncio.ensure_future(port.face.set(key, 1))
+            await turns()
+            port.site.apply_all(batch(log, len(log.payloads) - 1, len(log.payloads) - 1))
+            await call
+        assert (await anext(watcher)).key == "k1"
+        assert (await anext(watcher)).key == "k2"
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(watcher), 0)
+        port.site.restore([snapshot_of(Map())])  # The watcher still watches.
+        with pytest.raises(GapError):
+            await anext(watcher)
+        watcher.close()
+        assert port.status()["watchers"] == 0
+
+    asyncio.run(story())
+
+
+def test_a_watcher_that_is_forgotten_watches_no_longer():
+    async def story() -> None:
+        log = Log()
+        port = on(log, Map[int])
+        watcher = port.face.watch()
+        del watcher
+        gc.collect()
+        assert port.status()["watchers"] == 0
+        call = asyncio.ensure_future(port.face.set("k", 1))
+        await turns()
+        port.site.apply_all(batch(log, 0, 0))
+        await call
+        assert port.machine.told is None  # It makes no changes for nobody.
+
+    asyncio.run(story())
+
+
+def test_a_watcher_gets_what_is_left_and_is_then_told_that_the_node_has_ended():
+    async def story() -> None:
+        log = Log()
+        port = on(log, Map[int])
+        watcher, other = port.face.watch(), port.face.watch()
+        waiting = asyncio.create_task(anext(other))
+        call = asyncio.ensure_future(port.face.set("k", 1))
+        await turns()
+        port.site.apply_all(batch(log, 0, 0))
+        await call
+        port.site.close(ClosedError("it has ended"))
+        assert (await waiting).key == "k"
+        assert [change.key for change in [await anext(watcher)]] == ["k"]
+        for _ in range(2):
+            with pytest.raises(ClosedError, match="ended"):
+                await anext(watcher)
 
     asyncio.run(story())
 
