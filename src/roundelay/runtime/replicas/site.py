@@ -44,7 +44,8 @@ TICK_S = 1.0
 ticks fill the log; too large: times to live end late, and locks of lost nodes are free late."""
 LATE_TICKS = 3
 """So often a node looks for the tick of another before it appends one itself: the other may run no
-machine. Too small: several nodes append ticks; too large: locks of lost nodes are free late."""
+machine. Too small: several nodes append ticks; too large: locks of lost nodes are free late, and
+times to live end late where such a node is the first by name."""
 ANNOUNCE_S = 2.0
 """How long a write of a new version waits for others to tell theirs, in seconds. Too small: a node
 that has just come back is not asked; too large: nodes that run no machine delay such writes."""
@@ -82,7 +83,10 @@ class Site:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ticking: asyncio.TimerHandle | None = None
         self._late_ticks = 0
-        """How often this node has looked for an entry of this term in vain."""
+        """How often this node has looked for an entry in vain, while a mark or log time waited for
+        one."""
+        self._ticked = 0
+        """Entries that were applied when it last looked."""
 
     def add(self, name: str, make: Callable[[], M], port: "NodePort[M]") -> M:
         """Have a machine of this name too; before the node runs. Returns its state."""
@@ -232,8 +236,11 @@ class Site:
     def _tick(self) -> None:
         assert self.loop is not None
         self._ticking = self.loop.call_later(TICK_S, self._tick)
-        self._late_ticks = self._late_ticks + 1 if self._new_term() else 0
-        if self._late_ticks or self.replica.due_us() is not None:
+        new_term, due = self._new_term(), self.replica.due_us() is not None
+        late = new_term or (due and self.replica.index == self._ticked)
+        self._late_ticks = self._late_ticks + 1 if late else 0
+        self._ticked = self.replica.index
+        if new_term or due:
             self._append_tick()
         self._announce()
 

@@ -19,9 +19,9 @@ from roundelay.runtime.errors import (
 )
 from roundelay.runtime.log.entries import EntryBatch
 from roundelay.runtime.replicas.port import NodePort
-from roundelay.runtime.replicas.site import Site
+from roundelay.runtime.replicas.site import LATE_TICKS, Site
 from roundelay.structures import Counter, GapError, Map
-from roundelay.structures.replica import LogEntry, Replica, command_head
+from roundelay.structures.replica import TICK, LogEntry, Replica, command_head
 from roundelay.structures.values import dumps
 
 TERM = ViewId(1, "a")
@@ -34,6 +34,8 @@ class Log:
         self.receipts: list[Any] = []
         self.payloads: list[bytes] = []
         self.error: Exception | None = None
+        self.primary = True
+        self.voters = ("a", "b")
 
     def append_nowait(self, payload: bytes) -> Any:
         if self.error is not None:
@@ -195,6 +197,35 @@ def test_who_waits_is_told_that_the_session_was_forgotten_and_that_the_node_has_
         port.site.close(ClosedError("it has ended"))
         with pytest.raises(ClosedError, match="ended"):
             await calls[1]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("node", "first_tick"), [("a", 1), ("b", LATE_TICKS + 1)])
+def test_a_node_ticks_if_the_one_that_should_does_not(node, first_tick):
+    """The smallest voter may run no machine, and then knows nothing of times to live."""
+
+    async def story() -> None:
+        log = Log()
+        port = on(log, Map[int])
+        site = port.site
+        site.node, site._members = node, lambda: ("a", "b")
+        call = asyncio.ensure_future(port.face.set("k", 1, ttl_s=60.0))
+        await turns()
+        site.apply_all(batch(log, 0, 0))
+        log.receipts[0].settled.set_result(0)
+        await call
+        for looks in range(1, first_tick + 1):
+            assert TICK not in log.payloads
+            site._announce = lambda: None  # type: ignore[method-assign]
+            site._tick()
+            assert site._ticking is not None
+            site._ticking.cancel()
+            assert looks < first_tick or log.payloads[-1] == TICK
+        site.apply_all(batch(log, 1, 1))
+        site._tick()
+        site._ticking.cancel()
+        assert log.payloads.count(TICK) == (2 if node == "a" else 1)  # Entries come again.
 
     asyncio.run(story())
 
