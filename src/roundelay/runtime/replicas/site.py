@@ -181,7 +181,8 @@ class Site:
         for port in self._ports.values():
             port.miss()
         for key, index in self._committed.items():
-            if index < self.replica.index and (reply := self._replies.get(key)) is not None:
+            reply = self._replies.get(key)
+            if index < self.replica.index and reply is not None and not reply.done():
                 reply.set_result(None)  # It is in the snapshot; its reply is not.
         for _, _, _, (future, receipt, _) in [*self._issued.values()]:
             self.background(partial(self._settle, receipt, future))
