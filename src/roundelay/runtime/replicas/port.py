@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from roundelay.core.ids import NodeId
 from roundelay.runtime.errors import ClosedError, ConfigError, NotPrimaryError
-from roundelay.runtime.replicas.site import Site
+from roundelay.runtime.replicas.site import Limit, Site
 from roundelay.structures.arguments import Arguments
 from roundelay.structures.errors import GapError
 from roundelay.structures.machine import Machine
@@ -85,18 +85,27 @@ class NodePort(Generic[M]):
     async def _write(self, method: Arguments, given: tuple[Any, ...], options: Options) -> Any:
         """As `write`, if it may have to wait before anything is sent, or is out of the ordinary."""
         payload = self._head + method.command(given)
+        limit = Limit(options.timeout_s)
         if method.version > 1:
-            await self.site.may_send(self._name, method, options)
+            await self.site.may_send(self._name, method, limit)
         if options.session is not None:
-            return await self.site.write_once(method, payload, options)
-        return await self.site.write(self._name, method, payload, options)
+            return await self.site.write_once(method, payload, options, limit)
+        return await self.site.write(self._name, method, payload, limit, placed=options.placed)
 
     async def sync(self, options: Options) -> None:
+        limit = Limit(options.timeout_s)
         try:
             length = await self.site.log.sync(options.timeout_s)
         except TimeoutError as e:
             raise NotPrimaryError(f"the state may be old: {e}") from None
-        await self.site.applied(length - 1)
+        try:
+            async with asyncio.timeout_at(limit.at):
+                await self.site.applied(length - 1)
+        except TimeoutError:
+            raise NotPrimaryError(
+                f"the state is old: what is committed up to index {length - 1} was not applied "
+                f"here within {options.timeout_s:g} s"
+            ) from None
 
     def look(self, run: Callable[[Any], R]) -> R:
         with self.lock:

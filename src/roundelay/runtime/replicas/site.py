@@ -8,7 +8,7 @@ while an entry is applied and while somebody looks.
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -53,6 +53,20 @@ that has just come back is not asked; too large: nodes that run no machine delay
 Runner = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
+class Limit:
+    """The time that a call may take, for all together that it waits for."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self.at = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
+        """When it ends, on the clock of the event loop."""
+
+    @property
+    def left_s(self) -> float | None:
+        """None: without end."""
+        at = self.at
+        return None if at is None else max(0.0, at - asyncio.get_running_loop().time())
+
+
 class Site:
     """The state machine of a node's log: all machines that the node runs."""
 
@@ -76,6 +90,8 @@ class Site:
         """Commands of this node's session whose replies somebody waits for, by their numbers."""
         self._replies: dict[tuple[int, int], asyncio.Future[bytes | None]] = {}
         """The same of named sessions, by session and number."""
+        self._callers: dict[tuple[int, int], int] = {}
+        """How many wait for each."""
         self._committed: dict[tuple[int, int], int] = {}
         """The indexes of those that are committed and not applied here yet."""
         self._sessions: dict[str, Session] = {}
@@ -311,18 +327,21 @@ class Site:
         self._issued[receipt.number] = (name, method, given, (future, receipt, False))
         return future
 
-    async def write(self, name: str, method: Arguments, payload: bytes, options: Options) -> Any:
+    async def write(
+        self, name: str, method: Arguments, payload: bytes, limit: Limit, *, placed: bool
+    ) -> Any:
         """Append a command, once that is possible; its reply."""
-        receipt = await self.log.append(payload, options.timeout_s)
+        receipt = await self.log.append(payload, limit.left_s)
         assert self.loop is not None
         future: asyncio.Future[Any] = self.loop.create_future()
-        self._issued[receipt.number] = (name, method, None, (future, receipt, options.placed))
+        self._issued[receipt.number] = (name, method, None, (future, receipt, placed))
         try:
-            await receipt
+            index = await receipt
+            async with _in_time(limit, index):
+                return await future
         except BaseException:
             self._issued.pop(receipt.number, None)
             raise
-        return await future
 
     async def _settle(self, receipt: LogReceipt, future: "asyncio.Future[Any]") -> None:
         """The state was replaced: if a command is in the new one, its reply is not known."""
@@ -343,7 +362,7 @@ class Site:
                 _fail(issued[3][0], session_forgotten())
 
     async def settled(
-        self, receipt: SessionReceipt, session: int
+        self, receipt: SessionReceipt, session: int, limit: Limit
     ) -> tuple[int | None, bytes | None]:
         """The index of a command of a named session and its reply, if it was applied here
         meanwhile."""
@@ -352,28 +371,32 @@ class Site:
         reply = self._replies.get(key)
         if reply is None:
             reply = self._replies[key] = self.loop.create_future()
-        index: int | None = -1
+        self._callers[key] = self._callers.get(key, 0) + 1
         try:
             index = await receipt
-            if index is not None and index >= self.replica.index:
-                self._committed[key] = index
+            if index is None or index < self.replica.index:
+                return index, reply.result() if reply.done() else None
+            self._committed[key] = index
+            async with _in_time(limit, index):
                 return index, await asyncio.shield(reply)
         finally:
-            if index != -1:  # Else another caller may wait for the same command.
-                self._replies.pop(key, None)
-                self._committed.pop(key, None)
-        return index, reply.result() if reply.done() else None
+            self._callers[key] -= 1
+            if not self._callers[key]:  # Else another caller waits for the same command.
+                for known in (self._callers, self._replies, self._committed):
+                    known.pop(key, None)
 
-    async def write_once(self, method: Arguments, payload: bytes, options: Options) -> Any:
+    async def write_once(
+        self, method: Arguments, payload: bytes, options: Options, limit: Limit
+    ) -> Any:
         """Append a command of a named session; its reply."""
         name = options.session
         assert name is not None
         session = self._sessions.get(name)
         if session is None:
-            session = await self.log.session(name, options.timeout_s)
+            session = await self.log.session(name, limit.left_s)
             self._sessions[name] = session
-        receipt = await session.append(payload, options.number, options.timeout_s)
-        index, reply = await self.settled(receipt, session.id)
+        receipt = await session.append(payload, options.number, limit.left_s)
+        index, reply = await self.settled(receipt, session.id, limit)
         if reply is None or index is None:
             kept = self.replica.kept(session.id)
             if kept is None or kept.number != receipt.number or kept.reply is None:
@@ -387,12 +410,16 @@ class Site:
         if self.replica.index <= index:
             await self.until(lambda: True if self.replica.index > index else None)
 
-    async def may_send(self, name: str, method: Arguments, options: Options) -> None:
+    async def may_send(self, name: str, method: Arguments, limit: Limit) -> None:
         """VersionError if a member of the group runs a machine that does not know this version of
         a method: at the command it would stop. Nodes that were together with this one for less
-        than `ANNOUNCE_S` and have not told their versions are waited for."""
+        than `ANNOUNCE_S` and have not told their versions are waited for, for half of the time at
+        most: some nodes run no machine, and never tell."""
+        left_s = limit.left_s
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(ANNOUNCE_S, options.timeout_s or ANNOUNCE_S)):
+            async with asyncio.timeout(
+                ANNOUNCE_S if left_s is None else min(ANNOUNCE_S, left_s / 2)
+            ):
                 await self.until(lambda: self.replica.all_announced() or None)
         for node, known in self.replica.known_versions(name):
             if known < method.version:
@@ -455,6 +482,19 @@ def _fail(future: "asyncio.Future[Any]", error: BaseException) -> None:
     if not future.done():
         future.set_exception(error)
         future.exception()  # Nobody may wait for it any more.
+
+
+@contextlib.asynccontextmanager
+async def _in_time(limit: Limit, index: int) -> AsyncIterator[None]:
+    """Wait for the reply of a command that is committed, and no longer."""
+    try:
+        async with asyncio.timeout_at(limit.at):
+            yield
+    except TimeoutError:
+        raise UncertainError(
+            f"the command is in the log at index {index}, and was not done here in time: its reply "
+            "is not known"
+        ) from None
 
 
 def _no_reply(index: int | None) -> UncertainError:
