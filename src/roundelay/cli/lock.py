@@ -116,8 +116,8 @@ class _Guarded:
         except OSError as e:
             print(f"roundelay lock: {self._command[0]}: {e.strerror}", file=sys.stderr)
             return 127 if isinstance(e, FileNotFoundError) else 126
-        for number in self._early:
-            self._signal(number)
+        for early in self._early:
+            self._signal(early)
         listening = threading.Thread(target=self._listen, daemon=True)
         listening.start()
         code = self._process.wait()

@@ -14,7 +14,7 @@ from roundelay.structures.machine import Machine, Now
 from roundelay.structures.many_locks import Locks
 from roundelay.structures.maps import Change, Map
 from roundelay.structures.methods import read, task, write
-from roundelay.structures.port import Placed
+from roundelay.structures.port import Placed, Stale
 from roundelay.structures.queue import Job, Queue
 from roundelay.structures.rehearsal import Rehearsal
 from roundelay.structures.sets import Set
@@ -43,6 +43,7 @@ __all__ = [
     "Rehearsal",
     "Semaphore",
     "Set",
+    "Stale",
     "UpgradeError",
     "Value",
     "read",

@@ -30,7 +30,7 @@ from typing import (
 )
 
 from roundelay.structures.arguments import Arguments, kind_at
-from roundelay.structures.port import NO_OPTIONS, Options, Placed, Port
+from roundelay.structures.port import NO_OPTIONS, Options, Placed, Port, Stale
 from roundelay.structures.watcher import BlockingWatcher, Watcher
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class Write(Generic[P, R]):
 class Read(Generic[P, R]):
     """A read of a face."""
 
-    __slots__ = ("_copy", "_function", "_name", "_options", "_port")
+    __slots__ = ("_copy", "_function", "_name", "_options", "_port", "stale")
 
     def __init__(
         self,
@@ -233,6 +233,8 @@ class Read(Generic[P, R]):
         self._function = function
         self._copy = copy
         self._options = options
+        self.stale: StaleRead[P, R] = StaleRead(port, function, copy)
+        """What the state at this node shows now, without asking anybody."""
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """What the state shows after everything that was committed before this call."""
@@ -253,19 +255,39 @@ class Read(Generic[P, R]):
         with self._port.lock:
             return Placed(self.stale(*args, **kwargs), self._port.index)
 
-    def stale(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """What the state at this node shows now. It may be old; `index` and `primary` of the face
-        tell how old, and whether newer commands can be committed elsewhere."""
-        port = self._port
-        with port.lock:
-            found = self._function(port.machine, *args, **kwargs)
-            return found if self._copy is None else self._copy(found)
-
     def within(self, timeout_s: float) -> "Read[P, R]":
         """The same read, which raises `NotPrimaryError` if the log cannot say within so many
         seconds what is committed."""
         options = replace(self._options, timeout_s=timeout_s)
         return Read(self._port, self._name, self._function, self._copy, options)
+
+
+class StaleRead(Generic[P, R]):
+    """A read of what this node knows."""
+
+    __slots__ = ("_copy", "_function", "_port")
+
+    def __init__(
+        self, port: Port, function: Callable[..., R], copy: Callable[[R], R] | None
+    ) -> None:
+        self._port = port
+        self._function = function
+        self._copy = copy
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """What the state at this node shows now. It may be old; `placed` tells how old."""
+        port = self._port
+        with port.lock:
+            found = self._function(port.machine, *args, **kwargs)
+            return found if self._copy is None else self._copy(found)
+
+    def placed(self, *args: P.args, **kwargs: P.kwargs) -> Stale[R]:
+        """The same, with how many entries the state had, and whether newer commands can be
+        committed elsewhere."""
+        port = self._port
+        primary = port.primary  # Asked first: then the state is not older than the answer.
+        with port.lock:
+            return Stale(self(*args, **kwargs), port.index, primary)
 
 
 class Task(Generic[P, R]):

@@ -30,6 +30,17 @@ class Placed(NamedTuple, Generic[R]):
     that it saw. What is at a smaller index came before."""
 
 
+class Stale(NamedTuple, Generic[R]):
+    """What a node knew, which may be old."""
+
+    reply: R
+    """What the method returned."""
+    index: int  # type: ignore[assignment]  # As above.
+    """How many entries were in the state that it saw."""
+    primary: bool
+    """Whether the node could commit then: if not, others may have written what it does not know."""
+
+
 @value
 class Options:
     """How one call is made."""

@@ -85,7 +85,12 @@ def test_a_loss_that_is_told_as_the_command_ends_is_a_loss(node, monkeypatch):
     looked = threading.Event()
     guard._ended = asked = Asked(looked)
     tell = node.tell
-    monkeypatch.setattr(node, "tell", lambda **message: (tell(**message), asked.go.set()))
+
+    def released(**message: Any) -> None:
+        tell(**message)
+        asked.go.set()
+
+    monkeypatch.setattr(node, "tell", released)
     monkeypatch.setattr(lock, "RELEASE_S", 0.2)
     wait = subprocess.Popen.wait
 

@@ -14,6 +14,7 @@ from roundelay.structures import (
     Placed,
     Refused,
     Rehearsal,
+    Stale,
     UpgradeError,
     read,
     write,
@@ -342,6 +343,17 @@ def test_an_attribute_that_is_not_known_here_stops_this_node():
     assert isinstance(state, bytes)
     with pytest.raises(UpgradeError, match="'limits', which Accounts lacks"):
         Accounts().restore([state])
+
+
+def test_a_stale_read_says_as_of_when_it_is_and_whether_others_may_have_written():
+    log = Rehearsal(Accounts, ("a", "b", "c"))
+    bank = log.face("a")
+    bank.deposit.wait("ann", 5)
+    assert bank.total.stale.placed() == (5, 1, True)
+    log.begin_term("b", "c")
+    log.face("b").deposit.wait("ann", 5)
+    assert bank.total.stale.placed() == (5, 1, False)
+    assert log.face("b").total.stale.placed() == Stale(10, 2, True)
 
 
 # Codecs.

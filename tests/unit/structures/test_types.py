@@ -23,6 +23,7 @@ from roundelay.structures import (
     Rehearsal,
     Semaphore,
     Set,
+    Stale,
     read,
     task,
     write,
@@ -70,6 +71,8 @@ async def bank_is_typed(bank: Bank) -> None:
     assert_type(bank.total.stale(5), int)
     assert_type(await bank.deposit.placed("ann", 10), Placed[Balance])
     assert_type((await bank.total.placed()).reply, int)
+    assert_type(bank.total.stale.placed(), Stale[int])
+    assert_type(bank.total.stale.placed().primary, bool)
     assert_type(await bank.double("ann"), int)
     assert_type(bank.index, int)
     assert_type(bank.primary, bool)
