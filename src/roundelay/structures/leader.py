@@ -3,15 +3,18 @@
 async with leader.hold("10.0.0.7:80") as term:
     ...                                          # term.number, term.lost
 
+await leader.campaign(begin, end)                # calls `begin(term)` and `end(term)`
+
 async for now in leader.follow():                # at every node
     print(now)
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn
 
 from roundelay.core.ids import NodeId
-from roundelay.structures.methods import read, stream
-from roundelay.structures.turns import Claim, Turns
+from roundelay.structures.methods import read, stream, task
+from roundelay.structures.turns import Claim, Hold, Turns
 from roundelay.structures.watcher import Watcher
 
 
@@ -35,6 +38,29 @@ class Leader(Turns):
     def leader(self) -> Leadership | None:
         """Who leads now."""
         return _leadership(self.granted)
+
+    @task
+    async def campaign(
+        self,
+        on_elected: Callable[[Hold], object],
+        on_lost: Callable[[Hold], object] | None = None,
+        label: str = "",
+    ) -> NoReturn:
+        """Be a candidate until this is cancelled or the node ends. `on_elected` is called when this
+        node leads, and `on_lost` when it cannot be sure of that any more, or stops; both in the
+        node's thread, which they must not keep: let them begin and end tasks. If one of them
+        fails, the node gives up its term, and this raises what was raised."""
+        while True:
+            term = await self.acquire(label)
+            try:
+                try:
+                    on_elected(term)
+                    await term.until_lost()
+                finally:
+                    if on_lost is not None:
+                        on_lost(term)
+            finally:
+                self.port.background(term.release)  # Else it would wait for itself.
 
     @stream
     def follow(self) -> Watcher[Leadership | None]:

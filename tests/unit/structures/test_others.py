@@ -1,10 +1,14 @@
 """Counter, set, leader and barrier."""
 
+from collections.abc import Callable
+from typing import NoReturn
+
 import pytest
 
 from roundelay.structures import (
     Barrier,
     Counter,
+    Hold,
     Leader,
     Leadership,
     Refused,
@@ -12,6 +16,7 @@ from roundelay.structures import (
     Set,
     Value,
 )
+from roundelay.structures.rehearsal import Job
 from roundelay.structures.values import INT_BITS_MAX
 
 THREE = ("a", "b", "c")
@@ -106,6 +111,48 @@ def test_who_follows_sees_each_election_and_the_end_of_it():
     assert [now and (now.number, now.node) for now in seen] == [
         *(None, (1, "a"), None, (2, "b"), None)
     ]
+
+
+def test_who_campaigns_is_told_of_each_term_and_of_its_end():
+    log = Rehearsal(Leader, THREE)
+    told: list[tuple[str, str, int]] = []
+
+    def campaign(node: str) -> Job[NoReturn]:
+        def tell(what: str) -> Callable[[Hold], object]:
+            return lambda term: told.append((node, what, term.number))
+
+        return log.start(log.face(node).campaign(tell("elected"), tell("lost"), node))
+
+    first, _ = campaign("a"), campaign("b")
+    assert told == [("a", "elected", 1)]
+    log.begin_term("b", "c")
+    assert told[1:] == [("a", "lost", 1), ("b", "elected", 2)]
+    log.begin_term("a", "b", "c")
+    log.begin_term("a", "c")
+    assert told[3:] == [("a", "elected", 3), ("b", "lost", 2)]
+    first.cancel()
+    log.settle()
+    assert told[5:] == [("a", "lost", 3)]
+    assert log.face("c").leader.stale() is None
+
+
+def test_a_leader_whose_work_fails_leads_no_more():
+    log = Rehearsal(Leader, THREE)
+    told: list[int] = []
+    with pytest.raises(ZeroDivisionError):
+        log.face("a").campaign.wait(lambda _: 1 // 0, lambda term: told.append(term.number))
+    assert told == [1]
+    assert log.face("b").leader.stale() is None
+
+
+def test_a_leader_that_was_cut_off_and_kept_its_turn_leads_a_new_term():
+    log = Rehearsal(Leader, THREE)
+    elected: list[int] = []
+    log.start(log.face("a").campaign(lambda term: elected.append(term.number)))
+    log.members = ()  # No view is open anywhere, and then one with all.
+    log.settle()
+    log.begin_term(*THREE)
+    assert elected == [1, 2]
 
 
 def test_a_candidate_that_gives_up_is_not_elected():

@@ -140,4 +140,5 @@ def test_structures_are_typed():
     assert_type(counter.value.placed.wait().reply, int)
     assert_type(lock.try_acquire.wait(), Hold | None)
     assert_type(Rehearsal(Semaphore).face().free.wait(), int)
+    assert_type(Rehearsal(Semaphore.of(3)).face(), Semaphore)
     assert_type(Rehearsal(Leader).face().leader.wait(), Leadership | None)
