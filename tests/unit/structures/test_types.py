@@ -10,6 +10,7 @@ from typing import NamedTuple, assert_type
 import pytest
 
 from roundelay.structures import (
+    Change,
     Counter,
     Hold,
     Job,
@@ -28,6 +29,8 @@ from roundelay.structures import (
     task,
     write,
 )
+from roundelay.structures.maps import Slot
+from roundelay.structures.watcher import BlockingWatcher, Watcher
 
 
 class Balance(NamedTuple):
@@ -108,11 +111,29 @@ def test_calls_that_do_not_fit_are_errors_for_both_checkers():
         bank.deposit.stale("ann", 10)  # type: ignore[attr-defined]
 
 
+def test_values_of_another_type_are_errors_for_mypy():
+    """For it alone: which type the values of a map have is not known when the program runs."""
+    prices = Rehearsal(Map[int]).face()
+    prices.set.wait("apple", "5")  # type: ignore[arg-type]
+    prices.update.wait({"pear": "5"})  # type: ignore[dict-item]
+    prices.compare_and_set.wait("apple", "5", 6)  # type: ignore[arg-type]
+    Rehearsal(Queue[int]).face().put.wait("5")  # type: ignore[arg-type]
+    Rehearsal(Set[int]).face().add.wait("5")  # type: ignore[arg-type]
+
+
 async def structures_are_typed(prices: Map[int]) -> None:
     assert_type(await prices.get("apple"), int | None)
     assert_type(await prices.set("apple", 5), int)
     assert_type(await prices.items(), dict[str, int])
     assert_type(prices.get.stale("apple"), int | None)
+    assert_type(await prices.slot("apple"), Slot[int] | None)
+    assert_type(await prices.present(), list[Change[int]])
+    watcher = prices.watch()
+    assert_type(watcher, Watcher[Change[int]])
+    await prices.set("apple", 6)
+    change = await anext(watcher)
+    assert_type(change, Change[int])
+    assert_type(change.value, int | None)
 
 
 def test_structures_are_typed():
@@ -120,6 +141,8 @@ def test_structures_are_typed():
     assert_type(log.face(), Map[int])
     assert_type(log.face().setdefault.wait("apple", 3), int)
     log.run(structures_are_typed(log.face()))
+    assert_type(log.face().watch.wait("a"), BlockingWatcher[Change[int]])
+    assert_type(Rehearsal(Leader).face().follow(), Watcher[Leadership | None])
     counter = Rehearsal(Counter).face()
     assert_type(counter.add.wait(), int)
     names = Rehearsal(Set[str]).face()
