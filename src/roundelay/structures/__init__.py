@@ -20,9 +20,11 @@ from roundelay.structures.rehearsal import Rehearsal
 from roundelay.structures.sets import Set
 from roundelay.structures.turns import Hold
 from roundelay.structures.values import Value
+from roundelay.structures.watcher import BlockingWatcher, Watcher
 
 __all__ = [
     "Barrier",
+    "BlockingWatcher",
     "Change",
     "Codec",
     "Counter",
@@ -46,6 +48,7 @@ __all__ = [
     "Stale",
     "UpgradeError",
     "Value",
+    "Watcher",
     "read",
     "task",
     "write",

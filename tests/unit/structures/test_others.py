@@ -53,6 +53,8 @@ def test_a_counter_has_bounds():
     with pytest.raises(Refused, match="bits"):
         log.face().add.wait(1)
     assert log.state().status() == {"value": (1 << INT_BITS_MAX) - 1}
+    with pytest.raises(TypeError, match="float where int is wanted"):
+        log.face().add.wait(2.5)  # type: ignore[arg-type]
 
 
 # A set.

@@ -51,6 +51,23 @@ def test_a_node_can_wait_for_itself():
     assert not other.result.lost
 
 
+def test_a_node_locks_again_what_it_gave_up():
+    log = Rehearsal(Lock)
+    tokens = []
+    for _ in range(2):
+        hold = log.face().acquire.wait()
+        tokens.append(hold.token)
+        assert hold.release.wait()
+    assert tokens == [0, 2]
+    assert not log.face().locked.stale()
+
+
+def test_of_many_that_try_at_once_one_gets_the_lock():
+    log = Rehearsal(Lock, THREE)
+    jobs = [log.start(log.face(node).try_acquire()) for node in "abc" * 10]
+    assert sum(job.result is not None for job in jobs) == 1
+
+
 def test_a_lock_that_is_given_up_twice_is_given_up_once():
     log = Rehearsal(Lock, THREE)
     hold = log.run(log.face("a").acquire())
@@ -82,6 +99,7 @@ def test_a_lock_is_tried_without_waiting():
     log = Rehearsal(Lock, THREE)
     hold = log.run(log.face("a").try_acquire())
     assert hold is not None
+    assert log.run(log.face("a").try_acquire()) is None  # Not even by the same node.
     assert log.run(log.face("b").try_acquire()) is None
     assert log.face("a").queue.stale() == []
     log.run(hold.release())

@@ -10,6 +10,7 @@ from typing import NamedTuple, assert_type
 import pytest
 
 from roundelay.structures import (
+    BlockingWatcher,
     Change,
     Counter,
     Hold,
@@ -25,12 +26,12 @@ from roundelay.structures import (
     Semaphore,
     Set,
     Stale,
+    Watcher,
     read,
     task,
     write,
 )
 from roundelay.structures.maps import Slot
-from roundelay.structures.watcher import BlockingWatcher, Watcher
 
 
 class Balance(NamedTuple):
