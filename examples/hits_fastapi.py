@@ -53,7 +53,8 @@ async def count() -> int:
 
 @app.get("/hits")
 async def show() -> dict[str, int | bool]:
-    return {"hits": hits.value.stale(), "fresh": hits.primary}
+    now = hits.value.stale.placed()
+    return {"hits": now.reply, "fresh": now.primary}
 
 
 uvicorn.run(app, port=(args.http or 8401) + place, log_level="warning")

@@ -35,7 +35,8 @@ def count() -> ResponseReturnValue:
 
 @app.get("/hits")
 def show() -> ResponseReturnValue:
-    return {"hits": hits.value.stale(), "fresh": hits.primary}
+    now = hits.value.stale.placed()
+    return {"hits": now.reply, "fresh": now.primary}
 
 
 with roundelay.blocking.replicate(

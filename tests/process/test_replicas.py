@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -10,7 +11,7 @@ import pytest
 from tests.patience import LIMIT_S
 
 import roundelay
-from roundelay.structures import Change, Counter, Lock, Machine, Map, Queue, Refused
+from roundelay.structures import Change, Counter, Leader, Lock, Machine, Map, Queue, Refused
 from roundelay.structures.replica import command_head
 from roundelay.transport.address import free_addresses
 
@@ -232,7 +233,7 @@ def test_the_status_of_a_node_tells_of_its_machine(tmp_path):
 def test_a_watcher_sees_changes_of_other_nodes(tmp_path):
     async def story() -> None:
         async with trio(Map[int], tmp_path) as nodes:
-            seen: list[Change] = []
+            seen: list[Change[int]] = []
 
             async def watch() -> None:
                 async for change in nodes["b"].watch("k"):
@@ -385,6 +386,47 @@ def test_several_machines_without_asyncio(tmp_path):
         assert stock.get.wait("colour") == "red"
     with pytest.raises(roundelay.ClosedError):
         hits.add.wait()
+
+
+def test_several_threads_use_what_a_face_gives_without_asyncio(tmp_path):
+    shop = roundelay.blocking.Replicas(
+        "s", node="a", peers=free_addresses("a"), journal=tmp_path / "a"
+    )
+    work, seen = shop.add("work", Queue[int]), shop.add("seen", Map[int])
+    door, leader, hits = shop.add("door", Lock), shop.add("leader", Leader), shop.add("n", Counter)
+
+    def worker(_: int) -> list[int]:
+        found = []
+        while (job := work.take.wait()).value >= 0:
+            hold = door.acquire.wait()
+            seen.set.wait(f"k{job.value}", hits.add.wait())
+            assert hold.release.wait()
+            assert job.done.wait()
+            found.append(job.value)
+        assert job.give_back.wait()
+        return found
+
+    with shop, ThreadPoolExecutor(5) as threads:
+        changes = threads.submit(
+            lambda watcher: [next(watcher) for _ in range(20)], seen.watch.wait("k")
+        )
+        workers = threads.map(worker, range(4))
+        for n in range(20):
+            work.put.wait(n)
+        work.put.wait(-1, 1)
+        assert sorted(value for found in workers for value in found) == list(range(20))
+        assert sorted(change.value or 0 for change in changes.result()) == list(range(1, 21))
+        assert work.in_work.wait() == 0
+        term = leader.acquire.wait("10.0.0.7")
+        now = next(leader.follow.wait())
+        assert now is not None
+        assert now.token == term.token
+        lost = threads.submit(term.until_lost.wait)
+        assert term.release.wait()
+        lost.result(LIMIT_S)
+        watcher = seen.watch.wait()
+    with pytest.raises(roundelay.ClosedError):
+        next(watcher)
 
 
 def test_whoever_waits_is_told_that_the_node_has_ended(tmp_path):

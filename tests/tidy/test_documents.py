@@ -172,3 +172,14 @@ def test_the_walks_name_things_that_exist():
     for owner, name in re.findall(r"`([A-Z]\w+)\.(\w+)", text):
         assert re.search(rf"class {owner}\b", source), owner
         assert re.search(rf"^ *(def {name}\(|{name}: )", source, re.MULTILINE), name
+
+
+def test_the_tests_of_ours_next_to_those_of_peers_are_there():
+    text = (DOCS / "structures.md").read_text()
+    rows = re.findall(r"^\| .+ \|$", text[text.index("| behaviour | PySyncObj") :], re.MULTILINE)
+    assert len(rows) > 50
+    listed = {name for row in rows for name in re.findall(r"`(test_\w+)`", row.split("|")[-2])}
+    tests = DOCS.parent / "tests"
+    places = (*tests.glob("unit/structures/*.py"), *tests.glob("process/*.py"))
+    there = {name for p in places for name in re.findall(r"def (test_\w+)", p.read_text())}
+    assert listed - there == set()

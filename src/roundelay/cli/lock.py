@@ -93,9 +93,14 @@ class _Guarded:
         self._own_group = not sys.stdin.isatty()
         """At a terminal, Ctrl-C must reach the command, so it stays in our process group."""
         self._process: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+        """Signals that came before there was a process to pass them on to."""
         self._ended = threading.Event()
         self._released = threading.Event()
         self._lost = False
+        """Whether the lock was lost before the command ended."""
+        self._first = threading.Lock()
+        """Held while it is decided which of them came first."""
 
     def run(self) -> int:
         """The exit code of the command, or that of a lost lock."""
@@ -111,10 +116,13 @@ class _Guarded:
         except OSError as e:
             print(f"roundelay lock: {self._command[0]}: {e.strerror}", file=sys.stderr)
             return 127 if isinstance(e, FileNotFoundError) else 126
+        for early in self._early:
+            self._signal(early)
         listening = threading.Thread(target=self._listen, daemon=True)
         listening.start()
         code = self._process.wait()
-        self._ended.set()
+        with self._first:
+            self._ended.set()
         if self._lost and self._args.on_loss == "end":
             self._end_all()
         if not self._lost:
@@ -132,10 +140,11 @@ class _Guarded:
             why = str(answer.get("lost", ""))
         except ClientError as e:
             why = str(e)
-        if not why or self._ended.is_set():
+        with self._first:
+            self._lost = bool(why) and not self._ended.is_set()
+        if not self._lost:
             self._released.set()
             return
-        self._lost = True
         print(
             f"roundelay lock: {self._args.name} may be lost: {connection.printable(why)}",
             file=sys.stderr,
@@ -160,7 +169,9 @@ class _Guarded:
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         """The command decides what a signal to us means."""
-        if number != signal.SIGINT or self._own_group:  # Else the terminal has told it.
+        if self._process is None:
+            self._early.append(number)
+        elif number != signal.SIGINT or self._own_group:  # Else the terminal has told it.
             self._signal(number)
 
     def _signal(self, number: int) -> None:

@@ -261,7 +261,7 @@ class Reader:
         except OSError:
             return False
         try:
-            header = decode_header(self._files.pread(fd, HEADER_BYTES, 0))
+            header = decode_header(self._files.pread(fd, HEADER_BYTES, 0), segment.path)
             segment.end = self._files.size(fd)
         finally:
             self._files.close(fd)

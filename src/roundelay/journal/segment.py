@@ -18,6 +18,7 @@ from roundelay.core.checksum import crc32
 from roundelay.core.ids import ViewId
 from roundelay.core.log import LOG_ID_BYTES, Checkpoint, Place
 from roundelay.core.value import value
+from roundelay.journal.errors import JournalError
 from roundelay.journal.files import Files, replace_file
 from roundelay.journal.frame import (
     CARRY,
@@ -76,14 +77,20 @@ def encode_header(header: Header) -> bytes:
     return rest + crc32(rest).to_bytes(4)
 
 
-def decode_header(data: bytes) -> Header | None:
-    """The header in the first bytes of a file; None if it is damaged, or no header at all."""
+def decode_header(data: bytes, path: Path) -> Header | None:
+    """The header in the first bytes of a file; None if it is damaged, or no header at all.
+    JournalError if it is whole and of another version: what is in the file is not damaged."""
     rest, crc = data[: _HEADER.size], data[_HEADER.size : HEADER_BYTES]
     if len(data) < HEADER_BYTES or crc32(rest).to_bytes(4) != crc:
         return None
     magic, version, _, log, generation, first, wall_us, start, _ = _HEADER.unpack(rest)
-    if magic != MAGIC or version != VERSION:
+    if magic != MAGIC:
         return None
+    if version != VERSION:
+        raise JournalError(
+            f"{path} has format {version}, and this release of Roundelay reads format {VERSION}: "
+            "run the release that wrote it"
+        )
     return Header(log, generation, first, wall_us, start, int.from_bytes(crc))
 
 
@@ -301,7 +308,7 @@ def open_segment(files: Files, path: Path) -> Segment | None:
     damaged."""
     fd = files.open(path)
     try:
-        header = decode_header(files.pread(fd, HEADER_BYTES, 0))
+        header = decode_header(files.pread(fd, HEADER_BYTES, 0), path)
         size = files.size(fd)
         if header is None:
             return None

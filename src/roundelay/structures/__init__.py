@@ -14,15 +14,17 @@ from roundelay.structures.machine import Machine, Now
 from roundelay.structures.many_locks import Locks
 from roundelay.structures.maps import Change, Map
 from roundelay.structures.methods import read, task, write
-from roundelay.structures.port import Placed
+from roundelay.structures.port import Placed, Stale
 from roundelay.structures.queue import Job, Queue
 from roundelay.structures.rehearsal import Rehearsal
 from roundelay.structures.sets import Set
 from roundelay.structures.turns import Hold
 from roundelay.structures.values import Value
+from roundelay.structures.watcher import BlockingWatcher, Watcher
 
 __all__ = [
     "Barrier",
+    "BlockingWatcher",
     "Change",
     "Codec",
     "Counter",
@@ -43,8 +45,10 @@ __all__ = [
     "Rehearsal",
     "Semaphore",
     "Set",
+    "Stale",
     "UpgradeError",
     "Value",
+    "Watcher",
     "read",
     "task",
     "write",

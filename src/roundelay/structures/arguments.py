@@ -193,7 +193,10 @@ class Arguments:
         for annotation, size in zip(self.annotations, sizes, strict=False):
             if rest is None or type(size) is not int or not 0 <= size <= len(rest) - at:
                 raise ValueError("the arguments are not those of the codec")
-            given.append(codec.decode(annotation, rest[at : at + size]))
+            try:
+                given.append(codec.decode(annotation, rest[at : at + size]))
+            except Exception as e:  # Each codec has its own.
+                raise ValueError(f"{type(e).__name__}: {e}") from e
             at += size
         if rest is not None and at != len(rest):
             raise ValueError("bytes are left over")

@@ -41,8 +41,8 @@ from roundelay.structures.values import (
 
 
 class Codec(Protocol):
-    """Encodes the values of a machine in a way of its own: msgspec, protobuf and the like. The same
-    value must become the same bytes at every node."""
+    """Encodes the values of a machine in a way of its own. The same value must become the same
+    bytes at every node."""
 
     def check(self, annotation: Any) -> None:
         """TypeError if values of this annotation cannot be encoded."""
@@ -51,7 +51,7 @@ class Codec(Protocol):
         """TypeError or ValueError if the value does not fit the annotation."""
 
     def decode(self, annotation: Any, data: bytes) -> Any:
-        """ValueError if no value of the annotation was encoded."""
+        """An exception, whichever it is, if no value of the annotation was encoded."""
 
 
 class Kind:

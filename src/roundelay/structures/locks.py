@@ -4,6 +4,10 @@ async with lock.hold() as hold:
     write(..., fencing_token=hold.token)
 """
 
+from collections.abc import Callable
+from functools import partial
+from typing import Self
+
 from roundelay.core.ids import NodeId
 from roundelay.structures.errors import Refused
 from roundelay.structures.methods import read, write
@@ -26,7 +30,21 @@ class Lock(Turns):
 
 
 class Semaphore(Turns):
-    """As a lock that `limit` claims can hold at once; 1 until `resize` says otherwise."""
+    """As a lock that `limit` claims can hold at once; until `resize` says otherwise as many as it
+    was made for, `Semaphore.of(3)` say, and 1 by default."""
+
+    def __init__(self, limit: int = 1) -> None:
+        if limit < 1:
+            raise ValueError("the limit of a semaphore is at least 1")
+        super().__init__()
+        self.limit = limit
+
+    @classmethod
+    def of(cls, limit: int) -> Callable[[], Self]:
+        """Makes semaphores with this limit: `shop.add("slots", Semaphore.of(3))`. All nodes must
+        name the same, and go on naming it: the log begins with it. `resize` changes it later."""
+        cls(limit)  # So that a bad one is refused here.
+        return partial(cls, limit)
 
     @write
     def resize(self, limit: int) -> int:

@@ -208,7 +208,11 @@ class Machine:
             raw, _, data = chunk.partition(b"\n")
             name = raw.decode()
             self._known(name)
-            setattr(self, name, self.codec.decode(self._kept[name], data))
+            try:
+                kept = self.codec.decode(self._kept[name], data)
+            except Exception as e:  # Each codec has its own.
+                raise ValueError(f"{name!r} of the snapshot: {type(e).__name__}: {e}") from e
+            setattr(self, name, kept)
 
     snapshot_version: int
     """In `restore`: the version of the machine that the snapshot was taken of."""

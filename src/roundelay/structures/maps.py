@@ -12,14 +12,15 @@ and not for locks.
 """
 
 import heapq
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from roundelay.structures.errors import Refused
 from roundelay.structures.kinds import kind_of
 from roundelay.structures.machine import Machine
-from roundelay.structures.methods import read, write
+from roundelay.structures.methods import read, stream, write
 from roundelay.structures.values import Value, copy_value
+from roundelay.structures.watcher import Watcher
 
 V = TypeVar("V", bound=Value)
 
@@ -30,21 +31,21 @@ _PIECE_ITEMS = 1_000
 with fewer, pieces cost more than what is in them."""
 
 
-class Slot(NamedTuple):
+class Slot(NamedTuple, Generic[V]):
     """What is under a key."""
 
-    value: Any
+    value: V
     version: int
     due_us: int | None
     """Log time at which it ends."""
 
 
-class Change(NamedTuple):
+class Change(NamedTuple, Generic[V]):
     """What a watcher is told."""
 
     key: str
     """The key that changed."""
-    value: Any
+    value: V | None
     """None: the key was deleted, or its time ended."""
     version: int
     """The index at which it happened."""
@@ -52,14 +53,14 @@ class Change(NamedTuple):
 
 _new = tuple.__new__
 """Makes a `Slot` in half the time that its class takes: keys are set by the million."""
-_PIECE = kind_of(list[tuple[str, Slot]])
+_PIECE = kind_of(list[tuple[str, Slot[Any]]])
 
 
 class Map(Machine, Generic[V]):
     """Keys are text; values are any but None, which means that there is none."""
 
     def __init__(self) -> None:
-        self._slots: dict[str, Slot] = {}
+        self._slots: dict[str, Slot[V]] = {}
         self._due: list[tuple[int, str]] = []
         """A heap of the times at which keys end; some have been set anew since."""
 
@@ -72,8 +73,7 @@ class Map(Machine, Generic[V]):
     def setdefault(self, key: str, value: V, ttl_s: float | None = None) -> V:
         """What is under the key afterwards: `value` only if there was nothing."""
         if (slot := self._slots.get(key)) is not None:
-            found: V = slot.value
-            return found
+            return slot.value
         self._set(key, value, ttl_s)
         return value
 
@@ -137,7 +137,7 @@ class Map(Machine, Generic[V]):
         return None if slot is None else slot.value
 
     @read
-    def slot(self, key: str) -> Slot | None:
+    def slot(self, key: str) -> Slot[V] | None:
         """What is under the key, with its version and its end."""
         return self._slots.get(key)
 
@@ -152,7 +152,7 @@ class Map(Machine, Generic[V]):
         return {key: s.value for key, s in self._slots.items() if key.startswith(prefix)}
 
     @read
-    def present(self, prefix: str = "") -> list[Change]:
+    def present(self, prefix: str = "") -> list[Change[V]]:
         """As `items`, in the form that `watch` tells changes in."""
         return [
             Change(key, slot.value, slot.version)
@@ -165,13 +165,20 @@ class Map(Machine, Generic[V]):
         """How many keys there are."""
         return len(self._slots)
 
-    async def watch(self, prefix: str = "") -> AsyncIterator[Change]:
-        """Each change of a key that begins so, in order, from now on. `GapError` if some were
-        missed: then read `items` and watch again. To miss nothing at the beginning, watch first
-        and read afterwards."""
-        async for change in self.port.changes():
-            if isinstance(change, Change) and change.key.startswith(prefix):
-                yield change._replace(value=copy_value(change.value))
+    @stream
+    def watch(self, prefix: str = "") -> Watcher[Change[V]]:
+        """Each change of a key that begins so, in order, from this call on. `GapError` if some
+        were missed: then read `items` and watch again. To miss nothing at the beginning, watch
+        first and read afterwards."""
+        changes = self.port.changes()
+
+        async def take() -> Change[V]:
+            while True:
+                change = await changes.take()
+                if isinstance(change, Change) and change.key.startswith(prefix):
+                    return change._replace(value=copy_value(change.value))
+
+        return Watcher(take, changes.close)
 
     def due_us(self) -> int | None:
         if not self._due:
@@ -197,7 +204,7 @@ class Map(Machine, Generic[V]):
     def status(self) -> Mapping[str, object]:
         return {"size": len(self._slots)}
 
-    def _set(self, key: str, value: object, ttl_s: float | None) -> int:
+    def _set(self, key: str, value: V, ttl_s: float | None) -> int:
         if value is None:
             raise Refused("None is no value of a map: delete the key")
         due_us = None
@@ -212,13 +219,13 @@ class Map(Machine, Generic[V]):
             self.tell(Change(key, value, index))
         return index
 
-    def _put(self, key: str, value: object, ttl_s: float | None) -> None:
+    def _put(self, key: str, value: V | None, ttl_s: float | None) -> None:
         if value is None:
             self._delete(key)
         else:
             self._set(key, value, ttl_s)
 
-    def _delete(self, key: str) -> Slot | None:
+    def _delete(self, key: str) -> Slot[V] | None:
         slot = self._slots.pop(key, None)
         if slot is not None:
             self.tell(Change(key, None, self.now.index))

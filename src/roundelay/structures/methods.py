@@ -1,4 +1,4 @@
-"""`@write`, `@read` and `@task`: methods of a machine, and what they are on its face.
+"""`@write`, `@read`, `@task` and `@stream`: methods of a machine, and what they are on its face.
 
     class Accounts(Machine):
         @write
@@ -15,12 +15,14 @@ import inspect
 import typing
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from types import MethodType
 from typing import (
     TYPE_CHECKING,
     Any,
     Concatenate,
     Generic,
     ParamSpec,
+    Protocol,
     Self,
     TypeVar,
     cast,
@@ -28,7 +30,8 @@ from typing import (
 )
 
 from roundelay.structures.arguments import Arguments, kind_at
-from roundelay.structures.port import NO_OPTIONS, Options, Placed, Port
+from roundelay.structures.port import NO_OPTIONS, Options, Placed, Port, Stale
+from roundelay.structures.watcher import BlockingWatcher, Watcher
 
 if TYPE_CHECKING:
     from roundelay.structures.machine import Machine
@@ -127,8 +130,16 @@ class ReadMethod(Method[P, R]):
         return made
 
 
+class OnPort(Protocol):
+    """A face, or something of its: a turn, say."""
+
+    @property
+    def port(self) -> Port: ...
+
+
 class TaskMethod(Method[P, R]):
-    """A coroutine of the face, made of writes, reads and waiting."""
+    """A coroutine of a face, or of something that a face gave; made of writes, reads and
+    waiting."""
 
     def __init__(self, function: Callable[..., Coroutine[Any, Any, R]]) -> None:
         super().__init__(cast("Callable[..., R]", function))
@@ -137,13 +148,28 @@ class TaskMethod(Method[P, R]):
     @overload
     def __get__(self, face: None, cls: type) -> Self: ...
     @overload
-    def __get__(self, face: "Machine", cls: type) -> "Task[P, R]": ...
-    def __get__(self, face: "Machine | None", cls: type) -> "Self | Task[P, R]":
+    def __get__(self, face: OnPort, cls: type) -> "Task[P, R]": ...
+    def __get__(self, face: OnPort | None, cls: type) -> "Self | Task[P, R]":
         if face is None:
             return self
-        made: Task[P, R] = Task(face, face.port, self.coroutine)
-        vars(face)[self.name] = made
-        return made
+        return Task(face.port, MethodType(self.coroutine, face))
+
+
+class StreamMethod(Method[P, R]):
+    """A method of a face by which something is watched."""
+
+    def __init__(self, function: Callable[..., Watcher[R]]) -> None:
+        super().__init__(cast("Callable[..., R]", function))
+        self.begin = function
+
+    @overload
+    def __get__(self, face: None, cls: type) -> Self: ...
+    @overload
+    def __get__(self, face: OnPort, cls: type) -> "Stream[P, R]": ...
+    def __get__(self, face: OnPort | None, cls: type) -> "Self | Stream[P, R]":
+        if face is None:
+            return self
+        return Stream(face.port, MethodType(self.begin, face))
 
 
 class Write(Generic[P, R]):
@@ -171,8 +197,12 @@ class Write(Generic[P, R]):
         sent, with `UncertainError` if it may or may not be in the log."""
         return Write(self._port, self._arguments, replace(self._options, timeout_s=timeout_s))
 
-    async def placed(self, *args: P.args, **kwargs: P.kwargs) -> Placed[R]:
+    @property
+    def placed(self) -> "Task[P, Placed[R]]":
         """The same write; its reply with its index in the log."""
+        return Task(self._port, self._placed)
+
+    async def _placed(self, *args: P.args, **kwargs: P.kwargs) -> Placed[R]:
         given = self._arguments.ordered(args, kwargs)
         options = replace(self._options, placed=True)
         found: Placed[R] = await self._port.write(self._arguments, given, options)
@@ -188,7 +218,7 @@ class Write(Generic[P, R]):
 class Read(Generic[P, R]):
     """A read of a face."""
 
-    __slots__ = ("_copy", "_function", "_name", "_options", "_port")
+    __slots__ = ("_copy", "_function", "_name", "_options", "_port", "stale")
 
     def __init__(
         self,
@@ -203,6 +233,8 @@ class Read(Generic[P, R]):
         self._function = function
         self._copy = copy
         self._options = options
+        self.stale: StaleRead[P, R] = StaleRead(port, function, copy)
+        """What the state at this node shows now, without asking anybody."""
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """What the state shows after everything that was committed before this call."""
@@ -213,19 +245,15 @@ class Read(Generic[P, R]):
         """The same for threads outside of the event loop."""
         return self._port.run(self(*args, **kwargs))
 
-    async def placed(self, *args: P.args, **kwargs: P.kwargs) -> Placed[R]:
+    @property
+    def placed(self) -> "Task[P, Placed[R]]":
         """The same read; what it shows with how many entries it has seen."""
+        return Task(self._port, self._placed)
+
+    async def _placed(self, *args: P.args, **kwargs: P.kwargs) -> Placed[R]:
         await self._port.sync(self._options)
         with self._port.lock:
             return Placed(self.stale(*args, **kwargs), self._port.index)
-
-    def stale(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """What the state at this node shows now. It may be old; `index` and `primary` of the face
-        tell how old, and whether newer commands can be committed elsewhere."""
-        port = self._port
-        with port.lock:
-            found = self._function(port.machine, *args, **kwargs)
-            return found if self._copy is None else self._copy(found)
 
     def within(self, timeout_s: float) -> "Read[P, R]":
         """The same read, which raises `NotPrimaryError` if the log cannot say within so many
@@ -234,24 +262,72 @@ class Read(Generic[P, R]):
         return Read(self._port, self._name, self._function, self._copy, options)
 
 
+class StaleRead(Generic[P, R]):
+    """A read of what this node knows."""
+
+    __slots__ = ("_copy", "_function", "_port")
+
+    def __init__(
+        self, port: Port, function: Callable[..., R], copy: Callable[[R], R] | None
+    ) -> None:
+        self._port = port
+        self._function = function
+        self._copy = copy
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """What the state at this node shows now. It may be old; `placed` tells how old."""
+        port = self._port
+        with port.lock:
+            found = self._function(port.machine, *args, **kwargs)
+            return found if self._copy is None else self._copy(found)
+
+    def placed(self, *args: P.args, **kwargs: P.kwargs) -> Stale[R]:
+        """The same, with how many entries the state had, and whether newer commands can be
+        committed elsewhere."""
+        port = self._port
+        primary = port.primary  # Asked first: then the state is not older than the answer.
+        with port.lock:
+            return Stale(self(*args, **kwargs), port.index, primary)
+
+
 class Task(Generic[P, R]):
     """A method of a face that is made of several calls."""
 
-    __slots__ = ("_face", "_function", "_port")
+    __slots__ = ("_function", "_port")
 
-    def __init__(
-        self, face: "Machine", port: Port, function: Callable[..., Coroutine[Any, Any, R]]
-    ) -> None:
-        self._face = face
+    def __init__(self, port: Port, function: Callable[P, Coroutine[Any, Any, R]]) -> None:
         self._port = port
         self._function = function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-        return self._function(self._face, *args, **kwargs)
+        return self._function(*args, **kwargs)
 
     def wait(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The same for threads outside of the event loop."""
         return self._port.run(self(*args, **kwargs))
+
+
+class Stream(Generic[P, R]):
+    """A method of a face by which something is watched: call it, and `async for` what it returns;
+    or `for` what `wait` returns."""
+
+    __slots__ = ("_begin", "_port")
+
+    def __init__(self, port: Port, begin: Callable[P, Watcher[R]]) -> None:
+        self._port = port
+        self._begin = begin
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Watcher[R]:
+        """It is watched from this call on."""
+        return self._begin(*args, **kwargs)
+
+    def wait(self, *args: P.args, **kwargs: P.kwargs) -> BlockingWatcher[R]:
+        """The same for threads outside of the event loop."""
+
+        async def begun() -> Watcher[R]:
+            return self(*args, **kwargs)
+
+        return BlockingWatcher(self._port, self._port.run(begun()))
 
 
 @overload
@@ -280,3 +356,9 @@ def read(function: Callable[Concatenate[Any, P], R], /) -> ReadMethod[P, R]:
 def task(function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /) -> TaskMethod[P, R]:
     """Make a coroutine a method of the face, which can be waited for outside of asyncio too."""
     return TaskMethod(function)
+
+
+def stream(function: Callable[Concatenate[Any, P], Watcher[R]], /) -> StreamMethod[P, R]:
+    """Make a method that begins to watch something one of the face, which can be waited for
+    outside of asyncio too."""
+    return StreamMethod(function)

@@ -6,7 +6,7 @@ port on asyncio, a blocking one has a thread, and tests have one in memory; mach
 which.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -30,6 +30,17 @@ class Placed(NamedTuple, Generic[R]):
     that it saw. What is at a smaller index came before."""
 
 
+class Stale(NamedTuple, Generic[R]):
+    """What a node knew, which may be old."""
+
+    reply: R
+    """What the method returned."""
+    index: int  # type: ignore[assignment]  # As above.
+    """How many entries were in the state that it saw."""
+    primary: bool
+    """Whether the node could commit then: if not, others may have written what it does not know."""
+
+
 @value
 class Options:
     """How one call is made."""
@@ -47,6 +58,18 @@ class Options:
 
 
 NO_OPTIONS = Options()
+
+
+class Changes(Protocol):
+    """What a state tells one who watches it."""
+
+    async def take(self) -> object:
+        """The next change, once it is there. When those that came before have been taken:
+        `GapError` if more came than may wait, or if the state was replaced by a snapshot; or why
+        the node has ended."""
+
+    def close(self) -> None:
+        """Nobody watches any more."""
 
 
 class Port(Protocol):
@@ -102,9 +125,8 @@ class Port(Protocol):
         """Do what `work` makes, without anybody waiting for it and unless the port is closed. If it
         fails nobody is told."""
 
-    def changes(self) -> AsyncIterator[object]:
-        """What the state tells from now on. `GapError` if more came than a watcher may leave
-        waiting, or if the state was replaced by a snapshot."""
+    def changes(self) -> "Changes":
+        """What the state tells from this call on."""
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Wait for `work` outside of the event loop of the port."""

@@ -233,6 +233,7 @@ class Job(Generic[V]):
 
     def __init__(self, face: Queue[V], taken: Taken) -> None:
         self._face = face
+        self.port = face.port
         self.value: V = taken.item.value
         """What was put."""
         self.id = taken.item.id
@@ -243,10 +244,12 @@ class Job(Generic[V]):
         """How often it was taken, this time included. An item that ends whoever takes it can be
         told by this."""
 
+    @task
     async def done(self) -> bool:
         """The work is done. False if somebody else has it by now."""
         return await self._face.finish(self.id, self.token)
 
+    @task
     async def give_back(self) -> bool:
         """Let somebody else do it. False if somebody else has it by now."""
         return await self._face.give_back(self.id, self.token)
@@ -254,8 +257,7 @@ class Job(Generic[V]):
     @property
     def lost(self) -> bool:
         """Whether this node cannot be sure to have it any more; as `Hold.lost`."""
-        port = self._face.port
-        return not port.primary or port.look(self._is_lost)
+        return not self.port.primary or self.port.look(self._is_lost)
 
     def _is_lost(self, state: Queue[V]) -> bool:
         found = state.taken.get(self.id)

@@ -13,7 +13,7 @@ go on. Whatever happens depends on the calls alone.
 import contextlib
 import types
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
@@ -228,7 +228,7 @@ class Rehearsal(Generic[M]):
 
     def _progress(self) -> tuple[int, int, int]:
         waiting = sum(not job.done for job in self._jobs)
-        return len(self.entries), waiting, sum(port.taken for port in self.ports.values())
+        return len(self.entries), waiting, sum(port.taken_count for port in self.ports.values())
 
 
 class _Port(Generic[M]):
@@ -239,15 +239,12 @@ class _Port(Generic[M]):
         self.node = node
         self.session = log.sessions[node]
         self.dead = False
-        self.taken = 0
-        """Changes that watchers have seen."""
         self._replica = replica
         self._name = name
         self._marked = 0
         self._mark_index = 0
         self._fresh = 0
-        self._watchers: list[deque[object]] = []
-        self._gaps: set[int] = set()
+        self._watchers: list[_Changes] = []
 
     @property
     def machine(self) -> M:
@@ -264,6 +261,11 @@ class _Port(Generic[M]):
     @property
     def primary(self) -> bool:
         return not self.dead and self.node in self.log.members
+
+    @property
+    def taken_count(self) -> int:
+        """Changes that those who watch have seen."""
+        return sum(watcher.taken_count for watcher in self._watchers)
 
     def fresh(self) -> int:
         self._fresh += 1
@@ -334,28 +336,14 @@ class _Port(Generic[M]):
     def background(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
         self.log._later.append(work)
 
-    async def changes(self) -> AsyncIterator[object]:
-        waiting: deque[object] = deque()
-        self._watchers.append(waiting)
+    def changes(self) -> "_Changes":
+        watcher = _Changes(self._wait, self._watchers)
         vars(self.machine)["told"] = self._tell
-        try:
-            while True:
-                while waiting:
-                    self.taken += 1
-                    yield waiting.popleft()
-                if id(waiting) in self._gaps:
-                    raise GapError("more changes came than may wait")
-                await self._wait()
-        finally:
-            self._watchers = [w for w in self._watchers if w is not waiting]
-            self._gaps.discard(id(waiting))
+        return watcher
 
     def _tell(self, change: object) -> None:
-        for waiting in self._watchers:
-            if len(waiting) < WATCH_MAX:
-                waiting.append(change)
-            else:
-                self._gaps.add(id(waiting))
+        for watcher in self._watchers:
+            watcher.tell(change)
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         return self.log.run(work)
@@ -364,6 +352,36 @@ class _Port(Generic[M]):
         await _pause()
         if self.dead:
             raise CancelledJob
+
+
+class _Changes:
+    """The changes that wait for one who watches."""
+
+    def __init__(self, wait: Callable[[], Coroutine[Any, Any, None]], all_: "list[_Changes]"):
+        self.taken_count = 0
+        self._waiting: deque[object] = deque()
+        self._missed = False
+        self._wait = wait
+        self._all = all_
+        all_.append(self)
+
+    def tell(self, change: object) -> None:
+        if len(self._waiting) < WATCH_MAX:
+            self._waiting.append(change)
+        else:
+            self._missed = True
+
+    async def take(self) -> object:
+        while not self._waiting:
+            if self._missed:
+                raise GapError("more changes came than may wait")
+            await self._wait()
+        self.taken_count += 1
+        return self._waiting.popleft()
+
+    def close(self) -> None:
+        if self in self._all:
+            self._all.remove(self)
 
 
 def hash_of(name: str) -> int:

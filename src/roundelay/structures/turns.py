@@ -180,7 +180,7 @@ class Hold:
         give: Callable[[], Coroutine[Any, Any, bool]],
     ) -> None:
         """`find` looks for the claim in a state, and `give` gives it up."""
-        self._port = port
+        self.port = port
         self._find = find
         self._give = give
         self.token = claim.token
@@ -193,12 +193,14 @@ class Hold:
         """Whether this node cannot be sure of its turn any more: the log has given it up, or the
         log is not open here, and so may have given it up elsewhere. Of a log that opens again with
         this node the turn is still held."""
-        return not self._port.primary or self._port.look(self._is_lost)
+        return not self.port.primary or self.port.look(self._is_lost)
 
+    @task
     async def until_lost(self) -> None:
         """Wait for `lost`."""
-        await self._port.until(lambda state: True if self.lost else None)
+        await self.port.until(lambda state: True if self.lost else None)
 
+    @task
     async def release(self) -> bool:
         """Give the turn to the next. False if it was lost before."""
         return await self._give()

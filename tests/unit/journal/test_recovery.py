@@ -21,6 +21,7 @@ from tests.unit.journal.logs import (
 )
 
 from roundelay.core.log import Place
+from roundelay.journal import segment
 from roundelay.journal.errors import DamageError, JournalError
 from roundelay.journal.frame import OVERHEAD_BYTES
 from roundelay.journal.journal import Journal
@@ -234,6 +235,17 @@ def test_a_segment_that_is_missing_or_has_a_bad_header(tmp_path, which, what):
         return
     assert not journal.kept.able
     assert journal.kept.why
+
+
+def test_a_journal_of_another_format_is_refused_and_left_as_it_is(tmp_path, monkeypatch):
+    write(tmp_path)
+    before = [file.read_bytes() for file in log_files(tmp_path)]
+    monkeypatch.setattr(segment, "VERSION", segment.VERSION + 1)
+    with pytest.raises(JournalError, match=r"has format 1, .* format 2: run the release that"):
+        open_journal(tmp_path)
+    monkeypatch.undo()
+    assert [file.read_bytes() for file in log_files(tmp_path)] == before
+    assert found(tmp_path).kept.able
 
 
 def test_after_a_clean_close_a_missing_last_segment_is_noticed(tmp_path):

@@ -2,12 +2,11 @@
 
 import asyncio
 import itertools
-import selectors
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
+from tests.jumping import jump
 from tests.patience import STORY_S
 
 from roundelay.core.contract import Boot
@@ -209,16 +208,6 @@ def test_one_trial_at_a_time_and_none_for_what_is_not_meant_for_us(monkeypatch):
     play(story, monkeypatch)
 
 
-class Jumping(selectors.DefaultSelector):
-    """Where a loop would wait, its clock jumps: no test is too slow for its timers."""
-
-    now_s = 0.0
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        self.now_s += timeout or 0.0
-        return super().select(0)
-
-
 def test_an_end_that_is_due_does_not_end_the_next_trial(monkeypatch):
     async def story() -> None:
         place = Place(Address(*OLD), OLD)
@@ -233,11 +222,7 @@ def test_an_end_that_is_due_does_not_end_the_next_trial(monkeypatch):
         await trial_over(place)
         assert place.moves == 1
 
-    clock = Jumping()
-    loop = asyncio.SelectorEventLoop(clock)
-    monkeypatch.setattr(loop, "time", lambda: clock.now_s)
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(story())
+    jump(story())
 
 
 def test_whoever_asks_is_answered_where_it_is_and_where_it_asks_from(monkeypatch):

@@ -1,5 +1,6 @@
 """A machine: what its class must be, what a command does, and what stops it."""
 
+import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from roundelay.structures import (
     Placed,
     Refused,
     Rehearsal,
+    Stale,
     UpgradeError,
     read,
     write,
@@ -343,6 +345,17 @@ def test_an_attribute_that_is_not_known_here_stops_this_node():
         Accounts().restore([state])
 
 
+def test_a_stale_read_says_as_of_when_it_is_and_whether_others_may_have_written():
+    log = Rehearsal(Accounts, ("a", "b", "c"))
+    bank = log.face("a")
+    bank.deposit.wait("ann", 5)
+    assert bank.total.stale.placed() == (5, 1, True)
+    log.begin_term("b", "c")
+    log.face("b").deposit.wait("ann", 5)
+    assert bank.total.stale.placed() == (5, 1, False)
+    assert log.face("b").total.stale.placed() == Stale(10, 2, True)
+
+
 # Codecs.
 
 
@@ -415,6 +428,45 @@ def test_a_codec_is_asked_when_the_class_is_made():
 def test_damaged_arguments_of_a_codec_stop_the_node(text):
     with pytest.raises(UpgradeError, match="upgrade this node"):
         Sums().apply(text, now())
+
+
+class Quads(Hex):
+    """Eight bytes per int."""
+
+    def encode(self, annotation: Any, value: Any) -> bytes:
+        return struct.pack(">q", value)
+
+    def decode(self, annotation: Any, data: bytes) -> Any:
+        return struct.unpack(">q", data)[0]  # Its error is no ValueError.
+
+
+class Messages(Hex):
+    """Messages of protobuf."""
+
+    def __init__(self) -> None:
+        self.message = pytest.importorskip("google.protobuf.wrappers_pb2").Int64Value
+
+    def encode(self, annotation: Any, value: Any) -> bytes:
+        text: bytes = self.message(value=value).SerializeToString(deterministic=True)
+        return text
+
+    def decode(self, annotation: Any, data: bytes) -> Any:
+        return self.message.FromString(data).value  # Its error is no ValueError.
+
+
+@pytest.mark.parametrize("codec", [Quads, Messages])
+def test_a_codec_that_cannot_decode_stops_the_node_whatever_it_raises(codec):
+    class Encoded(Sums):
+        pass
+
+    Encoded.codec = codec()
+    log = Rehearsal(Encoded, ("a", "b"))
+    assert log.face().add.wait(255, 0) == 255
+    assert log.restart("b").get.stale() == 255
+    with pytest.raises(UpgradeError, match=r"upgrade this node first \(.*[eE]rror: "):
+        Encoded().apply(b'["add",1,1,1]\nxx', now())
+    with pytest.raises(ValueError, match="'sum' of the snapshot"):
+        Encoded().restore([b"sum\n\x08"])
 
 
 def test_a_machine_without_codec_does_not_read_what_a_codec_wrote():

@@ -133,7 +133,7 @@ def test_a_time_to_live_survives_a_snapshot(log):
 
 
 def test_a_watcher_sees_each_change_once_and_in_order(log):
-    seen: list[Change] = []
+    seen: list[Change[Value]] = []
 
     async def watch(prefix: str) -> None:
         async for change in log.face("b").watch(prefix):

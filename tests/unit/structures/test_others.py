@@ -1,10 +1,14 @@
 """Counter, set, leader and barrier."""
 
+from collections.abc import Callable
+from typing import NoReturn
+
 import pytest
 
 from roundelay.structures import (
     Barrier,
     Counter,
+    Hold,
     Leader,
     Leadership,
     Refused,
@@ -12,6 +16,7 @@ from roundelay.structures import (
     Set,
     Value,
 )
+from roundelay.structures.rehearsal import Job
 from roundelay.structures.values import INT_BITS_MAX
 
 THREE = ("a", "b", "c")
@@ -48,6 +53,8 @@ def test_a_counter_has_bounds():
     with pytest.raises(Refused, match="bits"):
         log.face().add.wait(1)
     assert log.state().status() == {"value": (1 << INT_BITS_MAX) - 1}
+    with pytest.raises(TypeError, match="float where int is wanted"):
+        log.face().add.wait(2.5)  # type: ignore[arg-type]
 
 
 # A set.
@@ -106,6 +113,48 @@ def test_who_follows_sees_each_election_and_the_end_of_it():
     assert [now and (now.number, now.node) for now in seen] == [
         *(None, (1, "a"), None, (2, "b"), None)
     ]
+
+
+def test_who_campaigns_is_told_of_each_term_and_of_its_end():
+    log = Rehearsal(Leader, THREE)
+    told: list[tuple[str, str, int]] = []
+
+    def campaign(node: str) -> Job[NoReturn]:
+        def tell(what: str) -> Callable[[Hold], object]:
+            return lambda term: told.append((node, what, term.number))
+
+        return log.start(log.face(node).campaign(tell("elected"), tell("lost"), node))
+
+    first, _ = campaign("a"), campaign("b")
+    assert told == [("a", "elected", 1)]
+    log.begin_term("b", "c")
+    assert told[1:] == [("a", "lost", 1), ("b", "elected", 2)]
+    log.begin_term("a", "b", "c")
+    log.begin_term("a", "c")
+    assert told[3:] == [("a", "elected", 3), ("b", "lost", 2)]
+    first.cancel()
+    log.settle()
+    assert told[5:] == [("a", "lost", 3)]
+    assert log.face("c").leader.stale() is None
+
+
+def test_a_leader_whose_work_fails_leads_no_more():
+    log = Rehearsal(Leader, THREE)
+    told: list[int] = []
+    with pytest.raises(ZeroDivisionError):
+        log.face("a").campaign.wait(lambda _: 1 // 0, lambda term: told.append(term.number))
+    assert told == [1]
+    assert log.face("b").leader.stale() is None
+
+
+def test_a_leader_that_was_cut_off_and_kept_its_turn_leads_a_new_term():
+    log = Rehearsal(Leader, THREE)
+    elected: list[int] = []
+    log.start(log.face("a").campaign(lambda term: elected.append(term.number)))
+    log.members = ()  # No view is open anywhere, and then one with all.
+    log.settle()
+    log.begin_term(*THREE)
+    assert elected == [1, 2]
 
 
 def test_a_candidate_that_gives_up_is_not_elected():
@@ -170,6 +219,42 @@ def test_who_was_cut_off_at_a_barrier_arrives_again():
     log.start(log.face("b").wait(2))
     log.settle()
     assert job.done
+
+
+def test_who_was_cut_off_while_others_passed_has_not_passed_with_them():
+    log = Rehearsal(Barrier, (*THREE, "d"))
+    cut_off = log.start(log.face("a").wait(3))
+    log.begin_term("b", "c", "d")
+    others = [log.start(log.face(node).wait(3)) for node in "bcd"]
+    log.settle()
+    assert [job.result for job in others] == [0, 0, 0]
+    log.begin_term("a", "b", "c", "d")
+    log.settle()
+    assert not cut_off.done
+    assert log.face("b").waiting.stale() == ["a"]
+    for node in "bc":
+        log.start(log.face(node).wait(3))
+    log.settle()
+    assert cut_off.result == 1
+
+
+def test_who_passed_a_barrier_and_sees_it_late_has_passed():
+    log = Rehearsal(Barrier, THREE)
+    barrier = log.face("a")
+    assert [barrier.arrive.wait(handle, 2) for handle in (7, 8)] == [0, 0]
+    assert [log.face("b").arrive.wait(handle, 2) for handle in (7, 8)] == [1, 1]
+    assert barrier.arrive.wait(7, 2) == 0  # It does not wait again.
+    assert not barrier.leave.wait(7)
+    log.restart("a")
+    assert [arrival.node for arrival in log.state("c").passed] == ["b", "b"]
+
+
+def test_a_barrier_forgets_who_passed():
+    log = Rehearsal(Barrier, THREE)
+    for node in THREE:
+        log.start(log.face(node).wait(3))
+    log.settle()
+    assert log.state().passed == []
 
 
 def test_all_at_a_barrier_agree_how_many_are_to_come():

@@ -51,6 +51,23 @@ def test_a_node_can_wait_for_itself():
     assert not other.result.lost
 
 
+def test_a_node_locks_again_what_it_gave_up():
+    log = Rehearsal(Lock)
+    tokens = []
+    for _ in range(2):
+        hold = log.face().acquire.wait()
+        tokens.append(hold.token)
+        assert hold.release.wait()
+    assert tokens == [0, 2]
+    assert not log.face().locked.stale()
+
+
+def test_of_many_that_try_at_once_one_gets_the_lock():
+    log = Rehearsal(Lock, THREE)
+    jobs = [log.start(log.face(node).try_acquire()) for node in "abc" * 10]
+    assert sum(job.result is not None for job in jobs) == 1
+
+
 def test_a_lock_that_is_given_up_twice_is_given_up_once():
     log = Rehearsal(Lock, THREE)
     hold = log.run(log.face("a").acquire())
@@ -82,6 +99,7 @@ def test_a_lock_is_tried_without_waiting():
     log = Rehearsal(Lock, THREE)
     hold = log.run(log.face("a").try_acquire())
     assert hold is not None
+    assert log.run(log.face("a").try_acquire()) is None  # Not even by the same node.
     assert log.run(log.face("b").try_acquire()) is None
     assert log.face("a").queue.stale() == []
     log.run(hold.release())
@@ -263,9 +281,43 @@ def test_a_semaphore_grows_for_those_who_wait_and_shrinks_as_they_leave():
     assert holds[3].done
 
 
+def test_a_semaphore_begins_with_the_limit_it_is_made_for():
+    log = Rehearsal(Semaphore.of(2), THREE)
+    assert [log.start(log.face(node).acquire()).done for node in THREE] == [True, True, False]
+    log.face("a").resize.wait(4)
+    assert log.restart("c").free.stale() == 2  # One of the turns was that of c.
+    with pytest.raises(ValueError, match="at least 1"):
+        Semaphore.of(0)
+
+
 def test_a_semaphore_without_turns_is_refused():
     with pytest.raises(Refused, match="at least 1"):
         Rehearsal(Semaphore).face().resize.wait(0)
+
+
+def test_who_waits_too_long_for_a_semaphore_or_is_cancelled_leaves_the_queue():
+    log = Rehearsal(Semaphore.of(2), THREE)
+    holds = [log.run(log.face("a").acquire()) for _ in range(2)]
+    with pytest.raises(TimeoutError):
+        log.face("b").acquire.wait(timeout_s=1)
+    waiting = log.start(log.face("b").acquire())
+    assert log.face("a").queue.stale() == ["b"]
+    waiting.cancel()
+    log.settle()
+    assert log.face("a").queue.stale() == []
+    log.run(holds[0].release())
+    assert log.face("a").free.stale() == 1  # Nobody who has left got it.
+    again = log.start(log.face("b").acquire())
+    assert not again.result.lost
+
+
+def test_a_semaphore_is_tried_without_waiting():
+    log = Rehearsal(Semaphore.of(2), THREE)
+    holds = [log.run(log.face("a").try_acquire()) for _ in range(3)]
+    assert [hold is not None for hold in holds] == [True, True, False]
+    assert holds[0] is not None
+    assert log.run(holds[0].release())
+    assert log.run(log.face("b").try_acquire()) is not None
 
 
 def test_a_semaphore_gives_back_what_a_lost_node_had():

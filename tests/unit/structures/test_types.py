@@ -10,6 +10,8 @@ from typing import NamedTuple, assert_type
 import pytest
 
 from roundelay.structures import (
+    BlockingWatcher,
+    Change,
     Counter,
     Hold,
     Job,
@@ -23,10 +25,13 @@ from roundelay.structures import (
     Rehearsal,
     Semaphore,
     Set,
+    Stale,
+    Watcher,
     read,
     task,
     write,
 )
+from roundelay.structures.maps import Slot
 
 
 class Balance(NamedTuple):
@@ -70,6 +75,8 @@ async def bank_is_typed(bank: Bank) -> None:
     assert_type(bank.total.stale(5), int)
     assert_type(await bank.deposit.placed("ann", 10), Placed[Balance])
     assert_type((await bank.total.placed()).reply, int)
+    assert_type(bank.total.stale.placed(), Stale[int])
+    assert_type(bank.total.stale.placed().primary, bool)
     assert_type(await bank.double("ann"), int)
     assert_type(bank.index, int)
     assert_type(bank.primary, bool)
@@ -105,11 +112,29 @@ def test_calls_that_do_not_fit_are_errors_for_both_checkers():
         bank.deposit.stale("ann", 10)  # type: ignore[attr-defined]
 
 
+def test_values_of_another_type_are_errors_for_mypy():
+    """For it alone: which type the values of a map have is not known when the program runs."""
+    prices = Rehearsal(Map[int]).face()
+    prices.set.wait("apple", "5")  # type: ignore[arg-type]
+    prices.update.wait({"pear": "5"})  # type: ignore[dict-item]
+    prices.compare_and_set.wait("apple", "5", 6)  # type: ignore[arg-type]
+    Rehearsal(Queue[int]).face().put.wait("5")  # type: ignore[arg-type]
+    Rehearsal(Set[int]).face().add.wait("5")  # type: ignore[arg-type]
+
+
 async def structures_are_typed(prices: Map[int]) -> None:
     assert_type(await prices.get("apple"), int | None)
     assert_type(await prices.set("apple", 5), int)
     assert_type(await prices.items(), dict[str, int])
     assert_type(prices.get.stale("apple"), int | None)
+    assert_type(await prices.slot("apple"), Slot[int] | None)
+    assert_type(await prices.present(), list[Change[int]])
+    watcher = prices.watch()
+    assert_type(watcher, Watcher[Change[int]])
+    await prices.set("apple", 6)
+    change = await anext(watcher)
+    assert_type(change, Change[int])
+    assert_type(change.value, int | None)
 
 
 def test_structures_are_typed():
@@ -117,6 +142,8 @@ def test_structures_are_typed():
     assert_type(log.face(), Map[int])
     assert_type(log.face().setdefault.wait("apple", 3), int)
     log.run(structures_are_typed(log.face()))
+    assert_type(log.face().watch.wait("a"), BlockingWatcher[Change[int]])
+    assert_type(Rehearsal(Leader).face().follow(), Watcher[Leadership | None])
     counter = Rehearsal(Counter).face()
     assert_type(counter.add.wait(), int)
     names = Rehearsal(Set[str]).face()
@@ -128,7 +155,14 @@ def test_structures_are_typed():
     assert_type(job, Job[str])
     assert_type(job.value, str)
     lock = Rehearsal(Lock).face()
-    assert_type(lock.acquire.wait(), Hold)
+    hold = lock.acquire.wait()
+    assert_type(hold, Hold)
+    assert_type(hold.release.wait(), bool)
+    assert_type(job.give_back.wait(), bool)
+    assert_type(job.done.wait(), bool)
+    assert_type(counter.add.placed.wait(2), Placed[int])
+    assert_type(counter.value.placed.wait().reply, int)
     assert_type(lock.try_acquire.wait(), Hold | None)
     assert_type(Rehearsal(Semaphore).face().free.wait(), int)
+    assert_type(Rehearsal(Semaphore.of(3)).face(), Semaphore)
     assert_type(Rehearsal(Leader).face().leader.wait(), Leadership | None)

@@ -2,13 +2,14 @@
 
 import asyncio
 import concurrent.futures
+import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 from roundelay.core.ids import NodeId
 from roundelay.runtime.errors import ClosedError, ConfigError, NotPrimaryError
-from roundelay.runtime.replicas.site import Site
+from roundelay.runtime.replicas.site import Limit, Site
 from roundelay.structures.arguments import Arguments
 from roundelay.structures.errors import GapError
 from roundelay.structures.machine import Machine
@@ -33,7 +34,8 @@ class NodePort(Generic[M]):
         self.lock = site.lock
         self._name = name
         self._head = command_head(name)
-        self._watchers: list[_Watcher] = []
+        self._watchers: weakref.WeakSet[_Changes] = weakref.WeakSet()
+        """Those who watch; one that is forgotten is gone."""
 
     @property
     def face(self) -> M:
@@ -83,18 +85,27 @@ class NodePort(Generic[M]):
     async def _write(self, method: Arguments, given: tuple[Any, ...], options: Options) -> Any:
         """As `write`, if it may have to wait before anything is sent, or is out of the ordinary."""
         payload = self._head + method.command(given)
+        limit = Limit(options.timeout_s)
         if method.version > 1:
-            await self.site.may_send(self._name, method, options)
+            await self.site.may_send(self._name, method, limit)
         if options.session is not None:
-            return await self.site.write_once(method, payload, options)
-        return await self.site.write(self._name, method, payload, options)
+            return await self.site.write_once(method, payload, options, limit)
+        return await self.site.write(self._name, method, payload, limit, placed=options.placed)
 
     async def sync(self, options: Options) -> None:
+        limit = Limit(options.timeout_s)
         try:
             length = await self.site.log.sync(options.timeout_s)
         except TimeoutError as e:
             raise NotPrimaryError(f"the state may be old: {e}") from None
-        await self.site.applied(length - 1)
+        try:
+            async with asyncio.timeout_at(limit.at):
+                await self.site.applied(length - 1)
+        except TimeoutError:
+            raise NotPrimaryError(
+                f"the state is old: what is committed up to index {length - 1} was not applied "
+                f"here within {options.timeout_s:g} s"
+            ) from None
 
     def look(self, run: Callable[[Any], R]) -> R:
         with self.lock:
@@ -110,29 +121,22 @@ class NodePort(Generic[M]):
     def background(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
         self.site.background(work)
 
-    async def changes(self) -> AsyncIterator[object]:
-        watcher = _Watcher()
-        self._watchers.append(watcher)
-        vars(self.machine)["told"] = self._tell
-        try:
-            while self.site.error is None:
-                while watcher.waiting:
-                    yield watcher.waiting.popleft()
-                if watcher.missed:
-                    raise GapError(
-                        "changes were missed: more came than may wait, or the state was taken from "
-                        "a snapshot; read what is there, then watch again"
-                    )
-                watcher.more.clear()
-                await watcher.more.wait()
-        finally:
-            self._watchers.remove(watcher)
-            if not self._watchers:
-                vars(self.machine).pop("told", None)
+    def changes(self) -> "_Changes":
+        made = _Changes(self.site, self._forget)
+        with self.lock:
+            self._watchers.add(made)
+            vars(self.machine)["told"] = self._tell
+        return made
 
     def _tell(self, change: object) -> None:
+        if not self._watchers:
+            vars(self.machine).pop("told", None)
         for watcher in self._watchers:
             watcher.tell(change)
+
+    def _forget(self, watcher: "_Changes") -> None:
+        with self.lock:
+            self._watchers.discard(watcher)
 
     def miss(self) -> None:
         """The state was replaced: watchers have missed what led to it."""
@@ -144,7 +148,7 @@ class NodePort(Generic[M]):
     def end(self) -> None:
         """The node has ended."""
         for watcher in self._watchers:
-            watcher.end()
+            watcher.more.set()
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         loop, error = self.site.loop, self.site.error
@@ -171,24 +175,39 @@ class NodePort(Generic[M]):
             raise
 
 
-class _Watcher:
+class _Changes:
     """The changes that wait for one who watches."""
 
-    def __init__(self) -> None:
-        self.waiting: deque[object] = deque()
-        self.missed = False
+    def __init__(self, site: Site, forget: "Callable[[_Changes], None]") -> None:
         self.more = asyncio.Event()
+        self._site = site
+        self._forget = forget
+        self._waiting: deque[object] = deque()
+        self._missed = False
+
+    async def take(self) -> object:
+        while not self._waiting:
+            if self._missed:
+                raise GapError(
+                    "changes were missed: more came than may wait, or the state was taken from a "
+                    "snapshot; read what is there, then watch again"
+                )
+            if self._site.error is not None:
+                raise self._site.error
+            self.more.clear()
+            await self.more.wait()
+        return self._waiting.popleft()
+
+    def close(self) -> None:
+        self._forget(self)
 
     def tell(self, change: object) -> None:
-        if len(self.waiting) >= WATCH_MAX:
-            self.missed = True
-        elif not self.missed:
-            self.waiting.append(change)
+        if len(self._waiting) >= WATCH_MAX:
+            self._missed = True
+        elif not self._missed:
+            self._waiting.append(change)
         self.more.set()
 
     def miss(self) -> None:
-        self.missed = True
-        self.more.set()
-
-    def end(self) -> None:
+        self._missed = True
         self.more.set()

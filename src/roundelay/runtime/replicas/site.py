@@ -8,7 +8,7 @@ while an entry is applied and while somebody looks.
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -44,12 +44,27 @@ TICK_S = 1.0
 ticks fill the log; too large: times to live end late, and locks of lost nodes are free late."""
 LATE_TICKS = 3
 """So often a node looks for the tick of another before it appends one itself: the other may run no
-machine. Too small: several nodes append ticks; too large: locks of lost nodes are free late."""
+machine. Too small: several nodes append ticks; too large: locks of lost nodes are free late, and
+times to live end late where such a node is the first by name."""
 ANNOUNCE_S = 2.0
 """How long a write of a new version waits for others to tell theirs, in seconds. Too small: a node
 that has just come back is not asked; too large: nodes that run no machine delay such writes."""
 
 Runner = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+class Limit:
+    """The time that a call may take, for all together that it waits for."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self.at = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
+        """When it ends, on the clock of the event loop."""
+
+    @property
+    def left_s(self) -> float | None:
+        """None: without end."""
+        at = self.at
+        return None if at is None else max(0.0, at - asyncio.get_running_loop().time())
 
 
 class Site:
@@ -75,6 +90,8 @@ class Site:
         """Commands of this node's session whose replies somebody waits for, by their numbers."""
         self._replies: dict[tuple[int, int], asyncio.Future[bytes | None]] = {}
         """The same of named sessions, by session and number."""
+        self._callers: dict[tuple[int, int], int] = {}
+        """How many wait for each."""
         self._committed: dict[tuple[int, int], int] = {}
         """The indexes of those that are committed and not applied here yet."""
         self._sessions: dict[str, Session] = {}
@@ -82,7 +99,10 @@ class Site:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ticking: asyncio.TimerHandle | None = None
         self._late_ticks = 0
-        """How often this node has looked for an entry of this term in vain."""
+        """How often this node has looked for an entry in vain, while a mark or log time waited for
+        one."""
+        self._ticked = 0
+        """Entries that were applied when it last looked."""
 
     def add(self, name: str, make: Callable[[], M], port: "NodePort[M]") -> M:
         """Have a machine of this name too; before the node runs. Returns its state."""
@@ -177,7 +197,8 @@ class Site:
         for port in self._ports.values():
             port.miss()
         for key, index in self._committed.items():
-            if index < self.replica.index and (reply := self._replies.get(key)) is not None:
+            reply = self._replies.get(key)
+            if index < self.replica.index and reply is not None and not reply.done():
                 reply.set_result(None)  # It is in the snapshot; its reply is not.
         for _, _, _, (future, receipt, _) in [*self._issued.values()]:
             self.background(partial(self._settle, receipt, future))
@@ -232,8 +253,11 @@ class Site:
     def _tick(self) -> None:
         assert self.loop is not None
         self._ticking = self.loop.call_later(TICK_S, self._tick)
-        self._late_ticks = self._late_ticks + 1 if self._new_term() else 0
-        if self._late_ticks or self.replica.due_us() is not None:
+        new_term, due = self._new_term(), self.replica.due_us() is not None
+        late = new_term or (due and self.replica.index == self._ticked)
+        self._late_ticks = self._late_ticks + 1 if late else 0
+        self._ticked = self.replica.index
+        if new_term or due:
             self._append_tick()
         self._announce()
 
@@ -303,18 +327,21 @@ class Site:
         self._issued[receipt.number] = (name, method, given, (future, receipt, False))
         return future
 
-    async def write(self, name: str, method: Arguments, payload: bytes, options: Options) -> Any:
+    async def write(
+        self, name: str, method: Arguments, payload: bytes, limit: Limit, *, placed: bool
+    ) -> Any:
         """Append a command, once that is possible; its reply."""
-        receipt = await self.log.append(payload, options.timeout_s)
+        receipt = await self.log.append(payload, limit.left_s)
         assert self.loop is not None
         future: asyncio.Future[Any] = self.loop.create_future()
-        self._issued[receipt.number] = (name, method, None, (future, receipt, options.placed))
+        self._issued[receipt.number] = (name, method, None, (future, receipt, placed))
         try:
-            await receipt
+            index = await receipt
+            async with _in_time(limit, index):
+                return await future
         except BaseException:
             self._issued.pop(receipt.number, None)
             raise
-        return await future
 
     async def _settle(self, receipt: LogReceipt, future: "asyncio.Future[Any]") -> None:
         """The state was replaced: if a command is in the new one, its reply is not known."""
@@ -335,7 +362,7 @@ class Site:
                 _fail(issued[3][0], session_forgotten())
 
     async def settled(
-        self, receipt: SessionReceipt, session: int
+        self, receipt: SessionReceipt, session: int, limit: Limit
     ) -> tuple[int | None, bytes | None]:
         """The index of a command of a named session and its reply, if it was applied here
         meanwhile."""
@@ -344,28 +371,32 @@ class Site:
         reply = self._replies.get(key)
         if reply is None:
             reply = self._replies[key] = self.loop.create_future()
-        index: int | None = -1
+        self._callers[key] = self._callers.get(key, 0) + 1
         try:
             index = await receipt
-            if index is not None and index >= self.replica.index:
-                self._committed[key] = index
+            if index is None or index < self.replica.index:
+                return index, reply.result() if reply.done() else None
+            self._committed[key] = index
+            async with _in_time(limit, index):
                 return index, await asyncio.shield(reply)
         finally:
-            if index != -1:  # Else another caller may wait for the same command.
-                self._replies.pop(key, None)
-                self._committed.pop(key, None)
-        return index, reply.result() if reply.done() else None
+            self._callers[key] -= 1
+            if not self._callers[key]:  # Else another caller waits for the same command.
+                for known in (self._callers, self._replies, self._committed):
+                    known.pop(key, None)
 
-    async def write_once(self, method: Arguments, payload: bytes, options: Options) -> Any:
+    async def write_once(
+        self, method: Arguments, payload: bytes, options: Options, limit: Limit
+    ) -> Any:
         """Append a command of a named session; its reply."""
         name = options.session
         assert name is not None
         session = self._sessions.get(name)
         if session is None:
-            session = await self.log.session(name, options.timeout_s)
+            session = await self.log.session(name, limit.left_s)
             self._sessions[name] = session
-        receipt = await session.append(payload, options.number, options.timeout_s)
-        index, reply = await self.settled(receipt, session.id)
+        receipt = await session.append(payload, options.number, limit.left_s)
+        index, reply = await self.settled(receipt, session.id, limit)
         if reply is None or index is None:
             kept = self.replica.kept(session.id)
             if kept is None or kept.number != receipt.number or kept.reply is None:
@@ -379,12 +410,16 @@ class Site:
         if self.replica.index <= index:
             await self.until(lambda: True if self.replica.index > index else None)
 
-    async def may_send(self, name: str, method: Arguments, options: Options) -> None:
+    async def may_send(self, name: str, method: Arguments, limit: Limit) -> None:
         """VersionError if a member of the group runs a machine that does not know this version of
         a method: at the command it would stop. Nodes that were together with this one for less
-        than `ANNOUNCE_S` and have not told their versions are waited for."""
+        than `ANNOUNCE_S` and have not told their versions are waited for, for half of the time at
+        most: some nodes run no machine, and never tell."""
+        left_s = limit.left_s
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(ANNOUNCE_S, options.timeout_s or ANNOUNCE_S)):
+            async with asyncio.timeout(
+                ANNOUNCE_S if left_s is None else min(ANNOUNCE_S, left_s / 2)
+            ):
                 await self.until(lambda: self.replica.all_announced() or None)
         for node, known in self.replica.known_versions(name):
             if known < method.version:
@@ -447,6 +482,19 @@ def _fail(future: "asyncio.Future[Any]", error: BaseException) -> None:
     if not future.done():
         future.set_exception(error)
         future.exception()  # Nobody may wait for it any more.
+
+
+@contextlib.asynccontextmanager
+async def _in_time(limit: Limit, index: int) -> AsyncIterator[None]:
+    """Wait for the reply of a command that is committed, and no longer."""
+    try:
+        async with asyncio.timeout_at(limit.at):
+            yield
+    except TimeoutError:
+        raise UncertainError(
+            f"the command is in the log at index {index}, and was not done here in time: its reply "
+            "is not known"
+        ) from None
 
 
 def _no_reply(index: int | None) -> UncertainError:

@@ -18,7 +18,6 @@ Requests come to the control socket, and each answer is a line of JSON.
 """
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -97,25 +96,16 @@ class Tools:
     async def _watch(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         prefix = str(request.get("prefix", ""))
         changes = self._map.watch(prefix)
-        first = asyncio.ensure_future(anext(changes))
-        await asyncio.sleep(0)  # It watches from here on.
         try:
             if request.get("present"):
                 for change in self._map.present.stale(prefix):
                     _reply(writer, change._asdict())
                     await writer.drain()
-            change = await first
-            while True:
+            async for change in changes:
                 _reply(writer, change._asdict())
                 await writer.drain()
-                change = await anext(changes)
-        except StopAsyncIteration:
-            await self._map.port.until(lambda _: None)  # Raises why the node has ended.
         finally:
-            first.cancel()
-            await asyncio.gather(first, return_exceptions=True)
-            with contextlib.suppress(RuntimeError):
-                await changes.aclose()  # type: ignore[attr-defined]
+            changes.close()
 
     async def _lock(
         self,
