@@ -23,9 +23,9 @@ HOT = """
     runtime/receiving runtime/sending runtime/timers
     transport/segments transport/udp
     wire/endpoint wire/frame wire/log_record wire/packet wire/primitives
-""".split()
-"""What runs for every packet. Compiled, other modules of the membership protocol do not behave as they
-do in Python, and what is referred to weakly cannot be compiled."""
+"""
+"""What runs for every packet. Compiled, other modules of the membership protocol do not behave as
+they do in Python, and what is referred to weakly cannot be compiled."""
 
 SUBSCRIPT = """
     @classmethod
@@ -51,7 +51,7 @@ def main() -> int:
     source = directory / "src"
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", directory)
-    paths = [f"roundelay/{name}.py" for name in HOT]
+    paths = [f"roundelay/{name}.py" for name in HOT.split()]
     for path in paths:
         make_generic(source / path)
     print(f"compiling {len(paths)} modules; this takes a few minutes", flush=True)
