@@ -288,7 +288,39 @@ def test_ratios_are_taken_within_a_round(monkeypatch):
     assert found.msgs_per_s == 200.0
     assert found.cpu_us_per_msg == pytest.approx(2.0)
     assert found.peers["pysyncobj"].ratio == 7.5
-    assert asked == [("pysyncobj", 60_000), ("roundelay", 1400)] * 2
+    assert asked == [("pysyncobj", 60_000), ("roundelay", 1400), ("roundelay", 1400), asked[0]]
+    assert found.compared is None
+
+
+def test_cells_are_compared_with_the_first_that_has_the_same_to_do(monkeypatch):
+    """The machine is ten times as slow in the second round, and the third one splits."""
+    plain, traced, small = Cell(), Cell(trace=True), Cell(datagram=1400)
+    rates = {
+        plain: iter((100.0, 10.0, 1.0)),
+        traced: iter((60.0, 8.0, None)),
+        small: iter((3.0, 2.0, 1.0)),
+    }
+    asked = []
+
+    def load(system, cell, seconds, verify):
+        asked.append(cell)
+        if (rate := next(rates[cell])) is None:
+            raise SplitError("a false suspicion")
+        return Load(rate, 1000, 1.0 / rate, 10.0, 0)
+
+    monkeypatch.setattr(runs, "load", load)
+    cells = [plain, small, traced]
+    found = figures.throughput(cells, [], 1.0, 3, report=lambda done, total: None)
+    in_turn = [plain, traced, small]
+    assert asked == [*in_turn, *reversed(in_turn), *in_turn]
+    assert [f.cell for f in found] == cells
+    ratios = [f.compared for f in found]
+    assert ratios[:2] == [None, None]
+    assert ratios[2] is not None
+    assert (ratios[2].first, ratios[2].rounds) == (plain, 2)
+    assert (ratios[2].rate.lowest, ratios[2].rate.highest) == (0.6, 0.8)
+    assert ratios[2].rate.median == pytest.approx(0.7)
+    assert ratios[2].cpu.lowest == pytest.approx(1 / 0.8)
 
 
 def test_a_round_that_split_counts_for_nothing_but_is_told(monkeypatch):

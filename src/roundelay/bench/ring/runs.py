@@ -60,6 +60,10 @@ class Load:
     tokens: int = 0
     """Frames that passed a token on, of all nodes."""
 
+    @property
+    def cpu_us_per_msg(self) -> float:
+        return self.cpu_s / self.messages * 1e6
+
 
 @dataclass(frozen=True, slots=True)
 class Recovery:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from roundelay.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from roundelay.bench.ring.figures import Idle, Latency, Recoveries, Throughput
+    from roundelay.bench.ring.figures import Compared, Idle, Latency, Recoveries, Throughput
     from roundelay.bench.ring.schedule import Part, Schedule
     from roundelay.bench.ring.sealed import Sealed, SealedLatency
 
@@ -77,6 +77,14 @@ class Done:
         return found
 
 
+def _compared(found: "Compared") -> str:
+    ratios = {"rate": found.rate, "CPU": found.cpu}
+    return ", ".join(
+        f"{name} {ratio.median:.2f} ({ratio.lowest:.2f} to {ratio.highest:.2f})"
+        for name, ratio in ratios.items()
+    )
+
+
 class Printer:
     """Prints tables, or nothing if `quiet`, when a JSON document is wanted."""
 
@@ -89,12 +97,17 @@ class Printer:
 
     def throughput(self, found: "Sequence[Throughput]") -> None:
         self.line("ordered messages per second, delivered at every node")
+        if any(f.compared for f in found):
+            self.line("ratios: to the first cell with the same nodes, senders, size and datagram,")
+            self.line("within a round, medians (lowest to highest)")
         width = max(len(str(f.cell)) for f in found)
         for f in found:
             text = (
                 f"  {f.cell!s:<{width}}  {f.msgs_per_s:>9,.0f}"
                 f"  ({f.lowest:,.0f} to {f.highest:,.0f}; {f.cpu_us_per_msg:.2f} us CPU each)"
             )
+            if f.compared is not None:
+                text += f"  {_compared(f.compared)}"
             for name, rival in f.peers.items():
                 text += f"  {rival.ratio:.1f}x {name}'s {rival.msgs_per_s:,.0f}"
             if f.suspicions:
