@@ -343,7 +343,7 @@ def _measure_against(args: argparse.Namespace) -> int:
     if args.only is None:
         args.only = ["throughput"]
     args.peer = ["none"]
-    return against.measure(args, "ring", PASSED_ON, _figures)
+    return against.measure(args, "ring", PASSED_ON, _figures, _troubles)
 
 
 def _figures(document: dict[str, Any]) -> dict[str, float]:
@@ -368,6 +368,15 @@ def _figures(document: dict[str, Any]) -> dict[str, float]:
         for key in ("crash_s", "pause_s", "rejoin_s"):
             found[f"{name}: {key}"] = entry[key]
     return found
+
+
+def _troubles(document: dict[str, Any]) -> dict[str, int]:
+    """What should not have happened, and is no figure."""
+    cells = document.get("throughput", ())
+    return {
+        "false suspicions": sum(entry["suspicions"] for entry in cells),
+        "splits": sum(entry["splits"] for entry in cells),
+    }
 
 
 def _cell_name(cell: dict[str, Any]) -> str:
