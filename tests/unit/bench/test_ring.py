@@ -343,6 +343,12 @@ def test_a_soak_is_sound_without_suspicions_and_growth(suspicions, peak_mb, soun
     assert Soak(5, 60.0, 1, 1.0, suspicions, 100.0, peak_mb).sound is sound
 
 
+def test_a_soak_tells_how_much_of_the_processors_it_had():
+    """At 2 us for a message, four cores could do two million."""
+    found = Soak(5, 60.0, 1, 500_000.0, 0, 1.0, 1.0, cpu_us_per_msg=2.0, cores=4)
+    assert found.cpu_share == 0.25
+
+
 @pytest.mark.parametrize(
     ("recoveries", "lost", "sound"), [(0, 0, True), (0, 3, True), (2, 3, True), (2, 0, False)]
 )
@@ -397,5 +403,6 @@ def test_the_longest_pause_is_of_a_survivor_and_not_over_before_the_crash():
     )
     found = runs._await_view(cast("Cluster", said), ("a", "b"))
     assert found.at_s == 6.0
+    assert found.joined == {"a": 5.0}
     assert found.pause_s(2.0) == 0.7
     assert found.pause_s(0.5) == 3.0

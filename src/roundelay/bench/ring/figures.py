@@ -152,6 +152,20 @@ class Recoveries:
     restart_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Formation:
+    """The first view of all nodes, over rounds: the median, and the longest."""
+
+    engine: str
+    nodes: int
+    timeout_s: float | None
+    """The token timeout in seconds; None for the default."""
+    rounds: int
+    formation_s: float
+    """From the last node's `join` until the last node has the view of all."""
+    formation_s_max: float
+
+
 def throughput(
     cells: Sequence[Cell],
     peers: Sequence[System],
@@ -300,6 +314,14 @@ def recovery(cell: Cell, crashes: int) -> Recoveries:
         rejoin_s_max=max(r.rejoin_s for r in found),
         restart_s=median(r.restart_s for r in found),
     )
+
+
+def formation(cell: Cell, rounds: int, report: Report) -> Formation:
+    found = []
+    for i in range(rounds):
+        found.append(runs.formation(cell))
+        report(i + 1, rounds)
+    return Formation(cell.engine, cell.nodes, cell.timeout_s, rounds, median(found), max(found))
 
 
 def quantile(values: Sequence[float], share: float) -> float:

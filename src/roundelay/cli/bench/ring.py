@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from roundelay.bench.ring.systems import System
 
 ROUNDS, ROUNDS_SEALED, ROUNDS_JOURNAL = 2, 9, 5
-PARTS = ("throughput", "latency", "idle", "recovery", "reads", "catchup")
-PLAIN_PARTS = PARTS[:4]
+PLAIN_PARTS = ("throughput", "latency", "idle", "formation", "recovery")
 """What is measured of groups without a journal."""
+PARTS = (*PLAIN_PARTS, "reads", "catchup")
 TIMEOUT_S = 0.1
 """A short token timeout in seconds, with which recovery is measured too."""
 
@@ -240,6 +240,12 @@ def _measure(cells: "Sequence[Cell]", args: argparse.Namespace) -> int:
             lambda done: [done.after(figures.idle(cell, 3 * args.seconds)) for cell in alone],
             out.idle,
         )
+    if "formation" in parts:
+        document["formation"] = ahead.shown(
+            "formation",
+            lambda done: [figures.formation(cell, args.rounds, done) for cell in alone],
+            out.formation,
+        )
     if "recovery" in parts:
         document["recovery"] = ahead.shown(
             "recovery",
@@ -290,6 +296,7 @@ def _plan(
             STARTING_S + 2 * args.seconds,
         ),
         Part("idle", len(groups), STARTING_S + SETTLE_S + 3 * args.seconds),
+        Part("formation", args.rounds * len(groups), STARTING_S),
         Part("recovery", recoveries, STARTING_S + crashes * CRASH_S),
     )
     return [part for part in plan if part.name in parts]
@@ -363,6 +370,9 @@ def _figures(document: dict[str, Any]) -> dict[str, float]:
                 found[f"{name}: {key}"] = entry[key]
     for entry in document.get("idle", ()):
         found[f"{entry['engine']}, {entry['nodes']} nodes: idle CPU share"] = entry["cpu_share"]
+    for entry in document.get("formation", ()):
+        name = f"{entry['engine']}, {entry['nodes']} nodes, timeout {entry['timeout_s']}"
+        found[f"{name}: formation_s"] = entry["formation_s"]
     for entry in document.get("recovery", ()):
         name = f"{entry['engine']}, {entry['nodes']} nodes, timeout {entry['timeout_s']}"
         for key in ("crash_s", "pause_s", "rejoin_s"):

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from roundelay.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from roundelay.bench.ring.figures import Compared, Idle, Latency, Recoveries, Throughput
+    from roundelay.bench.ring.figures import (
+        Compared,
+        Formation,
+        Idle,
+        Latency,
+        Recoveries,
+        Throughput,
+    )
     from roundelay.bench.ring.schedule import Part, Schedule
     from roundelay.bench.ring.sealed import Sealed, SealedLatency
 
@@ -128,6 +135,14 @@ class Printer:
         for f in found:
             self.line(
                 f"  {f.engine:<12}{f.nodes} nodes  {f.cpu_share:.1%}, at most {f.highest:.1%}"
+            )
+
+    def formation(self, found: "Sequence[Formation]") -> None:
+        self.line("the last node's join until the last node has the first view of all")
+        for f in found:
+            self.line(
+                f"  {f.engine:<12}{f.nodes} nodes  {f.formation_s:.2f} s,"
+                f" at most {f.formation_s_max:.2f}"
             )
 
     def recovery(self, found: "Sequence[Recoveries]") -> None:
