@@ -1,5 +1,6 @@
 """How two checkouts of the project are compared, and what is refused."""
 
+import argparse
 import json
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import pytest
 from roundelay.bench import against
 from roundelay.bench.against import HERE, THERE
 from roundelay.cli import main
+from roundelay.cli.bench import against as against_words
 from roundelay.cli.bench import core, ring, sim
 
 FAKE = """
@@ -134,6 +136,15 @@ def test_a_checkout_that_cannot_do_it_says_why(tmp_path, capsys):
 def test_what_of_a_ring_is_not_compared(option, tmp_path, capsys):
     assert main(["bench", "ring", *option, "--against", str(tmp_path)]) == 2
     assert "leave --sealed" in capsys.readouterr().err
+
+
+def test_every_set_of_options_is_passed_on():
+    words = ["--queue", "65536", "--option", "accelerated=0", "--option", "--trace", "on"]
+    parser = argparse.ArgumentParser()
+    ring.configure(parser)
+    found = parser.parse_args(against_words.words(parser.parse_args(words), ring.PASSED_ON))
+    assert (found.queue, found.options) == ([65536], [["accelerated=0"], []])
+    assert found.trace == ["on"]
 
 
 def test_figures_of_a_ring():

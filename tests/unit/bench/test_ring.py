@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from roundelay.bench.ring import figures, member, profile, runs, workload
+from roundelay.bench.ring import figures, jobs, member, profile, runs, workload
 from roundelay.bench.ring.cluster import Cluster, RunError, SplitError
 from roundelay.bench.ring.figures import QUICK, full, quantile
 from roundelay.bench.ring.floor import cpu_us_per_datagram
@@ -150,7 +150,7 @@ def test_peers_are_asked_for_by_their_kind_or_by_their_own_names():
 
 
 def test_settings_that_are_no_defaults_are_known():
-    assert OURS.unusual() == {"queue_bytes": member.QUEUE_BYTES}
+    assert OURS.unusual() == {"queue_bytes": jobs.QUEUE_BYTES}
     assert corosync._totem("knet") == corosync.DEFAULTS
     assert corosync._totem("udpu")["transport"] == "udpu"
 
@@ -261,6 +261,7 @@ def test_the_full_table_has_no_cell_twice_and_holds_the_quick_one():
             "cipher",
             "journal",
             "pattern",
+            "queue",
             "options",
         ):
             assert len({getattr(cell, field.name) for cell in cells}) > 1, field.name
@@ -344,6 +345,25 @@ def test_a_soak_is_sound_without_suspicions_and_growth(suspicions, peak_mb, soun
     assert Soak(5, 60.0, 1, 1.0, suspicions, 100.0, peak_mb).sound is sound
 
 
+def test_queues_and_sets_of_options_make_cells(monkeypatch):
+    found = []
+
+    def load(system, cell, seconds, verify):
+        found.append(cell)
+        return Load(1.0, 1000, 1.0, 10.0, 0)
+
+    monkeypatch.setattr(runs, "load", load)
+    words = "--only throughput --peer none --rounds 1 --json --queue 4MiB 32MB --option --option"
+    assert main(["bench", "ring", *words.split(), "accelerated=0"]) == 0
+    assert found == [
+        Cell(queue=queue, options=options)
+        for queue in (4 << 20, 32_000_000)
+        for options in ((), ("accelerated=0",))
+    ]
+    assert {member.fixed_settings(cell)["queue_bytes"] for cell in found} == {4 << 20, 32_000_000}
+    assert Job.from_json(Job("load", "a", {}, cell=found[1]).to_json()).cell == found[1]
+
+
 def test_a_soak_tells_how_much_of_the_processors_it_had():
     """At 2 us for a message, four cores could do two million."""
     found = Soak(5, 60.0, 1, 500_000.0, 0, 1.0, 1.0, cpu_us_per_msg=2.0, cores=4)
@@ -366,6 +386,7 @@ def test_a_soak_is_not_sound_if_what_was_not_lost_is_made_good_for(recoveries, l
         ["ring", "--size", "4"],
         ["ring", "--datagram", "100"],
         ["ring", "--timeout", "0"],
+        ["ring", "--queue", "10"],
         ["ring", "--seconds", "0"],
         ["ring", "--peer", "carrier-pigeon"],
         ["soak", "--minutes", "0"],

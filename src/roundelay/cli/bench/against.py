@@ -68,9 +68,12 @@ def words(args: argparse.Namespace, options: Mapping[str, str]) -> list[str]:
         given: Any = getattr(args, name)
         if given is None or given is False:
             continue
-        line.append(option)
-        if given is not True:
-            line += map(str, given if isinstance(given, list) else [given])
+        values: list[Any] = given if isinstance(given, list) else [given]
+        sets = values if isinstance(values[0], list) else [values]
+        for one in sets:  # An option that may be given several times has several.
+            line.append(option)
+            if given is not True:
+                line += map(str, one)
     return line
 
 

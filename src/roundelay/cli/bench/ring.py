@@ -90,11 +90,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of messages at a slow rate: one node sends, or two answer each other",
     )
     cells.add_argument(
-        "--option",
+        "--queue",
         nargs="+",
+        type=_bytes,
+        metavar="B",
+        help="bytes that may wait to be sent; also as 4MB or 4MiB (default: 4MiB here, 32MiB in"
+        " nodes)",
+    )
+    cells.add_argument(
+        "--option",
+        action="append",
+        nargs="*",
         metavar="NAME=VALUE",
         dest="options",
-        help="settings of the engine, the same in every cell",
+        help="settings of the engine; give it again for another set, and with nothing for none",
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="that a run sends")
     parser.add_argument(
@@ -137,6 +146,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     against.add_option(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
+
+
+UNITS = {"kB": 1000, "MB": 1000**2, "KiB": 1024, "MiB": 1024**2}
+
+
+def _bytes(text: str) -> int:
+    """A number of bytes, for `type=` of an argument."""
+    unit = next((unit for unit in UNITS if text.endswith(unit)), "")
+    number = text.removesuffix(unit).strip()
+    if not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes, as 4194304 or 4MiB are")
+    return int(number) * UNITS.get(unit, 1)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -335,6 +356,7 @@ PASSED_ON = {
     "cipher": "--cipher",
     "timeout_s": "--timeout",
     "pattern": "--pattern",
+    "queue": "--queue",
     "options": "--option",
     "seconds": "--seconds",
 }
@@ -441,6 +463,9 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
     for size in given.get("size", ()):
         if not 8 <= size <= 1_000_000:
             raise UserError(f"--size {size}: messages have 8 to 1000000 bytes here")
+    for queue in given.get("queue", ()):
+        if not 65_536 <= queue <= 1 << 30:
+            raise UserError(f"--queue {queue}: a queue has 64KiB to 1024MiB here")
     for timeout_s in given.get("timeout_s", ()):
         if not 0.02 <= timeout_s <= 60:
             raise UserError(f"--timeout {timeout_s:g}: a timeout has 0.02 to 60 seconds")
@@ -448,7 +473,8 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
         if not 576 <= datagram <= 65_000:
             raise UserError(f"--datagram {datagram}: datagrams have 576 to 65000 bytes")
     if "options" in given:
-        given["options"] = [_options(given["options"], given.get("engine", [Cell().engine]))]
+        engines = given.get("engine", [Cell().engine])
+        given["options"] = [_options(texts, engines) for texts in given["options"]]
     if args.journal and not given:
         return [Cell()]
     if not given:
