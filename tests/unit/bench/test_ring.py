@@ -2,11 +2,22 @@
 
 import dataclasses
 import itertools
+import json
 from typing import cast
 
 import pytest
 
-from roundelay.bench.ring import figures, jobs, member, profile, runs, workload
+from roundelay.bench.ring import (
+    catchup,
+    disk,
+    figures,
+    jobs,
+    member,
+    profile,
+    runs,
+    schedule,
+    workload,
+)
 from roundelay.bench.ring.cluster import Cluster, RunError, SplitError
 from roundelay.bench.ring.figures import QUICK, full, quantile
 from roundelay.bench.ring.floor import cpu_us_per_datagram
@@ -98,16 +109,64 @@ def test_what_is_sent_is_what_is_expected():
 
 
 def test_a_schedule_corrects_what_was_planned():
-    schedule = Schedule([Part("load", 4, 2.0), Part("crash", 2, 10.0)])
-    assert schedule.left_s == 28.0
-    schedule.note("load", 1, 4.0)
-    assert schedule.left_s == 3 * 4.0 + 2 * 20.0  # Twice as slow as planned, all of it.
-    assert schedule.share == 4.0 / 56.0
-    schedule.note("load", 3, 12.0)
-    schedule.note("crash", 1, 5.0)
-    assert schedule.left_s == 5.0  # What crashes took is known now.
-    schedule.note("crash", 1, 5.0)
-    assert (schedule.left_s, schedule.share) == (0.0, 1.0)
+    found = Schedule([Part("load", 4, 2.0), Part("crash", 2, 10.0)])
+    assert found.left_s == 28.0
+    found.note("load", 1, 4.0)
+    assert found.left_s == 3 * 4.0 + 2 * 20.0  # Twice as slow as planned, all of it.
+    assert found.share == 4.0 / 56.0
+    found.note("load", 3, 12.0)
+    found.note("crash", 1, 5.0)
+    assert found.left_s == 5.0  # What crashes took is known now.
+    found.note("crash", 1, 5.0)
+    assert (found.left_s, found.share) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ("--nodes 2 3 --sizes equal uniform", 5),
+        ("--sealed --nodes 2 3", 2),
+        ("--journal off always --nodes 2 3", 4),
+        ("--profile", 2),
+    ],
+)
+def test_a_command_does_as_many_steps_as_it_planned(words, parts, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("cryptography")
+    schedules = []
+
+    class Seen(Schedule):
+        def __init__(self, planned):
+            super().__init__(planned)
+            self.planned = {part.name: part.steps for part in planned}
+            schedules.append(self)
+
+    def caught_up(*given):
+        for i in range(catchup.STEPS):
+            given[-1](i + 1, catchup.STEPS)
+        return catchup.Catchup(1.0, 1.0, 1.0, 1.0, 1.0, True, 1.0, 1.0)
+
+    load = Load(1.0, 1000, 1.0, 1.0, 0)
+    crash = runs.Recovery(1.0, 1.0, 1.0, 1.0)
+    for module, name, fake in (
+        (schedule, "Schedule", Seen),
+        (runs, "load", lambda *given, **named: load),
+        (runs, "latencies", lambda *given: [1.0]),
+        (runs, "reads", lambda *given: ([1.0], 1.0)),
+        (runs, "idle", lambda *given: [1.0]),
+        (runs, "formation", lambda *given: 1.0),
+        (runs, "recovery", lambda *given: [crash]),
+        (catchup, "measure", caught_up),
+        (disk, "measure", lambda directory: disk.Disk(1.0, 1.0, 1e8, 1e-9)),
+        (profile, "read", lambda file: profile.Profile([profile.Share("Python", 1.0, 1)], [])),
+        (profile, "cpu_us_per_datagram", lambda *given: 1.0),
+    ):
+        monkeypatch.setattr(module, name, fake)
+    peer = [] if "--sealed" in words else ["--peer", "none"]
+    assert main(["bench", "ring", *words.split(), *peer, "--rounds", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["settings"]["roundelay"]
+    (found,) = schedules
+    assert len(found.planned) == parts
+    assert found._done == found.planned
 
 
 def test_the_floor_is_what_the_datagrams_of_a_run_cost():
@@ -387,6 +446,7 @@ def test_a_soak_is_not_sound_if_what_was_not_lost_is_made_good_for(recoveries, l
         ["ring", "--datagram", "100"],
         ["ring", "--timeout", "0"],
         ["ring", "--queue", "10"],
+        ["ring", "--verify", "all", "--only", "latency"],
         ["ring", "--seconds", "0"],
         ["ring", "--peer", "carrier-pigeon"],
         ["soak", "--minutes", "0"],

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from roundelay.cli.bench.ring_tables import in_words
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 
@@ -94,11 +95,7 @@ def print_sides(found: "Outcome") -> None:
         for words in dict.fromkeys(side.failures):
             print(f"         {words}")
         for system, told in side.settings.items():
-            print(f"         settings that are not {system}'s defaults: {settings_in_words(told)}")
-
-
-def settings_in_words(told: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={given}" for name, given in told.items()) or "none"
+            print(f"         settings that are not {system}'s defaults: {in_words(told)}")
 
 
 def _short(value: float) -> str:

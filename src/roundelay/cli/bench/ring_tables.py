@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from roundelay.cli.progress import Progress
@@ -18,24 +18,13 @@ if TYPE_CHECKING:
     )
     from roundelay.bench.ring.schedule import Part, Schedule
     from roundelay.bench.ring.sealed import Sealed, SealedLatency
+    from roundelay.bench.ring.systems import System
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 PACE_PER_S = 100.0
 """Messages per second while latencies are measured."""
-
-
-def shown(
-    label: str,
-    measure: "Callable[[Callable[[int, int], None]], list[T]]",
-    show: "Callable[[list[T]], None]",
-) -> list[dict[str, Any]]:
-    """Measure with a progress bar, print the table, and return it for the JSON document."""
-    progress = Progress(label)
-    found = measure(progress.update)
-    progress.close()
-    show(found)
-    return [dataclasses.asdict(f) for f in found]  # type: ignore[call-overload]
 
 
 class Ahead:
@@ -54,10 +43,15 @@ class Ahead:
         show: "Callable[[list[T]], None]",
     ) -> list[dict[str, Any]]:
         """Measure one part, print its table, and return it for the JSON document."""
-        found = measure(Done(part, self._schedule, self._progress))
-        self._progress.close()
+        found = self.measured(part, measure)
         show(found)
         return [dataclasses.asdict(f) for f in found]  # type: ignore[call-overload]
+
+    def measured(self, part: str, measure: "Callable[[Done], R]") -> R:
+        """Measure one part, and return what it gives."""
+        found = measure(Done(part, self._schedule, self._progress))
+        self._progress.close()
+        return found
 
     def close(self) -> None:
         self._progress.close()
@@ -92,6 +86,10 @@ def _compared(found: "Compared") -> str:
     )
 
 
+def in_words(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={given}" for name, given in settings.items()) or "none"
+
+
 class Printer:
     """Prints tables, or nothing if `quiet`, when a JSON document is wanted."""
 
@@ -101,6 +99,14 @@ class Printer:
     def line(self, text: str) -> None:
         if not self._quiet:
             print(text, flush=True)
+
+    def settings(self, systems: "Sequence[System]") -> dict[str, dict[str, Any]]:
+        """Print the settings that are not the defaults of these systems, and return them."""
+        unusual = {system.name: system.unusual() for system in systems}
+        self.line("settings that are not the defaults, and what a peer is driven by")
+        for name, told in unusual.items():
+            self.line(f"  {name:<14} {in_words(told)}")
+        return unusual
 
     def throughput(self, found: "Sequence[Throughput]") -> None:
         self.line("ordered messages per second, delivered at every node")

@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from roundelay.cli.bench.ring import guarded
+from roundelay.cli.bench.ring_tables import Printer
 from roundelay.cli.engines import totally_ordering
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
@@ -57,13 +58,16 @@ def run(args: argparse.Namespace) -> int:
 def _soak(args: argparse.Namespace) -> int:
     from roundelay.bench.ring.jobs import Cell
     from roundelay.bench.ring.soak import soak
+    from roundelay.bench.ring.systems import OURS
 
+    unusual = Printer(args.json).settings((OURS,))
     progress = Progress("soaking")
     found = soak(Cell(args.engine, nodes=args.nodes), args.minutes * 60, progress.update)
     progress.close()
     if args.json:
         document = {
             "engine": args.engine,
+            "settings": unusual,
             **dataclasses.asdict(found),
             "cpu_share": found.cpu_share,
             "growth": found.growth,
