@@ -113,6 +113,10 @@ def delivers_all(node: str, messages: int, until_ms: float) -> Callable[[Played]
     return done
 
 
+def suspects_nobody(played: Played) -> bool:
+    return not any(row.kind == Kind.SUSPECT for row in played.rows)
+
+
 def stops_after_its_suspicion(node: str) -> Callable[[Played], bool]:
     """From its first suspicion to its next view, the node takes no token."""
 
@@ -161,6 +165,16 @@ CONVICTIONS: dict[str, Conviction] = {
     ),
     "accelerated_asks_at_once": Breaks("totem/accelerated_ring", "and a rotation ago"),
     "accelerated_safe_too_early": Violates("totem/accelerated_safe", "S1 S4"),
+    "no_sign_by_packets": Exceeds(
+        "totem/many_nodes_on_busy_machines",
+        "nobody is suspected, though a rotation takes longer than the token loss",
+        suspects_nobody,
+    ),
+    "no_patience": Exceeds(
+        "totem/many_nodes_on_busy_machines",
+        "nobody is suspected, though tokens are sent again that are on their way",
+        suspects_nobody,
+    ),
     "discarded_too_early": Violates("totem/items_lost_in_recovery", "D7"),
     "agreed_overtakes_safe": Violates("totem/g11_behind_a_safe_one", "D2 O4"),
     "accuser_uses_the_token_again": Exceeds(

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from roundelay.core.contract import Conclusion, Item, Origin
 from roundelay.core.effects import Deliver, Effect, Persist, SetTimer
-from roundelay.core.ids import Service, ViewId
+from roundelay.core.ids import Packet, Service, ViewId
 from roundelay.group import assembler, packer
 from roundelay.membership import forming, primary, recovery, state, storage
 from roundelay.membership.broken_links import BrokenLinks
@@ -114,6 +114,28 @@ def accelerated_safe_too_early() -> list[Patch]:
         return token.aru, token.aru_id
 
     return [(Ring, "_lower", lower)]
+
+
+@bug("Only the token is a sign of the token: packets of the next sender are not.")
+def no_sign_by_packets() -> list[Patch]:
+    original = TotemEngine._store
+
+    def store(self: TotemEngine, seq: int, packet: Packet) -> None:
+        self._has_token = packet.span.node  # As if it had been heard of before.
+        original(self, seq, packet)
+
+    return [(TotemEngine, "_store", store)]
+
+
+@bug("A token that was sent again for nothing is sent again as early in the next rotation.")
+def no_patience() -> list[Patch]:
+    original = TotemEngine._on_token
+
+    def on_token(self: TotemEngine, token: Token) -> None:
+        self._sent_again = False
+        original(self, token)
+
+    return [(TotemEngine, "_on_token", on_token)]
 
 
 @bug("Read literally, the paper accuses whoever finds itself named, never another.")

@@ -40,10 +40,11 @@ def link_ignores_gaps() -> list[Patch]:
 
 @bug("A heartbeat says how much its sender has sent, and nobody listens.")
 def link_misses_the_last_loss() -> list[Patch]:
-    def note_received(self: LinkLedger[Any], member: int, received: Any) -> None:
+    def note_received(self: LinkLedger[Any], member: int, received: Any) -> bool:
         top = list(self.top)
-        original(self, member, received)
+        noted = original(self, member, received)
         self.top[:] = top
+        return noted
 
     original = LinkLedger.note_received
     return [(LinkLedger, "note_received", note_received)]

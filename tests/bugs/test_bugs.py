@@ -26,7 +26,8 @@ from .convictions import CONVICTIONS, Breaks, Conviction, Exceeds, Played, Viola
 from .planted import BUGS, planted
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
-COMMANDS_MAX = 30
+COMMANDS_MAX = 36
+"""Twelve nodes take two commands each; more would no longer be a small scenario."""
 
 
 def read(scenario: str) -> str:

@@ -138,6 +138,14 @@ def test_a_crash_and_a_return_are_timed():
     assert 0 < found.rejoin_s < found.restart_s
 
 
+def test_the_first_view_of_all_is_timed(capsys):
+    words = "--only formation --nodes 2 --rounds 1 --json"
+    assert main(["bench", "ring", *words.split(), "--timeout", str(PATIENT_S)]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["formation"]
+    assert (found["nodes"], found["rounds"]) == (2, 1)
+    assert 0 < found["formation_s"] == found["formation_s_max"] < PATIENT_S
+
+
 def test_a_masked_crash_makes_a_pause_that_is_shorter_than_the_way_to_the_new_view():
     timeout_s = 1.0
     (found,) = runs.recovery(Cell("fc", timeout_s=timeout_s), [1])
@@ -157,6 +165,8 @@ def test_a_soak_follows_memory(monkeypatch):
     assert told
     assert found.suspicions == 0
     assert 0 < found.early_mb <= found.peak_mb
+    assert found.cpu_us_per_msg > 0
+    assert found.cpu_share > 0
 
 
 def test_a_soak_of_st_counts_recoveries_and_losses():

@@ -140,7 +140,10 @@ def rows_of_a_ring(*, token_rows: bool, net_rows: bool = False) -> list[Row]:
     rows: list[Row] = []
     checker = OnlineChecker(realtime.NODES)
     append = realtime.checked(rows.append, checker.append)
-    _, go = realtime.ring(append, 0.2, net_rows=net_rows, token_rows=token_rows)
+    bytes_every = 1 if net_rows else realtime.BYTES_EVERY
+    _, go = realtime.ring(
+        append, 0.2, net_rows=net_rows, token_rows=token_rows, bytes_every=bytes_every
+    )
     go()
     assert not checker.violations
     return rows

@@ -40,8 +40,10 @@ WAYS = (
     "trace",
     "trace and checker",
     "and rows for the token's hops",
-    "and a row for every frame",
+    "and rows for frames (swarm)",
+    "and all by bytes (sim run)",
 )
+"""Each has what the one before has, and more."""
 Report = Callable[[int, int], None]
 
 
@@ -80,7 +82,12 @@ def a_core(boot: Boot) -> Stack:
 
 
 def ring(
-    append: Append, virtual_s: float, *, net_rows: bool, token_rows: bool
+    append: Append,
+    virtual_s: float,
+    *,
+    net_rows: bool,
+    token_rows: bool,
+    bytes_every: int = BYTES_EVERY,
 ) -> tuple[World, Callable[[], None]]:
     """A ring that has formed, and a function that lets `virtual_s` pass on it under load."""
     choices = Choices(0, record=False)
@@ -92,7 +99,7 @@ def ring(
         choices=choices,
         net_rows=net_rows,
         token_rows=token_rows,
-        bytes_every=1 if net_rows else BYTES_EVERY,
+        bytes_every=bytes_every,
     )
     world.start()
     world.run(FORMING_NS)
@@ -115,8 +122,13 @@ def _run(way: str, virtual_s: float) -> _Measurement:
     checker = OnlineChecker(NODES)
     sinks = dict.fromkeys(WAYS, checked(rows.append, checker.append))
     sinks |= {"bare": lambda row: None, "trace": rows.append}
-    net_rows, token_rows = way == WAYS[-1], way in WAYS[-2:]
-    world, go = ring(sinks[way], virtual_s, net_rows=net_rows, token_rows=token_rows)
+    world, go = ring(
+        sinks[way],
+        virtual_s,
+        net_rows=way in WAYS[4:],
+        token_rows=way in WAYS[3:],
+        bytes_every=1 if way in WAYS[5:] else BYTES_EVERY,
+    )
     before = world.loop.events
     start = time.process_time()
     with rare_collection():

@@ -102,10 +102,21 @@ class Ledger(Generic[P]):
             self._raise(sender, min(known))
         return True
 
-    def note_received(self, member: int, received: Sequence[int]) -> None:
-        """A member tells what it has; of itself it has all that it ever sent."""
-        told, self._told[member] = self._told[member], received
-        for sender in compress(self._places, map(gt, received, told)):  # Seldom more than one.
+    def note_received(self, member: int, received: Sequence[int]) -> bool:
+        """A member tells what it has; of itself it has all that it ever sent. False, and nothing is
+        noted, if no honest member has so much: of this node's contents more than it sent, or of
+        others' more than a sender can be ahead of what all, this node among them, have."""
+        if len(received) != self.size:
+            return False
+        here = self.received
+        # Seldom more than one or two. What it told before could be then, and so it can be now.
+        risen = list(compress(self._places, map(gt, received, self._told[member])))
+        for sender in risen:
+            ahead = received[sender] - here[sender]
+            if ahead > 0 and (ahead > AHEAD_MAX or sender == self.me):
+                return False
+        self._told[member] = received
+        for sender in risen:
             number, known = received[sender], self.known[sender]
             before = known[member]
             if number <= before:
@@ -116,6 +127,7 @@ class Ledger(Generic[P]):
             if number > self.top[sender]:
                 self.top[sender] = number
                 self.lacking.add(sender)
+        return True
 
     def note_sent(self, sent: Sequence[int]) -> None:
         """By sender, contents up to these numbers exist, as one that depends on them says."""

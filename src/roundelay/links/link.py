@@ -183,29 +183,48 @@ class Link(Generic[P]):
 
     def send(self, content: P) -> None:
         """Broadcast an own content; it arrives here at once."""
-        assert self.room > 0, "the window is full"
-        stable = self.ledger.stable[self.me]
-        number = self.ledger.add(content)
-        self._broadcast(Data(self.me, number, stable, self._received(), content))
+        ledger, me = self.ledger, self.me
+        stable = ledger.stable[me]
+        number = ledger.add(content)
+        assert number - stable <= self.config.window_packets, "the window is full"
+        self._broadcast(Data(me, number, stable, tuple(ledger.received), content))
 
     def receive(self, origin: Origin, message: Message[P]) -> bool:
         """Take in a frame; False if no other member of the view, in this life, can have sent it."""
-        node = origin.node
-        member = self._place.get(node, self.me)
-        if member == self.me or not self._plausible(message):
-            return False
-        life = origin.incarnation
-        if self._lives.get(node) != life and self._lives.setdefault(node, life) != life:
-            return False  # It restarted in a static group: it is not who it was.
-        self._missed[member] = 0
+        node, life, me = origin.node, origin.incarnation, self.me
+        member = self._place.get(node, me)
+        if member == me or self._lives.get(node, life) != life:
+            return False  # The second: it restarted in a static group, and is not who it was.
         ledger = self.ledger
         if type(message) is Data:  # By type, not by `match`: this is every packet's way.
-            self._on_data(message)
-            ledger.note_received(member, message.received)
+            sender, stable = message.sender, message.stable
+            if sender >= ledger.size or sender == me or stable > ledger.received[sender]:
+                return False
+            if message.number > stable + AHEAD_MAX:
+                return False
+            if not ledger.note_received(member, message.received):
+                return False
+            before = ledger.received[sender]
+            if stable > ledger.stable[sender]:
+                ledger.raise_stable(sender, stable)
+            ledger.store(sender, message.number, message.content)
+            received = ledger.received[sender]
+            if received > before and not self.frozen:
+                self._asked[sender] = 0
+                if received - self._told[sender] >= self._ack_packets:
+                    self._broadcast(Heartbeat(tuple(ledger.received)))
+                elif not self._tell_soon:
+                    self._tell_soon = True
+                    self.out.append(self._arm_ack)
         elif type(message) is Heartbeat:
-            ledger.note_received(member, message.received)
+            if not ledger.note_received(member, message.received):
+                return False
         elif type(message) is Request:
+            if message.sender >= ledger.size:
+                return False
             self._on_request(node, message)
+        self._lives[node] = life
+        self._missed[member] = 0
         if ledger.lacking:
             self._arm_missing()
         if self.frozen:
@@ -230,19 +249,6 @@ class Link(Generic[P]):
 
     # The exchange
 
-    def _plausible(self, message: Message[P]) -> bool:
-        """Whether an honest member can say this."""
-        size = self.ledger.size
-        if type(message) is Data:
-            sender, stable, here = message.sender, message.stable, self.ledger.received
-            if sender >= size or sender == self.me or stable > here[sender]:
-                return False
-            if message.number > stable + AHEAD_MAX:
-                return False
-        elif isinstance(message, Request):
-            return message.sender < size
-        return self.can_hold(message.received)
-
     def can_hold(self, received: Sequence[int]) -> bool:
         """Whether a member can have so much of every sender's: of this node's contents no more than
         it sent, and of others' no more than a sender can be ahead of what all, this node among
@@ -253,22 +259,6 @@ class Link(Generic[P]):
             and received[self.me] <= here[self.me]
             and max(map(sub, received, here)) <= AHEAD_MAX
         )
-
-    def _on_data(self, m: Data[P]) -> None:
-        ledger, sender = self.ledger, m.sender
-        before = ledger.received[sender]
-        if m.stable > ledger.stable[sender]:
-            ledger.raise_stable(sender, m.stable)
-        ledger.store(sender, m.number, m.content)
-        received = ledger.received[sender]
-        if received == before or self.frozen:
-            return
-        self._asked[sender] = 0
-        if received - self._told[sender] >= self._ack_packets:
-            self._broadcast(Heartbeat(tuple(ledger.received)))
-        elif not self._tell_soon:
-            self._tell_soon = True
-            self.out.append(self._arm_ack)
 
     def _arm_missing(self) -> None:
         """Arm the timer after which missing contents are asked for, unless it is armed."""

@@ -73,33 +73,33 @@ class FifoEngine:
         """... and how many there are of all senders."""
         self._afar: deque[tuple[int, Packet]] = deque()
         """Own packets that are not for this node and whose receipt is due, with their numbers."""
-        return self._advance(pull=True)
+        return self._advance(self.link.allowance(self._outlet.waiting))
 
     def submit(self) -> list[Effect[Message]]:
-        if self.link.allowance(self._outlet.waiting) > 0:
-            return self._advance(pull=True)
-        return []  # Since the last input nothing has changed but what waits.
+        most = self.link.allowance(self._outlet.waiting)
+        # Since the last input nothing has changed but what waits.
+        return self._advance(most) if most > 0 else []
 
     def receive(self, origin: Origin, message: Message) -> list[Effect[Message]]:
-        return self._advance() if self._receive(origin, message) else self._pop_out()
+        self._receive(origin, message)
+        return self._advance()
 
     def receive_many(self, origin: Origin, messages: Sequence[Message]) -> list[Effect[Message]]:
         for message in messages:
             self._receive(origin, message)
         return self._advance()
 
-    def _receive(self, origin: Origin, message: Message) -> bool:
-        """Give a frame to the link; False if it is refused."""
+    def _receive(self, origin: Origin, message: Message) -> None:
+        """Give a frame to the link, unless it is refused."""
         if type(message) is not Data:
-            taken = self.link.receive(origin, message)
+            if not self.link.receive(origin, message):
+                self._out.append(_NOT_SAID)
         elif not self._genuine(message.sender, message.content):
             self._out.append(_NOT_SENT)
-            return False
-        elif (taken := self.link.receive(origin, message)) and self._traced:
-            self._out.append(Record(_RECEIVE, message.content.span, self._view_id))
-        if not taken:
+        elif not self.link.receive(origin, message):
             self._out.append(_NOT_SAID)
-        return taken
+        elif self._traced:
+            self._out.append(Record(_RECEIVE, message.content.span, self._view_id))
 
     def expire(self, timer: str) -> list[Effect[Message]]:
         self.link.expire(timer)
@@ -117,36 +117,58 @@ class FifoEngine:
     def _for_somebody(self, destinations: tuple[NodeId, ...]) -> bool:
         return not set(destinations).isdisjoint(self.view.members)
 
-    def _advance(self, *, pull: bool = False) -> list[Effect[Message]]:
-        """Deliver, record what is stable, and send: until nothing more can be done now. Without
-        `pull`, nothing is sent unless there is more room than before: what waits was looked at
-        then."""
-        link = self.link
-        if not link.frozen:
-            pull = pull or link.ledger.risen
-            self._flush()
-            while pull and (most := link.allowance(self._outlet.waiting)) > 0:
-                for _ in range(most):
-                    packet = self._outlet.pull()
-                    assert packet is not None, "as many as wait can be pulled"
-                    self._send(packet)
-                    self._flush()
-        out, self._out = self._out, []  # As `_pop_out`, which every frame would call.
+    def _advance(self, most: int = 0) -> list[Effect[Message]]:
+        """Deliver, record what is stable, and send so many of the packets that wait; then more of
+        them, if there is more room than before."""
+        link, out, view_id = self.link, self._out, self._view_id
+        self._out = []
+        while not link.frozen:
+            if link.out:
+                out += link.out
+                link.out.clear()
+            for sender, number, packet in link.pop_arrived():
+                if self._waiting_count or packet.service is _SAFE:
+                    self._waiting[sender].append(packet)
+                    self._waiting_count += 1
+                else:  # The usual case: nothing is before it, and it waits for nobody.
+                    self.delivered[sender] = number
+                    if packet.destinations is None or self.node in packet.destinations:
+                        out.append(Deliver(packet, view_id))
+            if self._waiting_count or self._afar:
+                out += self._no_longer_waiting()
+            if link.ledger.risen:
+                stable = link.pop_stable()
+                if self._traced:
+                    out += [Record(_STABLE, p.span, view_id, level=1) for p in stable]
+                most = max(most, link.allowance(self._outlet.waiting))
+            if not most:
+                break
+            most -= 1
+            out += self._send()
         return out
 
-    def _pop_out(self) -> list[Effect[Message]]:
-        out, self._out = self._out, []
-        return out
+    def _no_longer_waiting(self) -> list[Deliver | Receipt]:
+        """Packets that may be delivered by now, and receipts that may be given."""
+        found: list[Deliver | Receipt] = []
+        for sender, waiting in enumerate(self._waiting):
+            if waiting:
+                found += self._ready(sender, self.link.ledger.stable[sender])
+        while self._afar and self._arrived(*self._afar[0]):
+            found += self._receipt(self._afar.popleft()[1])
+        return found
 
-    def _send(self, packet: Packet) -> None:
+    def _send(self) -> list[Effect[Message]]:
+        """Send the next packet that waits."""
+        packet = self._outlet.pull()
+        assert packet is not None, "as many as wait can be pulled"
         destinations = packet.destinations
-        self._out.append(Record(_ORIGINATE, packet, self._view_id))
+        record = Record(_ORIGINATE, packet, self._view_id)
         if destinations is not None and not self._for_somebody(destinations):
-            self._out += self._receipt(packet)
-            return
+            return [record, *self._receipt(packet)]
         self.link.send(packet)
         if destinations is not None and self.node not in destinations:
             self._afar.append((self.link.ledger.received[self.link.me], packet))
+        return [record]
 
     def _receipt(self, packet: Packet) -> list[Receipt]:
         """Of a packet that is not for this node; none if it completes no message."""
@@ -159,31 +181,6 @@ class FifoEngine:
             return ledger.stable[me] >= number
         members, known = enumerate(self.view.members), ledger.known[me]
         return all(known[m] >= number for m, n in members if n in packet.destinations)
-
-    def _flush(self) -> None:
-        """Pass on what the link wants done, then deliver what may be, and record what is stable."""
-        link, out = self.link, self._out
-        if link.out:
-            out += link.out
-            link.out.clear()
-        for sender, number, packet in link.pop_arrived():
-            if self._waiting_count or packet.service is _SAFE:
-                self._waiting[sender].append(packet)
-                self._waiting_count += 1
-            else:  # The usual case: nothing is before it, and it waits for nobody.
-                self.delivered[sender] = number
-                if packet.destinations is None or self.node in packet.destinations:
-                    out.append(Deliver(packet, self._view_id))
-        if self._waiting_count:
-            for sender, waiting in enumerate(self._waiting):
-                if waiting:
-                    out += self._ready(sender, link.ledger.stable[sender])
-        while self._afar and self._arrived(*self._afar[0]):
-            out += self._receipt(self._afar.popleft()[1])
-        if link.ledger.risen:
-            for packet in link.pop_stable():
-                if self._traced:
-                    out.append(Record(_STABLE, packet.span, self._view_id, level=1))
 
     def _ready(self, sender: int, stable: int) -> list[Deliver]:
         """A sender's packets up to the first safe one above `stable`."""

@@ -1,5 +1,6 @@
 """How two checkouts of the project are compared, and what is refused."""
 
+import argparse
 import json
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import pytest
 from roundelay.bench import against
 from roundelay.bench.against import HERE, THERE
 from roundelay.cli import main
+from roundelay.cli.bench import against as against_words
 from roundelay.cli.bench import core, ring, sim
 
 FAKE = """
@@ -53,6 +55,49 @@ def test_the_sides_take_turns_and_are_told_the_same(tmp_path, monkeypatch, capsy
     assert {run.split(None, 1)[1] for run in runs} == {told}
 
 
+FAILING = """
+if open({log!r}).read().count("new") % 3 == 2:
+    raise SystemExit("a false suspicion")
+"""
+
+
+def test_a_run_that_fails_is_left_out_and_counted(tmp_path, monkeypatch, capsys):
+    """Here the second run of the first round fails, and the first of the third."""
+    here, there = checkout(tmp_path, "new", 50.0), checkout(tmp_path, "old", 200.0)
+    program = here / "src" / "roundelay" / "__main__.py"
+    begin, end = program.read_text().split("print(")
+    program.write_text(begin + FAILING.format(log=str(tmp_path / "log")) + "print(" + end)
+    package = SimpleNamespace(__file__=str(here / "src" / "roundelay" / "__init__.py"))
+    monkeypatch.setattr(against, "roundelay", package)
+    arguments = ["bench", "core", "--rounds", "3", "--against", str(there)]
+    assert main([*arguments, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [figure["rounds"] for figure in document["figures"]] == [1]
+    sides = document["sides"]
+    assert sides[HERE]["runs"] == sides[THERE]["runs"] == 6
+    assert (sides[HERE]["failures"], sides[THERE]["failures"]) == (["a false suspicion"] * 2, [])
+
+
+def test_what_should_not_have_happened_is_counted_for_both(tmp_path, monkeypatch):
+    here, there = checkout(tmp_path, "new", 50.0), checkout(tmp_path, "old", 200.0)
+    package = SimpleNamespace(__file__=str(here / "src" / "roundelay" / "__init__.py"))
+    monkeypatch.setattr(against, "roundelay", package)
+    found = against.compare(
+        there,
+        ["bench", "core"],
+        core._figures,
+        1,
+        lambda done, total: None,
+        lambda document: {"dear": int(document["engines"][0]["ns_per_delivery"] > 100)},
+    )
+    assert {name: side.troubles["dear"] for name, side in found.sides.items()} == {
+        HERE: 0,
+        THERE: 2,
+    }
+    cells = [{"suspicions": 2, "splits": 0}, {"suspicions": 1, "splits": 1}]
+    assert ring._troubles({"throughput": cells}) == {"false suspicions": 3, "splits": 1}
+
+
 def test_ratios_are_taken_within_a_round():
     """The machine is ten times as slow in the second round, and in the third one run fails."""
     rounds = [
@@ -80,7 +125,9 @@ def test_a_directory_without_the_project(tmp_path, capsys):
 
 def test_a_checkout_that_cannot_do_it_says_why(tmp_path, capsys):
     there = checkout(tmp_path, "old", 1.0)
-    (there / "src" / "roundelay" / "__main__.py").write_text("raise SystemExit('no such option')")
+    (there / "src" / "roundelay" / "__main__.py").write_text(
+        "import sys; print('no such option', file=sys.stderr); sys.exit(2)"
+    )
     assert main(["bench", "core", "--against", str(there)]) == 2
     assert "cannot be measured so: no such option" in capsys.readouterr().err
 
@@ -89,6 +136,15 @@ def test_a_checkout_that_cannot_do_it_says_why(tmp_path, capsys):
 def test_what_of_a_ring_is_not_compared(option, tmp_path, capsys):
     assert main(["bench", "ring", *option, "--against", str(tmp_path)]) == 2
     assert "leave --sealed" in capsys.readouterr().err
+
+
+def test_every_set_of_options_is_passed_on():
+    words = ["--queue", "65536", "--option", "accelerated=0", "--option", "--trace", "on"]
+    parser = argparse.ArgumentParser()
+    ring.configure(parser)
+    found = parser.parse_args(against_words.words(parser.parse_args(words), ring.PASSED_ON))
+    assert (found.queue, found.options) == ([65536], [["accelerated=0"], []])
+    assert found.trace == ["on"]
 
 
 def test_figures_of_a_ring():

@@ -2,11 +2,22 @@
 
 import dataclasses
 import itertools
+import json
 from typing import cast
 
 import pytest
 
-from roundelay.bench.ring import figures, member, profile, runs, workload
+from roundelay.bench.ring import (
+    catchup,
+    disk,
+    figures,
+    jobs,
+    member,
+    profile,
+    runs,
+    schedule,
+    workload,
+)
 from roundelay.bench.ring.cluster import Cluster, RunError, SplitError
 from roundelay.bench.ring.figures import QUICK, full, quantile
 from roundelay.bench.ring.floor import cpu_us_per_datagram
@@ -98,16 +109,64 @@ def test_what_is_sent_is_what_is_expected():
 
 
 def test_a_schedule_corrects_what_was_planned():
-    schedule = Schedule([Part("load", 4, 2.0), Part("crash", 2, 10.0)])
-    assert schedule.left_s == 28.0
-    schedule.note("load", 1, 4.0)
-    assert schedule.left_s == 3 * 4.0 + 2 * 20.0  # Twice as slow as planned, all of it.
-    assert schedule.share == 4.0 / 56.0
-    schedule.note("load", 3, 12.0)
-    schedule.note("crash", 1, 5.0)
-    assert schedule.left_s == 5.0  # What crashes took is known now.
-    schedule.note("crash", 1, 5.0)
-    assert (schedule.left_s, schedule.share) == (0.0, 1.0)
+    found = Schedule([Part("load", 4, 2.0), Part("crash", 2, 10.0)])
+    assert found.left_s == 28.0
+    found.note("load", 1, 4.0)
+    assert found.left_s == 3 * 4.0 + 2 * 20.0  # Twice as slow as planned, all of it.
+    assert found.share == 4.0 / 56.0
+    found.note("load", 3, 12.0)
+    found.note("crash", 1, 5.0)
+    assert found.left_s == 5.0  # What crashes took is known now.
+    found.note("crash", 1, 5.0)
+    assert (found.left_s, found.share) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ("--nodes 2 3 --sizes equal uniform", 5),
+        ("--sealed --nodes 2 3", 2),
+        ("--journal off always --nodes 2 3", 4),
+        ("--profile", 2),
+    ],
+)
+def test_a_command_does_as_many_steps_as_it_planned(words, parts, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("cryptography")
+    schedules = []
+
+    class Seen(Schedule):
+        def __init__(self, planned):
+            super().__init__(planned)
+            self.planned = {part.name: part.steps for part in planned}
+            schedules.append(self)
+
+    def caught_up(*given):
+        for i in range(catchup.STEPS):
+            given[-1](i + 1, catchup.STEPS)
+        return catchup.Catchup(1.0, 1.0, 1.0, 1.0, 1.0, True, 1.0, 1.0)
+
+    load = Load(1.0, 1000, 1.0, 1.0, 0)
+    crash = runs.Recovery(1.0, 1.0, 1.0, 1.0)
+    for module, name, fake in (
+        (schedule, "Schedule", Seen),
+        (runs, "load", lambda *given, **named: load),
+        (runs, "latencies", lambda *given: [1.0]),
+        (runs, "reads", lambda *given: ([1.0], 1.0)),
+        (runs, "idle", lambda *given: [1.0]),
+        (runs, "formation", lambda *given: 1.0),
+        (runs, "recovery", lambda *given: [crash]),
+        (catchup, "measure", caught_up),
+        (disk, "measure", lambda directory: disk.Disk(1.0, 1.0, 1e8, 1e-9)),
+        (profile, "read", lambda file: profile.Profile([profile.Share("Python", 1.0, 1)], [])),
+        (profile, "cpu_us_per_datagram", lambda *given: 1.0),
+    ):
+        monkeypatch.setattr(module, name, fake)
+    peer = [] if "--sealed" in words else ["--peer", "none"]
+    assert main(["bench", "ring", *words.split(), *peer, "--rounds", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["settings"]["roundelay"]
+    (found,) = schedules
+    assert len(found.planned) == parts
+    assert found._done == found.planned
 
 
 def test_the_floor_is_what_the_datagrams_of_a_run_cost():
@@ -150,7 +209,7 @@ def test_peers_are_asked_for_by_their_kind_or_by_their_own_names():
 
 
 def test_settings_that_are_no_defaults_are_known():
-    assert OURS.unusual() == {"queue_bytes": member.QUEUE_BYTES}
+    assert OURS.unusual() == {"queue_bytes": jobs.QUEUE_BYTES}
     assert corosync._totem("knet") == corosync.DEFAULTS
     assert corosync._totem("udpu")["transport"] == "udpu"
 
@@ -227,8 +286,9 @@ def test_a_job_survives_its_way_to_a_process():
 @pytest.mark.parametrize(("sizes", "most"), [("equal", 100), ("uniform", 150), ("lognormal", 2000)])
 def test_sizes_are_spread_around_their_mean_and_the_same_in_every_run(sizes, most):
     drawn = draw("a", 100, sizes)
-    assert sum(drawn) / len(drawn) == pytest.approx(100, rel=0.02)
-    assert 8 <= min(drawn) <= max(drawn) <= most
+    assert sum(drawn) / len(drawn) == pytest.approx(100, rel=0.005)
+    assert min(drawn) >= 8
+    assert max(drawn) == most
     assert [*map(len, pool("a", 100, sizes))] == drawn == draw("a", 100, sizes)
     if sizes != "equal":
         assert len(set(drawn)) > 50
@@ -260,6 +320,7 @@ def test_the_full_table_has_no_cell_twice_and_holds_the_quick_one():
             "cipher",
             "journal",
             "pattern",
+            "queue",
             "options",
         ):
             assert len({getattr(cell, field.name) for cell in cells}) > 1, field.name
@@ -288,7 +349,39 @@ def test_ratios_are_taken_within_a_round(monkeypatch):
     assert found.msgs_per_s == 200.0
     assert found.cpu_us_per_msg == pytest.approx(2.0)
     assert found.peers["pysyncobj"].ratio == 7.5
-    assert asked == [("pysyncobj", 60_000), ("roundelay", 1400)] * 2
+    assert asked == [("pysyncobj", 60_000), ("roundelay", 1400), ("roundelay", 1400), asked[0]]
+    assert found.compared is None
+
+
+def test_cells_are_compared_with_the_first_that_has_the_same_to_do(monkeypatch):
+    """The machine is ten times as slow in the second round, and the third one splits."""
+    plain, traced, small = Cell(), Cell(trace=True), Cell(datagram=1400)
+    rates = {
+        plain: iter((100.0, 10.0, 1.0)),
+        traced: iter((60.0, 8.0, None)),
+        small: iter((3.0, 2.0, 1.0)),
+    }
+    asked = []
+
+    def load(system, cell, seconds, verify):
+        asked.append(cell)
+        if (rate := next(rates[cell])) is None:
+            raise SplitError("a false suspicion")
+        return Load(rate, 1000, 1.0 / rate, 10.0, 0)
+
+    monkeypatch.setattr(runs, "load", load)
+    cells = [plain, small, traced]
+    found = figures.throughput(cells, [], 1.0, 3, report=lambda done, total: None)
+    in_turn = [plain, traced, small]
+    assert asked == [*in_turn, *reversed(in_turn), *in_turn]
+    assert [f.cell for f in found] == cells
+    ratios = [f.compared for f in found]
+    assert ratios[:2] == [None, None]
+    assert ratios[2] is not None
+    assert (ratios[2].first, ratios[2].rounds) == (plain, 2)
+    assert (ratios[2].rate.lowest, ratios[2].rate.highest) == (0.6, 0.8)
+    assert ratios[2].rate.median == pytest.approx(0.7)
+    assert ratios[2].cpu.lowest == pytest.approx(1 / 0.8)
 
 
 def test_a_round_that_split_counts_for_nothing_but_is_told(monkeypatch):
@@ -311,6 +404,31 @@ def test_a_soak_is_sound_without_suspicions_and_growth(suspicions, peak_mb, soun
     assert Soak(5, 60.0, 1, 1.0, suspicions, 100.0, peak_mb).sound is sound
 
 
+def test_queues_and_sets_of_options_make_cells(monkeypatch):
+    found = []
+
+    def load(system, cell, seconds, verify):
+        found.append(cell)
+        return Load(1.0, 1000, 1.0, 10.0, 0)
+
+    monkeypatch.setattr(runs, "load", load)
+    words = "--only throughput --peer none --rounds 1 --json --queue 4MiB 32MB --option --option"
+    assert main(["bench", "ring", *words.split(), "accelerated=0"]) == 0
+    assert found == [
+        Cell(queue=queue, options=options)
+        for queue in (4 << 20, 32_000_000)
+        for options in ((), ("accelerated=0",))
+    ]
+    assert {member.fixed_settings(cell)["queue_bytes"] for cell in found} == {4 << 20, 32_000_000}
+    assert Job.from_json(Job("load", "a", {}, cell=found[1]).to_json()).cell == found[1]
+
+
+def test_a_soak_tells_how_much_of_the_processors_it_had():
+    """At 2 us for a message, four cores could do two million."""
+    found = Soak(5, 60.0, 1, 500_000.0, 0, 1.0, 1.0, cpu_us_per_msg=2.0, cores=4)
+    assert found.cpu_share == 0.25
+
+
 @pytest.mark.parametrize(
     ("recoveries", "lost", "sound"), [(0, 0, True), (0, 3, True), (2, 3, True), (2, 0, False)]
 )
@@ -327,6 +445,8 @@ def test_a_soak_is_not_sound_if_what_was_not_lost_is_made_good_for(recoveries, l
         ["ring", "--size", "4"],
         ["ring", "--datagram", "100"],
         ["ring", "--timeout", "0"],
+        ["ring", "--queue", "10"],
+        ["ring", "--verify", "all", "--only", "latency"],
         ["ring", "--seconds", "0"],
         ["ring", "--peer", "carrier-pigeon"],
         ["soak", "--minutes", "0"],
@@ -365,5 +485,6 @@ def test_the_longest_pause_is_of_a_survivor_and_not_over_before_the_crash():
     )
     found = runs._await_view(cast("Cluster", said), ("a", "b"))
     assert found.at_s == 6.0
+    assert found.joined == {"a": 5.0}
     assert found.pause_s(2.0) == 0.7
     assert found.pause_s(0.5) == 3.0

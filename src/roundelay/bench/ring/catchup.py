@@ -20,6 +20,9 @@ from roundelay.bench.ring.runs import READY_S, START_S, names
 from roundelay.bench.ring.systems import LOGGED
 from roundelay.transport.address import free_addresses
 
+STEPS = 4
+"""After each of these the caller is told: the log is filled; the node caught up; the rate of all is
+known; the node caught up under load."""
 LIMIT_S = 180.0
 """How many seconds each step may take; then the run fails."""
 ENDLESS = 1 << 60
@@ -122,17 +125,17 @@ def measure(
         cluster.tell(start=time.monotonic() + START_S)
         cluster.tell_one(others[0], do=fill_bytes)
         filled = hear("filled", others[0])
-        report(1, 4)
+        report(1, STEPS)
 
         come_back()
         idle = hear("caught", late)
-        report(2, 4)
+        report(2, STEPS)
 
         for node in others:
             cluster.tell_one(node, do=ENDLESS)
         rest(seconds)
         full = (time.monotonic(), rest(seconds), time.monotonic())
-        report(3, 4)
+        report(3, STEPS)
 
         come_back()
         hear("beat", late)
@@ -146,7 +149,7 @@ def measure(
         cluster.tell(do="end")
         cluster.expect("result", members, READY_S)
         cluster.leave()
-        report(4, 4)
+        report(4, STEPS)
     size = cell.size
     mb = filled * size / 1e6
     return Catchup(

@@ -64,6 +64,28 @@ class Rival:
 
 
 @dataclass(frozen=True, slots=True)
+class Ratio:
+    """Over rounds."""
+
+    median: float
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One cell divided by another one, within a round."""
+
+    first: Cell
+    """What it is divided by."""
+    rounds: int
+    """Those in which no node of either lost sight of another."""
+    rate: Ratio
+    cpu: Ratio
+    """Of the CPU time per message."""
+
+
+@dataclass(frozen=True, slots=True)
 class Throughput:
     """One cell over all rounds; medians, and the lowest and highest rate."""
 
@@ -82,6 +104,8 @@ class Throughput:
     """Rounds that failed because nodes suspected others that were running. If all rounds failed,
     the other figures are 0."""
     peers: Mapping[str, Rival]
+    compared: Compared | None
+    """With the first cell that has the same to do; None for that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +152,20 @@ class Recoveries:
     restart_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Formation:
+    """The first view of all nodes, over rounds: the median, and the longest."""
+
+    engine: str
+    nodes: int
+    timeout_s: float | None
+    """The token timeout in seconds; None for the default."""
+    rounds: int
+    formation_s: float
+    """From the last node's `join` until the last node has the view of all."""
+    formation_s_max: float
+
+
 def throughput(
     cells: Sequence[Cell],
     peers: Sequence[System],
@@ -136,14 +174,17 @@ def throughput(
     report: Report,
     verify: Verify = "last",
 ) -> list[Throughput]:
-    """Measure every cell, and every peer with the settings of the cell that it has too, in turn."""
+    """Measure every cell, and every peer with the settings of the cell that it has too, in turn.
+    Cells that are compared run one right after the other, and every other round in the opposite
+    order, so that a machine that becomes slower or faster meanwhile favours none."""
+    firsts = {cell: next(c for c in cells if _asked(c) == _asked(cell)) for cell in cells}
     plan: list[tuple[System, Cell]] = []
-    for cell in cells:
+    for cell in sorted(cells, key=lambda cell: cells.index(firsts[cell])):
         plan += [(peer, common(cell)) for peer in peers if (peer, common(cell)) not in plan]
         plan.append((OURS, cell))
     found: dict[tuple[str, Cell], list[runs.Load | None]] = {(s.name, cell): [] for s, cell in plan}
     for i in range(rounds):
-        for j, (system, cell) in enumerate(plan):
+        for j, (system, cell) in enumerate(plan if i % 2 == 0 else reversed(plan)):
             try:
                 load = runs.load(system, cell, seconds, verify=verify)
             except SplitError:
@@ -155,9 +196,36 @@ def throughput(
             cell,
             found[OURS.name, cell],
             {peer.name: found[peer.name, common(cell)] for peer in peers},
+            _compared(first, found[OURS.name, cell], found[OURS.name, first])
+            if first != cell
+            else None,
         )
-        for cell in cells
+        for cell, first in firsts.items()
     ]
+
+
+def _asked(cell: Cell) -> tuple[object, ...]:
+    """What a group has to do. Cells in which it is the same are compared: they differ in how."""
+    return (cell.nodes, cell.senders, cell.size, cell.datagram)
+
+
+def _compared(
+    first: Cell, mine: Sequence[runs.Load | None], base: Sequence[runs.Load | None]
+) -> Compared | None:
+    """None if no round has both."""
+    pairs = [(a, b) for a, b in zip(mine, base, strict=True) if a and b]
+    if not pairs:
+        return None
+    return Compared(
+        first,
+        len(pairs),
+        _ratio([a.msgs_per_s / b.msgs_per_s for a, b in pairs]),
+        _ratio([a.cpu_us_per_msg / b.cpu_us_per_msg for a, b in pairs]),
+    )
+
+
+def _ratio(values: Sequence[float]) -> Ratio:
+    return Ratio(median(values), min(values), max(values))
 
 
 def common(cell: Cell) -> Cell:
@@ -169,10 +237,11 @@ def _throughput(
     cell: Cell,
     rounds: Sequence[runs.Load | None],
     peers: Mapping[str, Sequence[runs.Load | None]],
+    compared: Compared | None,
 ) -> Throughput:
     loads = [load for load in rounds if load is not None]
     if not loads:
-        return Throughput(cell, 0.0, 0.0, 0.0, 0.0, 0.0, 0, len(rounds), {})
+        return Throughput(cell, 0.0, 0.0, 0.0, 0.0, 0.0, 0, len(rounds), {}, None)
     rates = [load.msgs_per_s for load in loads]
     rivals = {}
     for name, theirs in peers.items():
@@ -187,11 +256,12 @@ def _throughput(
         msgs_per_s=median(rates),
         lowest=min(rates),
         highest=max(rates),
-        cpu_us_per_msg=median(load.cpu_s / load.messages * 1e6 for load in loads),
+        cpu_us_per_msg=median(load.cpu_us_per_msg for load in loads),
         peak_mb=max(load.peak_mb for load in loads),
         suspicions=sum(load.suspicions for load in loads),
         splits=len(rounds) - len(loads),
         peers=rivals,
+        compared=compared,
     )
 
 
@@ -244,6 +314,14 @@ def recovery(cell: Cell, crashes: int) -> Recoveries:
         rejoin_s_max=max(r.rejoin_s for r in found),
         restart_s=median(r.restart_s for r in found),
     )
+
+
+def formation(cell: Cell, rounds: int, report: Report) -> Formation:
+    found = []
+    for i in range(rounds):
+        found.append(runs.formation(cell))
+        report(i + 1, rounds)
+    return Formation(cell.engine, cell.nodes, cell.timeout_s, rounds, median(found), max(found))
 
 
 def quantile(values: Sequence[float], share: float) -> float:

@@ -29,6 +29,10 @@ Verify: TypeAlias = Literal["last", "all"]
 """Which messages a reader compares with what was sent: the last of each batch, or all, which are
 then built from their numbers."""
 
+QUEUE_BYTES = 4 * 1024 * 1024
+"""The size of the send queue, unless a cell has another. It is smaller than a node has it, so that
+a run is over soon after its senders are done."""
+
 KEY_FILE = "group.key"
 """The file with the key of a sealed group, in the directory of a run."""
 
@@ -55,6 +59,8 @@ class Cell:
     sizes: Sizes = "equal"
     pattern: Pattern = "oneway"
     """Only where latencies are measured."""
+    queue: int = QUEUE_BYTES
+    """Bytes that may wait to be sent."""
     options: tuple[str, ...] = ()
     """Settings of the engine, each as `name=value`."""
 
@@ -79,6 +85,8 @@ class Cell:
             words.append(f"journal {self.journal}")
         if self.timeout_s is not None:
             words.append(f"timeout {self.timeout_s:g} s")
+        if self.queue != QUEUE_BYTES:
+            words.append(f"queue of {self.queue:,} B")
         words += self.options
         return ", ".join(words)
 

@@ -156,7 +156,7 @@ def _journaled(
         ratio=median(ratios),
         lowest=min(ratios),
         highest=max(ratios),
-        cpu_ratio=median((b.cpu_s / b.messages) / (a.cpu_s / a.messages) for a, b, _ in pairs),
+        cpu_ratio=median(b.cpu_us_per_msg / a.cpu_us_per_msg for a, b, _ in pairs),
         disk_msgs_per_s=median(floor(disk.bytes_per_s, cell) for _, _, disk in pairs),
         disk_share=median(b.msgs_per_s / floor(disk.bytes_per_s, cell) for _, b, disk in pairs),
         ratio_at_most=median(

@@ -21,9 +21,6 @@ from roundelay.runtime.settings import DATAGRAM_BYTES, SETTINGS
 GROUP = "bench"
 FORMING_S = 30.0
 """How many seconds the nodes have to form one view; then the run fails."""
-QUEUE_BYTES = 4 * 1024 * 1024
-"""The size of the send queue. It is smaller than the default, so that a run is over soon after its
-senders are done."""
 TURN_MESSAGES = 64
 TURN_BYTES = 65_536
 """A sender yields to the event loop after TURN_MESSAGES messages, or after more of them if they are
@@ -303,7 +300,7 @@ def fixed_settings(cell: Cell) -> dict[str, Any]:
     told: dict[str, Any] = {
         "engine": cell.engine,
         "datagram_bytes": cell.datagram,
-        "queue_bytes": QUEUE_BYTES,
+        "queue_bytes": cell.queue,
     }
     if cell.options:
         told["options"] = dict(option.split("=", 1) for option in cell.options)

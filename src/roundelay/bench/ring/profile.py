@@ -112,7 +112,7 @@ def costs(cell: Cell, seconds: float, rounds: int, profile: Profile, report: Rep
     times, floors = [], []
     for i in range(rounds):
         load = runs.load(OURS, cell, seconds)
-        times.append(load.cpu_s / load.messages * 1e6)
+        times.append(load.cpu_us_per_msg)
         floors.append(floor_of(cell, load, cpu_us_per_datagram))
         report(i + 1, rounds)
     whole = median(times)

@@ -60,6 +60,10 @@ class Load:
     tokens: int = 0
     """Frames that passed a token on, of all nodes."""
 
+    @property
+    def cpu_us_per_msg(self) -> float:
+        return self.cpu_s / self.messages * 1e6
+
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
@@ -215,27 +219,23 @@ def verify(results: Mapping[str, Mapping[str, Any]]) -> None:
             raise OrderError(f"nodes {first} and {node} delivered in different orders")
 
 
+def formation(cell: Cell) -> float:
+    """Seconds from the last node's `join` until the last node has the view of all. All nodes send
+    at a slow rate."""
+    with Cluster(OURS.module) as cluster:
+        formed = _form(cluster, _staying(cluster, cell))
+        cluster.leave()
+    return formed.at_s - max(formed.joined.values())
+
+
 def recovery(cell: Cell, victims: Sequence[int]) -> list[Recovery]:
     """Kill these nodes, given by their place in the ring, one after the other. Each is restarted
     before the next is killed. All nodes send at a slow rate meanwhile."""
     members = names(cell.nodes)
     found = []
     with Cluster(OURS.module) as cluster:
-        job = Job(
-            "stay",
-            "",
-            free_addresses(members, OURS.ports),
-            members,
-            cell,
-            seconds=FOREVER_S,
-            rate=PACE_PER_S,
-            directory=str(cluster.directory),
-        )
-        if cell.cipher != "none":
-            make_key(cluster.directory)
-        for node in members:
-            cluster.start(dataclasses.replace(job, node=node))
-        _await_view(cluster, members)
+        job = _staying(cluster, cell)
+        _form(cluster, job)
         for place in victims:
             victim = members[place % cell.nodes]
             survivors = tuple(node for node in members if node != victim)
@@ -256,12 +256,38 @@ def recovery(cell: Cell, victims: Sequence[int]) -> list[Recovery]:
     return found
 
 
+def _staying(cluster: Cluster, cell: Cell) -> Job:
+    """What each node does while views change."""
+    members = names(cell.nodes)
+    if cell.cipher != "none":
+        make_key(cluster.directory)
+    return Job(
+        "stay",
+        "",
+        free_addresses(members, OURS.ports),
+        members,
+        cell,
+        seconds=FOREVER_S,
+        rate=PACE_PER_S,
+        directory=str(cluster.directory),
+    )
+
+
+def _form(cluster: Cluster, job: Job) -> "_Awaited":
+    """Start all nodes, and wait until they are in one view."""
+    for node in job.senders:
+        cluster.start(dataclasses.replace(job, node=node))
+    return _await_view(cluster, job.senders)
+
+
 class _Awaited:
     """A view that all its members have and deliver in."""
 
     def __init__(self) -> None:
         self.at: dict[str, float] = {}
         """When each node had it."""
+        self.joined: dict[str, float] = {}
+        """When each node joined that did so meanwhile."""
         self._pauses: list[tuple[float, float]] = []
         """When a delivery came, and how long none had come, at all nodes."""
 
@@ -287,6 +313,8 @@ def _await_view(cluster: Cluster, members: Sequence[str]) -> _Awaited:
     awaited = _Awaited()
     while len(awaited.at) < len(members):
         node, words = cluster.hear(READY_S)
-        if "view" in words and node in members:
+        if "joining" in words:
+            awaited.joined[node] = words["joining"]
+        elif "view" in words and node in members:
             awaited.note(node, words, list(members))
     return awaited

@@ -127,7 +127,7 @@ def _sealed(
         ratio=median(ratios),
         lowest=min(ratios),
         highest=max(ratios),
-        cpu_ratio=median((b.cpu_s / b.messages) / (a.cpu_s / a.messages) for a, b in pairs),
+        cpu_ratio=median(b.cpu_us_per_msg / a.cpu_us_per_msg for a, b in pairs),
         suspicions=sum(a.suspicions + b.suspicions for a, b in pairs),
         splits=splits,
     )

@@ -1,5 +1,6 @@
 """Soaks: whether a group under full load for minutes stays in one view, with bounded memory."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,16 @@ class Soak:
     """How often the group stopped to make good for a loss, where an engine does that."""
     lost: int = 0
     """Datagrams that nodes could not send or take in."""
+    cpu_us_per_msg: float = 0.0
+    """CPU time of all nodes together."""
+    cores: int = 1
+    """Of this machine."""
+
+    @property
+    def cpu_share(self) -> float:
+        """The rate, as a share of what these cores could do if the nodes had them all the time:
+        the rest was other work, or nobody's."""
+        return self.msgs_per_s * self.cpu_us_per_msg / 1e6 / self.cores
 
     @property
     def growth(self) -> float:
@@ -63,4 +74,6 @@ def soak(cell: Cell, seconds: float, report: Callable[[int, int], None]) -> Soak
         peak_mb=load.peak_mb,
         recoveries=load.recoveries,
         lost=load.lost,
+        cpu_us_per_msg=load.cpu_us_per_msg,
+        cores=os.cpu_count() or 1,
     )

@@ -24,8 +24,10 @@ MIXED = 4 * POOL
 do not stay in the processor's cache."""
 SIGMA = 1.2
 """Of log-normal sizes: half of the messages are smaller than half the mean."""
-LARGEST, SMALLEST_BYTES = 20, 8
-"""Limits of sizes: so many times the mean, and so many bytes."""
+LARGEST = 20
+"""How many times the mean the largest of log-normal sizes is. MIXED sizes would not reach that: the
+largest is made so large, and all others smaller in proportion, so that the mean stays."""
+SMALLEST_BYTES = 8
 END = b"end"
 
 
@@ -45,8 +47,10 @@ def draw(sender: str, size: int, sizes: Sizes) -> list[int]:
         raw = [round(size / 2 + size * share) for share in shares]
     else:
         normal = NormalDist(math.log(size) - SIGMA**2 / 2, SIGMA)
-        raw = [round(math.exp(normal.inv_cdf(share))) for share in shares]
-    drawn = [min(max(bytes_, SMALLEST_BYTES), LARGEST * size) for bytes_ in raw]
+        exact = [math.exp(normal.inv_cdf(share)) for share in shares[:-1]]
+        scale = (MIXED - LARGEST) * size / sum(exact)
+        raw = [*(round(bytes_ * scale) for bytes_ in exact), LARGEST * size]
+    drawn = [max(bytes_, SMALLEST_BYTES) for bytes_ in raw]
     random.Random(sender).shuffle(drawn)
     return drawn
 

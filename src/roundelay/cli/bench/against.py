@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from roundelay.cli.bench.ring_tables import in_words
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from roundelay.bench.against import Comparison, Figures
+    from roundelay.bench.against import Comparison, Figures, Outcome, Troubles
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +26,11 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(
-    args: argparse.Namespace, command: str, options: Mapping[str, str], figures: "Figures"
+    args: argparse.Namespace,
+    command: str,
+    options: Mapping[str, str],
+    figures: "Figures",
+    troubles: "Troubles" = lambda document: {},
 ) -> int:
     """Compare both checkouts by `bench COMMAND`; `options` gives the word of each argument that is
     passed on, by its name in `args`. Returns the exit code."""
@@ -34,7 +39,9 @@ def measure(
     arguments = ["bench", command, *words(args, options), "--rounds", "1", "--json"]
     progress = Progress(f"measuring here and in {args.against}")
     try:
-        found = against.compare(args.against, arguments, figures, args.rounds, progress.update)
+        found = against.compare(
+            args.against, arguments, figures, args.rounds, progress.update, troubles
+        )
     except against.AgainstError as e:
         raise UserError(str(e)) from None
     finally:
@@ -44,13 +51,14 @@ def measure(
             "against": str(args.against),
             "command": arguments,
             "rounds": args.rounds,
-            "figures": [dataclasses.asdict(f) for f in found],
+            **dataclasses.asdict(found),
         }
         print(json.dumps(document, indent=2))
     else:
         print(f"here, and in {args.against}: medians of {args.rounds} rounds of four runs")
         print("ratio: what is measured here divided by that, within a round")
-        print_figures(found)
+        print_figures(found.figures)
+        print_sides(found)
     return 0
 
 
@@ -61,9 +69,12 @@ def words(args: argparse.Namespace, options: Mapping[str, str]) -> list[str]:
         given: Any = getattr(args, name)
         if given is None or given is False:
             continue
-        line.append(option)
-        if given is not True:
-            line += map(str, given if isinstance(given, list) else [given])
+        values: list[Any] = given if isinstance(given, list) else [given]
+        sets = values if isinstance(values[0], list) else [values]
+        for one in sets:  # An option that may be given several times has several.
+            line.append(option)
+            if given is not True:
+                line += map(str, one)
     return line
 
 
@@ -74,6 +85,17 @@ def print_figures(found: "Sequence[Comparison]") -> None:
             f"  {f.name:<{width}}  {_short(f.here):>10}  {_short(f.there):>10}"
             f"  ratio {f.ratio:.2f} ({f.lowest:.2f} to {f.highest:.2f})"
         )
+
+
+def print_sides(found: "Outcome") -> None:
+    """How the runs of each checkout went, and its settings."""
+    for name, side in found.sides.items():
+        counts = {"runs": side.runs, "failed": len(side.failures), **side.troubles}
+        print(f"  {name + ':':<7}{', '.join(f'{count} {what}' for what, count in counts.items())}")
+        for words in dict.fromkeys(side.failures):
+            print(f"         {words}")
+        for system, told in side.settings.items():
+            print(f"         settings that are not {system}'s defaults: {in_words(told)}")
 
 
 def _short(value: float) -> str:

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from roundelay.bench.ring.systems import System
 
 ROUNDS, ROUNDS_SEALED, ROUNDS_JOURNAL = 2, 9, 5
-PARTS = ("throughput", "latency", "idle", "recovery", "reads", "catchup")
-PLAIN_PARTS = PARTS[:4]
+PLAIN_PARTS = ("throughput", "latency", "idle", "formation", "recovery")
 """What is measured of groups without a journal."""
+PARTS = (*PLAIN_PARTS, "reads", "catchup")
 TIMEOUT_S = 0.1
 """A short token timeout in seconds, with which recovery is measured too."""
 
@@ -80,8 +80,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--verify",
         choices=("last", "all"),
         default="last",
-        help="what readers compare with what was sent: the last message of each batch (default), "
-        "or every byte of every message, which costs time",
+        help="what readers at full speed compare with what was sent: the last message of each "
+        "batch (default), or every byte of every message, which costs time",
     )
     cells.add_argument(
         "--pattern",
@@ -90,11 +90,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of messages at a slow rate: one node sends, or two answer each other",
     )
     cells.add_argument(
-        "--option",
+        "--queue",
         nargs="+",
+        type=_bytes,
+        metavar="B",
+        help="bytes that may wait to be sent; also as 4MB or 4MiB (default: 4MiB here, 32MiB in"
+        " nodes)",
+    )
+    cells.add_argument(
+        "--option",
+        action="append",
+        nargs="*",
         metavar="NAME=VALUE",
         dest="options",
-        help="settings of the engine, the same in every cell",
+        help="settings of the engine; give it again for another set, and with nothing for none",
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="that a run sends")
     parser.add_argument(
@@ -139,6 +148,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document, nothing else")
 
 
+UNITS = {"kB": 1000, "MB": 1000**2, "KiB": 1024, "MiB": 1024**2}
+
+
+def _bytes(text: str) -> int:
+    """A number of bytes, for `type=` of an argument."""
+    unit = next((unit for unit in UNITS if text.endswith(unit)), "")
+    number = text.removesuffix(unit).strip()
+    if not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes, as 4194304 or 4MiB are")
+    return int(number) * UNITS.get(unit, 1)
+
+
 def run(args: argparse.Namespace) -> int:
     if args.rounds is None:
         args.rounds = ROUNDS
@@ -154,6 +175,11 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("--only reads and --only catchup need --journal")
     if args.verify == "all" and (args.sealed or args.journal or args.profile):
         raise UserError("--verify all is for plain runs; leave --sealed, --journal, --profile out")
+    if args.verify == "all" and "throughput" not in (args.only or PLAIN_PARTS):
+        raise UserError(
+            "--verify all compares what is read at full speed; add throughput to --only, or leave "
+            "--verify out"
+        )
     cells = _cells(args)
     if args.against is not None:
         return _measure_against(args)
@@ -194,13 +220,10 @@ def _measure(cells: "Sequence[Cell]", args: argparse.Namespace) -> int:
     parts = args.only or PLAIN_PARTS
     peers = _peers(args)
     out = Printer(args.json)
-    verified = "every message" if args.verify == "all" else "the order"
-    out.line(f"{machine()}; {args.rounds} rounds, medians; {verified} is verified in every run")
-    unusual = {system.name: system.unusual() for system in (OURS, *peers)}
-    out.line("settings that are not the defaults, and what a peer is driven by")
-    for name, told in unusual.items():
-        words = ", ".join(f"{setting}={value}" for setting, value in told.items())
-        out.line(f"  {name:<14} {words or 'none'}")
+    every = ", and every message at full speed" if args.verify == "all" else ""
+    verified = f"the order is verified in every run{every}"
+    out.line(f"{machine()}; {args.rounds} rounds, medians; {verified}")
+    unusual = out.settings((OURS, *peers))
     groups = list(
         dict.fromkeys(
             Cell(
@@ -239,6 +262,12 @@ def _measure(cells: "Sequence[Cell]", args: argparse.Namespace) -> int:
             "idle",
             lambda done: [done.after(figures.idle(cell, 3 * args.seconds)) for cell in alone],
             out.idle,
+        )
+    if "formation" in parts:
+        document["formation"] = ahead.shown(
+            "formation",
+            lambda done: [figures.formation(cell, args.rounds, done) for cell in alone],
+            out.formation,
         )
     if "recovery" in parts:
         document["recovery"] = ahead.shown(
@@ -290,6 +319,7 @@ def _plan(
             STARTING_S + 2 * args.seconds,
         ),
         Part("idle", len(groups), STARTING_S + SETTLE_S + 3 * args.seconds),
+        Part("formation", args.rounds * len(groups), STARTING_S),
         Part("recovery", recoveries, STARTING_S + crashes * CRASH_S),
     )
     return [part for part in plan if part.name in parts]
@@ -328,6 +358,7 @@ PASSED_ON = {
     "cipher": "--cipher",
     "timeout_s": "--timeout",
     "pattern": "--pattern",
+    "queue": "--queue",
     "options": "--option",
     "seconds": "--seconds",
 }
@@ -343,7 +374,7 @@ def _measure_against(args: argparse.Namespace) -> int:
     if args.only is None:
         args.only = ["throughput"]
     args.peer = ["none"]
-    return against.measure(args, "ring", PASSED_ON, _figures)
+    return against.measure(args, "ring", PASSED_ON, _figures, _troubles)
 
 
 def _figures(document: dict[str, Any]) -> dict[str, float]:
@@ -363,11 +394,23 @@ def _figures(document: dict[str, Any]) -> dict[str, float]:
                 found[f"{name}: {key}"] = entry[key]
     for entry in document.get("idle", ()):
         found[f"{entry['engine']}, {entry['nodes']} nodes: idle CPU share"] = entry["cpu_share"]
+    for entry in document.get("formation", ()):
+        name = f"{entry['engine']}, {entry['nodes']} nodes, timeout {entry['timeout_s']}"
+        found[f"{name}: formation_s"] = entry["formation_s"]
     for entry in document.get("recovery", ()):
         name = f"{entry['engine']}, {entry['nodes']} nodes, timeout {entry['timeout_s']}"
         for key in ("crash_s", "pause_s", "rejoin_s"):
             found[f"{name}: {key}"] = entry[key]
     return found
+
+
+def _troubles(document: dict[str, Any]) -> dict[str, int]:
+    """What should not have happened, and is no figure."""
+    cells = document.get("throughput", ())
+    return {
+        "false suspicions": sum(entry["suspicions"] for entry in cells),
+        "splits": sum(entry["splits"] for entry in cells),
+    }
 
 
 def _cell_name(cell: dict[str, Any]) -> str:
@@ -422,6 +465,9 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
     for size in given.get("size", ()):
         if not 8 <= size <= 1_000_000:
             raise UserError(f"--size {size}: messages have 8 to 1000000 bytes here")
+    for queue in given.get("queue", ()):
+        if not 65_536 <= queue <= 1 << 30:
+            raise UserError(f"--queue {queue}: a queue has 64KiB to 1024MiB here")
     for timeout_s in given.get("timeout_s", ()):
         if not 0.02 <= timeout_s <= 60:
             raise UserError(f"--timeout {timeout_s:g}: a timeout has 0.02 to 60 seconds")
@@ -429,7 +475,8 @@ def _cells(args: argparse.Namespace) -> "Sequence[Cell]":
         if not 576 <= datagram <= 65_000:
             raise UserError(f"--datagram {datagram}: datagrams have 576 to 65000 bytes")
     if "options" in given:
-        given["options"] = [_options(given["options"], given.get("engine", [Cell().engine]))]
+        engines = given.get("engine", [Cell().engine])
+        given["options"] = [_options(texts, engines) for texts in given["options"]]
     if args.journal and not given:
         return [Cell()]
     if not given:

@@ -9,19 +9,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundelay.cli.bench.ring_tables import PACE_PER_S, Printer, shown
+from roundelay.cli.bench.ring_tables import PACE_PER_S, Ahead, Printer
 from roundelay.cli.errors import UserError
-from roundelay.cli.progress import Progress
 
 if TYPE_CHECKING:
     from roundelay.bench.ring.catchup import Catchup
     from roundelay.bench.ring.disk import Disk
     from roundelay.bench.ring.jobs import Cell
     from roundelay.bench.ring.journals import Commits, Journaled, Reads
+    from roundelay.bench.ring.schedule import Part
     from roundelay.bench.ring.systems import System
 
 CATCHUP_S = 150.0
 """How long a node may take to catch up while the others append."""
+CATCHUP_STEP_S = 15.0
+"""How long each step of that takes, until one was seen."""
 POLICIES = ("off", "interval", "always")
 PARTS = ("throughput", "latency", "reads", "catchup")
 PEER = "pysyncobj"
@@ -51,6 +53,7 @@ def measure(
     """Compare groups with and without a journal; returns the exit code."""
     from roundelay.bench.ring import catchup, disk, journals
     from roundelay.bench.ring.jobs import Cell
+    from roundelay.bench.ring.systems import OURS
 
     parts = args.only or PARTS
     policies = list(dict.fromkeys(args.journal))
@@ -64,19 +67,22 @@ def measure(
         )
     )
     document: dict[str, Any] = {"machine": machine, "rounds": args.rounds}
+    document["settings"] = out.settings((OURS, *peers))
+    ahead = Ahead(_plan(cells, groups, len(policies), len(peers), parts, args))
     disks: list[Disk] = []
     if "throughput" in parts:
-        progress = Progress("appending")
-        found, disks = journals.throughput(
-            cells, policies, peers, args.seconds, args.rounds, directory, progress.update
+        found, disks = ahead.measured(
+            "throughput",
+            lambda report: journals.throughput(
+                cells, policies, peers, args.seconds, args.rounds, directory, report
+            ),
         )
-        progress.close()
         out.disks(disks)
         out.journaled(found)
         document["throughput"] = [dataclasses.asdict(f) for f in found]
     if "latency" in parts:
-        document["latency"] = shown(
-            "taking the time",
+        document["latency"] = ahead.shown(
+            "latency",
             lambda report: journals.latency(
                 groups,
                 policies,
@@ -90,8 +96,8 @@ def measure(
             out.commits,
         )
     if "reads" in parts:
-        document["reads"] = shown(
-            "reading",
+        document["reads"] = ahead.shown(
+            "reads",
             lambda report: journals.reads(
                 [dataclasses.replace(cell, journal=policies[-1]) for cell in groups],
                 args.seconds,
@@ -103,8 +109,8 @@ def measure(
         )
     if "catchup" in parts:
         cell = dataclasses.replace(cells[0], nodes=3, journal=policies[-1])
-        document["catchup"] = shown(
-            "catching up",
+        document["catchup"] = ahead.shown(
+            "catchup",
             lambda report: [
                 catchup.measure(
                     cell, args.fill * 1_000_000, 2 * args.seconds, CATCHUP_S, directory, report
@@ -123,6 +129,35 @@ def measure(
         )
         return 1
     return 0
+
+
+def _plan(
+    cells: "Sequence[Cell]",
+    groups: "Sequence[Cell]",
+    policies: int,
+    peers: int,
+    parts: Sequence[str],
+    args: argparse.Namespace,
+) -> "list[Part]":
+    """How many runs there will be of each part, and how long each takes."""
+    from roundelay.bench.ring.catchup import STEPS
+    from roundelay.bench.ring.schedule import STARTING_S, Part
+
+    plan = (
+        Part(
+            "throughput",
+            args.rounds * len(cells) * (1 + policies + peers),
+            STARTING_S + args.seconds,
+        ),
+        Part(
+            "latency",
+            args.rounds * len(groups) * (2 + policies + peers),
+            STARTING_S + 2 * args.seconds,
+        ),
+        Part("reads", args.rounds * len(groups), 2 * (STARTING_S + args.seconds)),
+        Part("catchup", STEPS, CATCHUP_STEP_S),
+    )
+    return [part for part in plan if part.name in parts]
 
 
 def headline(document: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roundelay.cli.progress import Progress
+from roundelay.cli.bench.ring_tables import Ahead, Printer
 
 if TYPE_CHECKING:
     from roundelay.bench.ring.jobs import Cell
@@ -18,17 +18,32 @@ FLOOR = "nothing but system calls"
 
 def measure(cell: "Cell", args: argparse.Namespace) -> int:
     from roundelay.bench.ring import profile, runs
+    from roundelay.bench.ring.schedule import STARTING_S, Part
     from roundelay.bench.ring.systems import OURS
 
-    progress = Progress("profiling")
+    out = Printer(args.json)
+    unusual = out.settings((OURS,))
+    ahead = Ahead(
+        [
+            Part("profile", 1, STARTING_S + args.seconds),
+            Part("costs", args.rounds, STARTING_S + args.seconds),
+        ]
+    )
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "profile"
-        load = runs.load(OURS, cell, args.seconds, profile=file)
+        load = ahead.measured(
+            "profile", lambda done: done.after(runs.load(OURS, cell, args.seconds, profile=file))
+        )
         found = profile.read(file)
-    costs = profile.costs(cell, args.seconds, args.rounds, found, progress.update)
-    progress.close()
+    costs = ahead.measured(
+        "costs", lambda done: profile.costs(cell, args.seconds, args.rounds, found, done)
+    )
     if args.json:
-        document = {"profile": dataclasses.asdict(found), "costs": dataclasses.asdict(costs)}
+        document = {
+            "settings": unusual,
+            "profile": dataclasses.asdict(found),
+            "costs": dataclasses.asdict(costs),
+        }
         print(json.dumps(document, indent=2))
         return 0
     print(f"{cell}: CPU time of one message at all nodes together, {args.rounds} rounds, medians")

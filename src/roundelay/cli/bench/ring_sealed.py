@@ -6,10 +6,11 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from roundelay.cli.bench.ring_tables import PACE_PER_S, Printer, shown
+from roundelay.cli.bench.ring_tables import PACE_PER_S, Ahead, Printer
 
 if TYPE_CHECKING:
     from roundelay.bench.ring.jobs import Cell
+    from roundelay.bench.ring.schedule import Part
 
 PARTS = ("throughput", "latency")
 
@@ -18,6 +19,7 @@ def measure(cells: "Sequence[Cell]", args: argparse.Namespace, machine: str) -> 
     """Compare plain and sealed groups; returns the exit code."""
     from roundelay.bench.ring import sealed
     from roundelay.bench.ring.jobs import Cell
+    from roundelay.bench.ring.systems import OURS
 
     parts = args.only or PARTS
     out = Printer(args.json)
@@ -29,15 +31,17 @@ def measure(cells: "Sequence[Cell]", args: argparse.Namespace, machine: str) -> 
         )
     )
     document: dict[str, Any] = {"machine": machine, "rounds": args.rounds}
+    document["settings"] = out.settings((OURS,))
+    ahead = Ahead(_plan(cells, groups, parts, args))
     if "throughput" in parts:
-        document["throughput"] = shown(
-            "ordering, plain and sealed",
+        document["throughput"] = ahead.shown(
+            "throughput",
             lambda report: sealed.throughput(cells, args.seconds, args.rounds, report),
             out.sealed,
         )
     if "latency" in parts:
-        document["latency"] = shown(
-            "taking the time, plain and sealed",
+        document["latency"] = ahead.shown(
+            "latency",
             lambda report: sealed.latency(
                 groups, PACE_PER_S, 2 * args.seconds, args.rounds, report
             ),
@@ -53,6 +57,24 @@ def measure(cells: "Sequence[Cell]", args: argparse.Namespace, machine: str) -> 
         )
         return 1
     return 0
+
+
+def _plan(
+    cells: "Sequence[Cell]",
+    groups: "Sequence[Cell]",
+    parts: Sequence[str],
+    args: argparse.Namespace,
+) -> "list[Part]":
+    """How many runs there will be of each part, and how long each takes."""
+    from roundelay.bench.ring.schedule import STARTING_S, Part
+    from roundelay.bench.ring.sealed import CIPHERS
+
+    each = args.rounds * (1 + len(CIPHERS))
+    plan = (
+        Part("throughput", each * len(cells), STARTING_S + args.seconds),
+        Part("latency", each * len(groups), STARTING_S + 2 * args.seconds),
+    )
+    return [part for part in plan if part.name in parts]
 
 
 def headline(document: dict[str, Any]) -> dict[str, Any]:

@@ -2,33 +2,29 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from roundelay.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from roundelay.bench.ring.figures import Idle, Latency, Recoveries, Throughput
+    from roundelay.bench.ring.figures import (
+        Compared,
+        Formation,
+        Idle,
+        Latency,
+        Recoveries,
+        Throughput,
+    )
     from roundelay.bench.ring.schedule import Part, Schedule
     from roundelay.bench.ring.sealed import Sealed, SealedLatency
+    from roundelay.bench.ring.systems import System
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 PACE_PER_S = 100.0
 """Messages per second while latencies are measured."""
-
-
-def shown(
-    label: str,
-    measure: "Callable[[Callable[[int, int], None]], list[T]]",
-    show: "Callable[[list[T]], None]",
-) -> list[dict[str, Any]]:
-    """Measure with a progress bar, print the table, and return it for the JSON document."""
-    progress = Progress(label)
-    found = measure(progress.update)
-    progress.close()
-    show(found)
-    return [dataclasses.asdict(f) for f in found]  # type: ignore[call-overload]
 
 
 class Ahead:
@@ -47,10 +43,15 @@ class Ahead:
         show: "Callable[[list[T]], None]",
     ) -> list[dict[str, Any]]:
         """Measure one part, print its table, and return it for the JSON document."""
-        found = measure(Done(part, self._schedule, self._progress))
-        self._progress.close()
+        found = self.measured(part, measure)
         show(found)
         return [dataclasses.asdict(f) for f in found]  # type: ignore[call-overload]
+
+    def measured(self, part: str, measure: "Callable[[Done], R]") -> R:
+        """Measure one part, and return what it gives."""
+        found = measure(Done(part, self._schedule, self._progress))
+        self._progress.close()
+        return found
 
     def close(self) -> None:
         self._progress.close()
@@ -77,6 +78,18 @@ class Done:
         return found
 
 
+def _compared(found: "Compared") -> str:
+    ratios = {"rate": found.rate, "CPU": found.cpu}
+    return ", ".join(
+        f"{name} {ratio.median:.2f} ({ratio.lowest:.2f} to {ratio.highest:.2f})"
+        for name, ratio in ratios.items()
+    )
+
+
+def in_words(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={given}" for name, given in settings.items()) or "none"
+
+
 class Printer:
     """Prints tables, or nothing if `quiet`, when a JSON document is wanted."""
 
@@ -87,14 +100,27 @@ class Printer:
         if not self._quiet:
             print(text, flush=True)
 
+    def settings(self, systems: "Sequence[System]") -> dict[str, dict[str, Any]]:
+        """Print the settings that are not the defaults of these systems, and return them."""
+        unusual = {system.name: system.unusual() for system in systems}
+        self.line("settings that are not the defaults, and what a peer is driven by")
+        for name, told in unusual.items():
+            self.line(f"  {name:<14} {in_words(told)}")
+        return unusual
+
     def throughput(self, found: "Sequence[Throughput]") -> None:
         self.line("ordered messages per second, delivered at every node")
+        if any(f.compared for f in found):
+            self.line("ratios: to the first cell with the same nodes, senders, size and datagram,")
+            self.line("within a round, medians (lowest to highest)")
         width = max(len(str(f.cell)) for f in found)
         for f in found:
             text = (
                 f"  {f.cell!s:<{width}}  {f.msgs_per_s:>9,.0f}"
                 f"  ({f.lowest:,.0f} to {f.highest:,.0f}; {f.cpu_us_per_msg:.2f} us CPU each)"
             )
+            if f.compared is not None:
+                text += f"  {_compared(f.compared)}"
             for name, rival in f.peers.items():
                 text += f"  {rival.ratio:.1f}x {name}'s {rival.msgs_per_s:,.0f}"
             if f.suspicions:
@@ -115,6 +141,14 @@ class Printer:
         for f in found:
             self.line(
                 f"  {f.engine:<12}{f.nodes} nodes  {f.cpu_share:.1%}, at most {f.highest:.1%}"
+            )
+
+    def formation(self, found: "Sequence[Formation]") -> None:
+        self.line("the last node's join until the last node has the first view of all")
+        for f in found:
+            self.line(
+                f"  {f.engine:<12}{f.nodes} nodes  {f.formation_s:.2f} s,"
+                f" at most {f.formation_s_max:.2f}"
             )
 
     def recovery(self, found: "Sequence[Recoveries]") -> None:

@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from roundelay.cli.bench.ring import guarded
+from roundelay.cli.bench.ring_tables import Printer
 from roundelay.cli.engines import totally_ordering
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
@@ -57,17 +58,27 @@ def run(args: argparse.Namespace) -> int:
 def _soak(args: argparse.Namespace) -> int:
     from roundelay.bench.ring.jobs import Cell
     from roundelay.bench.ring.soak import soak
+    from roundelay.bench.ring.systems import OURS
 
+    unusual = Printer(args.json).settings((OURS,))
     progress = Progress("soaking")
     found = soak(Cell(args.engine, nodes=args.nodes), args.minutes * 60, progress.update)
     progress.close()
     if args.json:
-        document = {"engine": args.engine, **dataclasses.asdict(found), "growth": found.growth}
+        document = {
+            "engine": args.engine,
+            "settings": unusual,
+            **dataclasses.asdict(found),
+            "cpu_share": found.cpu_share,
+            "growth": found.growth,
+        }
         print(json.dumps(document, indent=2))
     else:
         print(
             f"{args.engine}: {found.nodes} nodes at full load for {found.seconds / 60:g} minutes:"
             f" {found.messages:,} messages, {found.msgs_per_s:,.0f} a second, all in one order\n"
+            f"  CPU               {found.cpu_us_per_msg:.2f} us for a message at all nodes;"
+            f" the rate is {found.cpu_share:.2f} of what that allows on {found.cores} cores\n"
             f"  false suspicions  {found.suspicions}\n"
             f"  recoveries        {found.recoveries}, and {found.lost} datagrams were lost\n"
             f"  memory            {found.peak_mb:.0f} MB at most in the largest node,"
