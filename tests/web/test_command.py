@@ -5,15 +5,21 @@ import signal
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from tests.patience import until
 from tests.web.visits import Command, demo
 
+from roundelay.cli.demo.processes import Nodes
+from roundelay.cli.errors import UserError
 from roundelay.runtime.relay import RelayProcess
 from roundelay.transport.address import free_addresses
+from roundelay.web.application import AskedWrongError
+from roundelay.web.play import Own, Play
 from roundelay.web.relays import Relays
+from roundelay.web.watching import Watched, Watching
 
 pytestmark = pytest.mark.process
 
@@ -72,6 +78,33 @@ def test_a_relay_is_found_where_it_listens_by_itself(tmp_path, monkeypatch):
         until(lambda: relays.of(peers) is None, "the end of the relay")
     finally:
         relays.stop()
+
+
+def test_two_restarts_at_once_start_one_process(tmp_path):
+    """The page shows a node as gone until it answers, which takes its process a second."""
+    with Nodes(tmp_path / "nodes", ("a", "b"), "totem", traced=False) as nodes:
+        before = set(children(os.getpid()))
+        nodes.start("a")
+        nodes.kill("a")
+        watching = Watching()
+        gone = Watched(nodes.control("a"), "demo", "a", state="gone")
+        watching._nodes[gone.path] = gone
+        own = Own("demo", restart=nodes.restart, load=lambda name: None)
+        play = Play(watching, Relays(), allowed=True, own=own)
+
+        def restart(_: int) -> str:
+            try:
+                play._restart("demo", "a")
+            except AskedWrongError as e:
+                return str(e)
+            return ""
+
+        with ThreadPoolExecutor(2) as pool:
+            said = sorted(pool.map(restart, range(2)))
+        assert said == ["", "a runs already, or starts just now"]
+        assert set(children(os.getpid())) - before == {nodes.pids["a"]}
+        with pytest.raises(UserError, match="a runs already"):
+            nodes.start("a")
 
 
 def children(pid: int) -> list[int]:

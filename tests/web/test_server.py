@@ -184,7 +184,12 @@ def playing(*, allowed: bool = True, relayed: bool = True, own: bool = True) -> 
         watching._nodes[node.path] = node
     relays = FakeRelays({"a": peers} if relayed else {})
     started: list[str] = []
-    mine = Own("g", restart=started.append, load=started.append) if own else None
+
+    def restart(node: str) -> bool:
+        started.append(node)
+        return True
+
+    mine = Own("g", restart=restart, load=started.append) if own else None
     done: list[tuple[Any, ...]] = []
     play = Play(
         watching, relays, allowed=allowed, own=mine, on_fault=lambda *told: done.append(told)

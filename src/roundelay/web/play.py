@@ -38,8 +38,9 @@ class Own:
     """A group that this very command started, and what it can do with it besides faults."""
 
     group: str
-    restart: Callable[[str], None]
-    """Start a node that was killed."""
+    restart: Callable[[str], bool]
+    """Start a node that was killed; False if its process runs, which it does for a while before the
+    node answers."""
     load: Callable[[str], None]
     """Let the nodes send: `none`, `gentle` or `heavy`."""
 
@@ -155,7 +156,8 @@ class Play:
             raise AskedWrongError(f"start {node} again where you started it")
         if watched.state != "gone":
             raise AskedWrongError(f"{node} runs already")
-        self._own.restart(node)
+        if not self._own.restart(node):
+            raise AskedWrongError(f"{node} runs already, or starts just now")
         self._on_fault(group, "restart", SAID["restart"].format(node), (node,))
 
     def _send(self, group: str, line: str) -> None:
