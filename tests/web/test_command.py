@@ -16,7 +16,7 @@ from roundelay.cli.demo.processes import Nodes
 from roundelay.cli.errors import UserError
 from roundelay.runtime.relay import RelayProcess
 from roundelay.transport.address import free_addresses
-from roundelay.web.application import AskedWrongError
+from roundelay.web.asked import AskedWrongError
 from roundelay.web.play import Own, Play
 from roundelay.web.relays import Relays
 from roundelay.web.watching import Watched, Watching

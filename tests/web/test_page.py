@@ -61,7 +61,11 @@ def whole(seen: Visit) -> None:
 def test_it_shows_the_group(group, visit):
     seen = visit(group.url)
     whole(seen)
-    assert "token=" not in seen.page.url
+    assert "token" not in seen.page.url
+    assert not any("token" in url for url in seen.asked), "no server is told it in an address"
+    assert seen.context.cookies() == []
+    seen.page.reload()
+    seen.page.wait_for_selector("#connection.good")
     assert seen.page.evaluate("document.activeElement.id") == "", "nothing has taken the focus"
     assert seen.page.locator("#now .ring-card h2").text_content() == "Group demo"
     seen.until(lambda: seen.page.locator("#now .token").is_visible(), "the token")
@@ -74,7 +78,7 @@ def test_it_shows_the_group(group, visit):
     shown.nth(2).locator("summary").click()
     assert "in the last seconds" in shown.nth(2).inner_text()
     assert seen.said == []
-    assert all(url.startswith(group.url.partition("?")[0]) for url in seen.asked)
+    assert all(url.startswith(group.url.partition("#")[0]) for url in seen.asked)
 
 
 def test_a_killed_node_turns_grey_at_once_and_comes_back(group, visit):

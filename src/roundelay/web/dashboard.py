@@ -53,7 +53,7 @@ class Dashboard:
         """Serve the page until the command is interrupted; `on_start` may tell where it is."""
         with_routes = (self._live, self._history, self._play, self._tables)
         parts = [route for part in with_routes for route in part.routes()]
-        app = application(token=token, host=serving.host, port=serving.port, parts=parts)
+        app = application(token=token, host=serving.host, parts=parts)
         working = (self.watching, self._relays, self._moments)
         for one in working:
             one.start()

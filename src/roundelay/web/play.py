@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from roundelay.runtime.client import ClientError
-from roundelay.web.application import AskedWrongError
+from roundelay.web.asked import AskedWrongError, document
 from roundelay.web.relays import Relays
 from roundelay.web.watching import Watching
 
@@ -102,12 +102,10 @@ class Play:
         return self._relays.of(peers)
 
     async def _do(self, request: Request) -> Response:
-        try:
-            told = await request.json()
-            group, do = str(told["group"]), str(told["do"])
-            node, line = str(told.get("node", "")), str(told.get("line", ""))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise AskedWrongError("the request makes no sense") from None
+        told = await document(request)
+        group, do, node, line = (
+            str(told.get(name, "")) for name in ("group", "do", "node", "line")
+        )
         may = self._of(group)
         if not may["allowed"]:
             raise AskedWrongError(may["why"])

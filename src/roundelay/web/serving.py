@@ -43,7 +43,7 @@ class Serving:
     def address(self, token: str) -> str:
         """Where the page is, for whoever may see it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}/?token={quote(token)}"
+        return f"http://{host}:{self.port}/#token={quote(token)}"
 
     def run(self, app: Any, *, on_start: Callable[[], None], on_stop: Callable[[], None]) -> None:
         """Serve until Ctrl-C or SIGTERM; then `on_stop` is called, which ends what goes on for
