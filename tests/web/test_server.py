@@ -1,6 +1,9 @@
 """What the server answers, to whom, and what it never says."""
 
 import asyncio
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -280,6 +283,20 @@ def test_what_is_gone_is_started_again_and_nothing_else():
     assert act(do="load", line="absurd")[0] == 400
     assert act(do="format", node="a")[0] == 400
     assert started == ["b", "heavy"]
+
+
+def test_no_process_of_this_machine_is_hurt_in_the_place_of_a_node_elsewhere():
+    """`ssh -L` answers at the socket."""
+    act, _, _, done, play = playing()
+    watched = play._watching.find("g", "a")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as answering:
+        watched.pid, watched.is_here = answering.pid, False
+        for do in ("kill", "pause", "resume"):
+            assert act(do=do, node="a") == (400, "a runs on another machine; do that there")
+        assert (answering.poll(), done) == (None, [])
+        watched.is_here = True
+        assert act(do="kill", node="a") == (200, "")
+        assert answering.wait() == -signal.SIGKILL
 
 
 def test_nothing_is_done_unless_it_is_allowed():

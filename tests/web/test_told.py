@@ -1,5 +1,6 @@
 """What the page is told of groups, from what their nodes answered."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -135,13 +136,8 @@ def test_who_holds_the_group_up_is_named_with_a_setting():
 # What happened
 
 
-def recent(*happened: dict[str, Any], machine: str | None = None) -> dict[str, Any]:
-    here = Chronicle()._machine
-    return {
-        "machine": here if machine is None else machine,
-        "now_ns": 0,
-        "happened": [{"number": 0, "t_ns": 5, **one} for one in happened],
-    }
+def recent(*happened: dict[str, Any]) -> dict[str, Any]:
+    return {"happened": [{"number": 0, "t_ns": 5, **one} for one in happened]}
 
 
 def view(sentence: str, **more: Any) -> dict[str, Any]:
@@ -164,10 +160,30 @@ def test_what_several_nodes_tell_of_one_view_is_one_entry_with_the_fullest_sente
 
 
 def test_the_clock_of_another_machine_is_brought_to_ours():
-    chronicle = Chronicle()
-    chronicle.on_told(told("a"), recent(view("view 7.a"), machine="elsewhere"))
-    (entry,) = chronicle.since("g", 0)
-    assert int(entry["t_ns"]) > 1_000_000
+    """It counts from another start: what it tells of now is now."""
+    watching, chronicle = Watching(), Chronicle()
+    watching.on_told.append(chronicle.on_told)
+    here, there = told("a"), told("b")
+    ours_ns = time.monotonic_ns()
+    theirs_ns = ours_ns + 10**15
+    for watched, machine, now_ns, view_id in (
+        (here, watching.machine, ours_ns, "7.a"),
+        (there, "elsewhere", theirs_ns, "8.a"),
+    ):
+        happened = recent(view(f"view {view_id}", view=view_id, t_ns=now_ns))
+        answer = {**happened, "machine": machine, "now_ns": now_ns, "next": 1}
+        watching._take_in(watched, 1, watched.status, answer)  # type: ignore[arg-type]
+    assert (here.is_here, there.is_here) == (True, False)
+    for entry in chronicle.since("g", 0):
+        assert ours_ns <= int(entry["t_ns"]) <= time.monotonic_ns()
+
+
+def test_the_token_is_compared_on_one_clock():
+    """The one whose machine counts more came earlier."""
+    first, last = told("a", token_ns=10**15 + 5), told("b", token_ns=10)
+    first.shift_ns = -(10**15)
+    (token,) = now.group("g", [first, last])["token"]
+    assert token["node"] == "b"
 
 
 def test_ends_and_faults_are_told():

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from roundelay.runtime.machine import Machine
 from roundelay.web.watching import State, Watched
 
 ENTRIES_MAX = 1500
@@ -64,7 +63,6 @@ class Chronicle:
         self._entries: dict[str, deque[Entry]] = {}
         self._changes: dict[str, int] = {}
         self._count = 0
-        self._machine = Machine().id
         self._bursts: dict[tuple[str, str], Entry] = {}
         self._counted: dict[tuple[str, str], tuple[int, int]] = {}
 
@@ -72,12 +70,9 @@ class Chronicle:
 
     def on_told(self, watched: Watched, recent: Mapping[str, Any]) -> None:
         """A node answered."""
-        shift_ns = 0
-        if recent["machine"] != self._machine:  # Its clock is another one.
-            shift_ns = time.monotonic_ns() - int(recent["now_ns"])
         with self._lock:
             for told in recent["happened"]:
-                self._add_told(watched, told, shift_ns)
+                self._add_told(watched, told)
             self._look_for_burst(watched)
 
     def on_state(self, watched: Watched, before: State) -> None:
@@ -135,8 +130,8 @@ class Chronicle:
 
     # Under the lock
 
-    def _add_told(self, watched: Watched, told: Mapping[str, Any], shift_ns: int) -> None:
-        t_ns = int(told["t_ns"]) + shift_ns
+    def _add_told(self, watched: Watched, told: Mapping[str, Any]) -> None:
+        t_ns = int(told["t_ns"]) + watched.shift_ns
         kind, sentence = str(told["kind"]), str(told["sentence"])
         more = {k: v for k, v in told.items() if k not in ("kind", "sentence", "t_ns", "number")}
         entry = self._same(watched.group, kind, sentence, more, t_ns)

@@ -186,18 +186,20 @@ def fetch(watching: Watching, group: str, at_ns: int) -> Rows | None:
 
 
 def _ask(watching: Watching, watched: Watched, at_ns: int, limit: int) -> list[Row]:
-    """What a node keeps of about that time; nothing if it has gone meanwhile."""
+    """What a node keeps of about that time, on our clock; nothing if it has gone meanwhile."""
+    shift_ns = watched.shift_ns
     try:
-        told = watching.ask(watched, do="recent", at_ns=at_ns, limit=limit)
+        told = watching.ask(watched, do="recent", at_ns=at_ns - shift_ns, limit=limit)
         if tuple(told["columns"]) != Row._fields:
             return []
-        return [_row(values) for values in told["rows"]]
+        return [_row(values, shift_ns) for values in told["rows"]]
     except (ClientError, LookupError, TypeError, ValueError):
         return []
 
 
-def _row(values: Sequence[Any]) -> Row:
-    return Row._make(tuple(value) if isinstance(value, list) else value for value in values)
+def _row(values: Sequence[Any], shift_ns: int) -> Row:
+    row = Row._make(tuple(value) if isinstance(value, list) else value for value in values)
+    return row._replace(t_ns=row.t_ns + shift_ns)
 
 
 def _nearest(rows: Sequence[Row], at_ns: int, events: int) -> list[Row]:

@@ -77,7 +77,7 @@ def node(watched: Watched) -> dict[str, Any]:
         "numbers": numbers,
         "drops": dropped(told),
         "pauses_lately": lately(told, "pauses"),
-        "token_ns": status["token_ns"],
+        "token_ns": status["token_ns"] and status["token_ns"] + watched.shift_ns,
         "sealed": status["seal"] is not None,
         "log": _log(status["log"]),
         "check": status["check"]

@@ -140,6 +140,8 @@ class Play:
         watched = self._watching.find(group, node)
         if watched is None or watched.pid is None or watched.state not in ("up", "silent"):
             raise AskedWrongError(f"{node} does not run here")
+        if not watched.is_here:  # The process that answers belongs to whoever brought it here.
+            raise AskedWrongError(f"{node} runs on another machine; do that there")
         try:
             os.kill(watched.pid, SIGNALS[do])
         except OSError as e:

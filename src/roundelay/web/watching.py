@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from roundelay.runtime.client import Client, ClientError, SilentError, controls, named
+from roundelay.runtime.machine import Machine
 
 EVERY_S = 0.25
 """Seconds between two questions to a node while somebody looks at the page. Too small: nodes work
@@ -55,6 +56,12 @@ class Watched:
     kept: deque[tuple[float, dict[str, Any]]] = field(default_factory=lambda: deque(maxlen=KEPT))
     """The last answers, with their times."""
     pid: int | None = None
+    """The process that serves the socket: the node's own only if it is on this machine."""
+    is_here: bool = True
+    """Whether it runs on this machine; else its socket was brought here, and another process
+    answers for it."""
+    shift_ns: int = 0
+    """What to add to its times for those of this machine."""
     next: int = 0
     """The number of what happened to go on with."""
     life: int | None = None
@@ -69,6 +76,8 @@ class Watching:
     def __init__(self, paths: Sequence[Path] = (), group: str | None = None) -> None:
         """With `paths` those alone; with `group` only nodes of that group."""
         self.lock = threading.Lock()
+        self.machine = Machine().id
+        """This machine, as nodes name theirs."""
         self.version = 0
         """Grows with every answer."""
         self.viewers = 0
@@ -185,6 +194,8 @@ class Watching:
                 watched.kept.clear()
             watched.group, watched.node = str(status["group"]), str(status["node"])
             watched.status, watched.pid, watched.trouble = status, pid, ""
+            watched.is_here = recent["machine"] == self.machine
+            watched.shift_ns = 0 if watched.is_here else time.monotonic_ns() - recent["now_ns"]
             watched.next = int(recent["next"])
             watched.kept.append((now, status))
             for hear in self.on_told:
