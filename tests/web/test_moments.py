@@ -140,3 +140,13 @@ def test_an_answer_of_another_version_is_left_out():
     watching = Answers({"a": rows(0, [AT])})
     watching.ask = lambda watched, **request: {"columns": ["kind"], "rows": [["x"]]}  # type: ignore[method-assign]
     assert not Moments(watching, Chronicle()).draw("g", AT).svg
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"t_ns": "soon"}, {"t_ns": None}, {"lseq": "x"}, {"proc": []}, {"members": 3}, {"proc": 99}],
+)
+def test_rows_that_make_no_sense_end_nothing(wrong):
+    watching = Answers({"a": [row._replace(**wrong) for row in rows(0, [AT, AT + MS])]})
+    drawn = Moments(watching, Chronicle()).draw("g", AT)
+    assert bool(drawn.svg) == (" ms." in drawn.sentence)

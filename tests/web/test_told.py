@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from roundelay.runtime.meter import Histogram
+from roundelay.web import chronicle as chronicles
 from roundelay.web import figures, now
 from roundelay.web.chronicle import BURST_PACKETS, Chronicle
 from roundelay.web.hindrances import hindrance
@@ -198,6 +199,19 @@ def test_ends_and_faults_are_told():
     assert numbers == [1, 2]
     assert chronicle.notable(1, 1 << 62) == [(2, "g", t_ns)]
     assert chronicle.notable(0, 0) == []
+
+
+def test_the_group_that_was_quiet_for_longest_makes_room(monkeypatch):
+    monkeypatch.setattr(chronicles, "GROUPS_MAX", 2)
+    chronicle = Chronicle()
+    for group in "abac":
+        chronicle.on_fault(group, "kill", "kill -9", ())
+    assert list(chronicle.changes()) == ["a", "c"]
+    assert chronicle.since("b", 0) == []
+    seen = chronicle.changes()["c"]
+    for group in "bdc":
+        chronicle.on_fault(group, "kill", "kill -9", ())
+    assert len(chronicle.since("c", seen)) == 1, "whoever saw c before sees what is new"
 
 
 def test_packets_that_come_again_in_a_burst_are_one_entry_that_grows():

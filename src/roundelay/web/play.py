@@ -95,7 +95,7 @@ class Play:
     def _relay(self, group: str) -> tuple[Path, dict[str, Any]] | None:
         with self._watching.lock:
             peers = {
-                watched.node: dict(watched.status["peers"])
+                watched.node: watched.status["peers"]
                 for watched in self._watching.nodes()
                 if watched.group == group and watched.status is not None
             }

@@ -157,6 +157,7 @@ async function read(reader) {
 
 function hear(told) {
   context.groups = told;
+  say(told.left_out ? `live; ${told.left_out} more nodes are not shown` : "live", "good");
   events.dispatchEvent(new CustomEvent("groups", { detail: told }));
   tell();
 }
