@@ -23,6 +23,7 @@ from roundelay.web.live import Live
 from roundelay.web.moments import Moments
 from roundelay.web.play import Own, Play
 from roundelay.web.relays import Relays
+from roundelay.web.serving import Serving
 from roundelay.web.tables import Tables
 from roundelay.web.watching import Watched, Watching
 
@@ -145,6 +146,15 @@ def test_where_everybody_may_ask_any_name_will_do():
     other = Browser(served("0.0.0.0"), "http://lab.example:8790", token=TOKEN)
     assert other.get("/api/words").status_code == 200
     assert other.get("/", headers={"host": "[::1"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "told"), [("0.0.0.0", "127.0.0.1"), ("", "127.0.0.1"), ("127.0.0.1", "127.0.0.1")]
+)
+def test_the_address_that_is_told_can_be_opened(host, told):
+    with Serving(host, 0) as serving:
+        assert serving.address("a/b") == f"http://{told}:{serving.port}/#token=a/b"
+        assert serving.is_local == (host == told)
 
 
 def test_the_browser_is_told_that_no_other_page_may_ask():
