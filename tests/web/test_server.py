@@ -1,6 +1,8 @@
 """What the server answers, to whom, and what it never says."""
 
 import asyncio
+import dataclasses
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +15,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from roundelay.protocols.totem import Config
+from roundelay.runtime.settings import Settings
 from roundelay.web import words
 from roundelay.web.access import BODY_BYTES_MAX
 from roundelay.web.application import STATIC, application
@@ -26,6 +30,7 @@ from roundelay.web.relays import Relays
 from roundelay.web.serving import Serving
 from roundelay.web.tables import Tables
 from roundelay.web.watching import Watched, Watching
+from roundelay.wire.primitives import Reason
 
 TOKEN = "the-token"
 HERE = "http://127.0.0.1:8790"
@@ -223,6 +228,18 @@ def test_every_number_of_the_page_has_its_sentence():
     assert set(keys) <= set(words.WORDS)
     for word in words.WORDS.values():
         assert word.about.endswith("."), word.label
+
+
+def test_every_reason_of_a_drop_has_its_sentence():
+    assert set(Reason) <= set(words.DROPS)
+
+
+def test_what_to_look_at_exists():
+    """Words with an underscore or a dot are names of settings, of options, or of the kernel's."""
+    settings, options = dataclasses.fields(Settings), dataclasses.fields(Config)
+    known = {"net.core.rmem_max", *(one.name for one in (*settings, *options))}
+    for word in words.WORDS.values():
+        assert set(re.findall(r"\w+(?:[_.]\w+)+", word.look_at)) <= known, word.label
 
 
 # Faults

@@ -114,10 +114,10 @@ def test_the_token_is_where_it_came_last_and_rests_if_nothing_is_delivered():
     assert [(one["node"], one["rests"]) for one in token] == [("a", False)]
 
 
-def test_who_holds_the_group_up_is_named_with_a_setting():
+def test_who_holds_the_group_up_is_named_with_what_to_look_at():
     def named(*nodes: Watched) -> tuple[str, str] | None:
         found = hindrance({one["name"]: one for one in map(now.node, nodes)})
-        return None if found is None else (found["node"], found["setting"])
+        return None if found is None else (found["node"], found["look_at"])
 
     fine = told("a")
     assert named(fine, told("b")) is None
@@ -129,7 +129,7 @@ def test_who_holds_the_group_up_is_named_with_a_setting():
     full = told("b", "up", status(drops={"buffer_full": 1}), status(drops={"buffer_full": 8}))
     assert named(fine, full) == ("b", "net.core.rmem_max")
     slow = told("b", "up", status(), status(counters={"pauses": 2}))
-    assert named(fine, slow) == ("b", "timeout_s, a busy machine")
+    assert named(fine, slow) == ("b", "timeout_s, the load of the machine")
     lossy = told("b", "up", status(), status(counters={"packets_received": 90}))
     assert named(fine, lossy) == ("b", "datagram_bytes, net.core.rmem_max, the network")
 

@@ -87,8 +87,8 @@ def serve(args: argparse.Namespace, dashboard: "Dashboard", about: str) -> None:
     with serving:
         if not serving.is_local:
             print(
-                "Browsers elsewhere need the address or name of this machine instead. Whoever sees the "
-                "traffic to it can read the token: the page is not encrypted.",
+                "Browsers elsewhere need the address or name of this machine instead. Whoever sees "
+                "the traffic to it can read the token: the page is not encrypted.",
                 file=sys.stderr,
             )
         told = f"Open {serving.address(token)}\n{about}"

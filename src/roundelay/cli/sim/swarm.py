@@ -16,6 +16,7 @@ from roundelay.cli.sim.pictures import draw_again
 from roundelay.group.engines import describe, engine_names
 from roundelay.sim.seeds import scenario
 from roundelay.sim.swarm import Campaign
+from roundelay.trace.extras import needs
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -104,4 +105,4 @@ def check_intruder(rules: str) -> None:
     if rules != "safe":
         raise UserError("--intruder goes with the safe rules: others assume that no frame is lost")
     if find_spec("cryptography") is None:
-        raise UserError("--intruder needs more packages: pip install 'roundelay[sealed]'")
+        raise UserError(f"--intruder: {needs('cryptography')}")
