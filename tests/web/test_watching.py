@@ -11,10 +11,12 @@ from tests.patience import until
 from tests.web.answering import Answer, Answering, node
 from tests.web.test_told import histogram, status
 
-from roundelay.web import moments, relays, watching
+from roundelay.web import live, moments, relays, watching
 from roundelay.web.dashboard import Dashboard
 from roundelay.web.relays import Relays
 from roundelay.web.watching import FOREIGN, Watching
+
+SEEN_S = watching.EVERY_S + live.EVERY_S
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +55,12 @@ def dashboard() -> Iterator[Dashboard]:
     shown.start()
     yield shown
     shown.stop()
+
+
+def test_what_is_done_is_seen_within_a_second():
+    """The waits, one after the other: until a node is asked again, until it counts as silent, until
+    the page is told. How long the machine takes is not in our hands."""
+    assert SEEN_S < watching.ANSWER_S + SEEN_S < 1.0
 
 
 def states(shown: Dashboard) -> dict[str, str]:
