@@ -12,11 +12,13 @@ import pytest
 from tests.patience import until
 from tests.web.visits import Command, demo
 
+from roundelay.cli import dashboard, main
 from roundelay.cli.demo.processes import Nodes
 from roundelay.cli.errors import UserError
 from roundelay.runtime.relay import RelayProcess
 from roundelay.transport.address import free_addresses
 from roundelay.web.asked import AskedWrongError
+from roundelay.web.dashboard import Dashboard
 from roundelay.web.play import Own, Play
 from roundelay.web.relays import Relays
 from roundelay.web.watching import Watched, Watching
@@ -78,6 +80,27 @@ def test_a_relay_is_found_where_it_listens_by_itself(tmp_path, monkeypatch):
         until(lambda: relays.of(peers) is None, "the end of the relay")
     finally:
         relays.stop()
+
+
+def test_a_relay_that_listens_elsewhere_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    path = tmp_path / "relay.sock"
+    relay = RelayProcess(free_addresses("ab"), path)
+    given: list[Dashboard] = []
+    monkeypatch.setattr(dashboard, "serve", lambda args, page, about: given.append(page))
+    for words in ([], ["--relay", str(path)]):
+        assert main(["dashboard", *words]) == 0
+    relays = [page._relays for page in given]
+    for one in relays:
+        one.start()
+    peers = {"a": relay.peers["a"]}
+    try:
+        until(lambda: relays[1].of(peers) is not None, "the relay that was named")
+        assert relays[0].of(peers) is None
+    finally:
+        for one in relays:
+            one.stop()
+        relay.close()
 
 
 def test_two_restarts_at_once_start_one_process(tmp_path):

@@ -91,6 +91,9 @@ def run(args: argparse.Namespace) -> int:
             print(f"made small: roundelay sim shrink {how} --seed {seed} -o story.txt")
             picture = args.output / f"{args.protocol}-{seed}.svg"
             print(draw_again(story(seed), picture, f"seed {seed} of {args.protocol}"))
+        if campaign.ok:
+            print(f"look at one: roundelay sim swarm {how} --first {args.first} --show > seed.txt")
+            print("             roundelay sim run seed.txt --trace seed; roundelay draw seed")
     return 0 if campaign.ok else 1
 
 
