@@ -189,3 +189,18 @@ def test_names_are_texts_and_tables_are_shown(command, browser, width, scheme):
     assert seen.complaints() == []
     assert seen.page.locator("img[src=x], b b").count() == 0
     assert seen.said == []
+
+
+@needs_browser
+def test_a_page_without_the_token_says_what_to_open(command, browser):
+    page = browser.new_page()
+    address, _, token = command.url.partition("#")
+    for wrong in (address, f"{address}#token=of-yesterday"):
+        page.goto(wrong)
+        page.wait_for_selector("#connection.bad:has-text('open the address')")
+        page.wait_for_selector("#now:has-text('open the address')")
+    page.goto(
+        f"{address}#{token}"
+    )  # In the same tab, of which only the end of the address changes.
+    page.wait_for_selector("#connection.good")
+    page.close()
