@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import json
 import re
 import signal
 import subprocess
@@ -279,7 +280,7 @@ def playing(*, allowed: bool = True, relayed: bool = True, own: bool = True) -> 
     client = Browser(app, token=TOKEN)
 
     def act(**told: Any) -> tuple[int, str]:
-        answer = client.post("/api/play", json={"group": "g", **told})
+        answer = client.post("/api/play", content=json.dumps({"group": "g", **told}))
         return answer.status_code, answer.json().get("error", "")
 
     return act, relays.lines, started, done, play
@@ -306,6 +307,7 @@ def test_what_is_gone_is_started_again_and_nothing_else():
     assert act(do="restart", node="a") == (400, "a runs already")
     assert act(do="restart", node="x")[0] == 400
     assert act(do="kill", node="b") == (400, "b does not run here")
+    assert act(do="kill", node="\ud800") == (400, "\\ud800 does not run here")
     assert act(do="load", line="heavy") == (200, "")
     assert act(do="load", line="absurd")[0] == 400
     assert act(do="format", node="a")[0] == 400

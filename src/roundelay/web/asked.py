@@ -15,8 +15,9 @@ class AskedWrongError(Exception):
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """The answer to such a request."""
-    return JSONResponse({"error": str(error)}, 400)
+    """The answer to such a request. What it quotes may hold halves of characters, as JSON can."""
+    sentence = str(error).encode(errors="backslashreplace").decode()
+    return JSONResponse({"error": sentence}, 400)
 
 
 async def document(request: Request) -> dict[str, Any]:
