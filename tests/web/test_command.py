@@ -1,5 +1,6 @@
 """The commands that serve the page, as processes."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -125,14 +126,19 @@ def test_two_restarts_at_once_start_one_process(tmp_path):
         with ThreadPoolExecutor(2) as pool:
             said = sorted(pool.map(restart, range(2)))
         assert said == ["", "a runs already, or starts just now"]
+        until(lambda: nodes.pids["a"] in children(os.getpid()), "its process")
         assert set(children(os.getpid())) - before == {nodes.pids["a"]}
         with pytest.raises(UserError, match="a runs already"):
             nodes.start("a")
 
 
 def children(pid: int) -> list[int]:
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(word) for word in text.split()]
+    """Those of all its threads."""
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # It has ended, and another one has its children.
+            found += map(int, thread.read_text().split())
+    return found
 
 
 def alive(pid: int) -> bool:
