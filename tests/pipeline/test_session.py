@@ -79,7 +79,7 @@ def test_the_flag_that_a_small_java_lacks_is_dropped(tmp_path, monkeypatch):
     [
         ("java.io.IOException: No space left on device", "the disk is full"),
         ("java.lang.OutOfMemoryError: Java heap space", "ran out of memory"),
-        ("  ModuleNotFoundError: No module named 'pyarrow'", "install roundelay"),
+        ("  ModuleNotFoundError: No module named 'pyarrow'", "install Roundelay"),
         ("An error\nCaused by: java.lang.Oops: what", r"Spark failed \(An error|Spark failed"),
     ],
 )

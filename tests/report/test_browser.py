@@ -1,24 +1,18 @@
 """Reports in a browser, where Chromium is installed: as people see them, and use them."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser import chromium, complaints, needs_browser
 from tests.report.made import made_sweep, made_trace
 
 from roundelay.report import write_report
 
-playwright = pytest.importorskip("playwright.sync_api")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
-]
+pytestmark = [pytest.mark.process, needs_browser]
 
 LOOKS = [(width, scheme) for width in (400, 1600) for scheme in ("light", "dark")]
 
@@ -36,10 +30,8 @@ def report(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    with chromium() as found:
+        yield found
 
 
 class Visit:
@@ -64,8 +56,7 @@ class Visit:
         return [url for url in self.asked[1:] if not url.startswith(within)]
 
     def complaints(self) -> list[str]:
-        found = axe.Axe().run(self.page).response["violations"]
-        return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]
+        return complaints(self.page)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser import chromium, complaints, needs_browser
 
 import roundelay
 from roundelay import structures
@@ -21,7 +22,6 @@ pytest.importorskip("mkdocs")
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
 LINK = re.compile(r'<(\w+)\b[^>]*?\s(href|src|srcset|data|action|poster)="([^"]*)"')
 ID = re.compile(r'\s(?:id|name)="([^"]*)"')
 POLICY = "default-src 'self' 'unsafe-inline' data: blob:"
@@ -128,15 +128,11 @@ def test_what_is_wrong_fails_the_build(tmp_path):
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium")
-    with playwright.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    with chromium() as found:
+        yield found
 
 
+@needs_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1600])
 @pytest.mark.parametrize("name", ["index", "tutorial", "protocols", "python", "cli"])
@@ -148,18 +144,17 @@ def test_pages_are_whole_quiet_and_accessible_as_files(site, browser, name, widt
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     page.goto((site / f"{name}.html").as_uri())
     page.wait_for_function("[...document.images].every(i => i.complete && i.naturalWidth)")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert not said
     assert asked
     assert all(url.startswith(site.as_uri()) for url in asked)
-    found = axe.Axe().run(page).response["violations"]
+    assert complaints(page) == []
     context.close()
-    assert [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found] == []
 
 
+@needs_browser
 def test_the_search_works_in_files(site, browser):
     page = browser.new_page(viewport={"width": 1600, "height": 900})
     page.goto((site / "index.html").as_uri())

@@ -1,19 +1,28 @@
 """The commands that serve the page, as processes."""
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from tests.patience import until
 from tests.web.visits import Command, demo
 
+from roundelay.cli import dashboard, main
+from roundelay.cli.demo.processes import Nodes
+from roundelay.cli.errors import UserError
 from roundelay.runtime.relay import RelayProcess
 from roundelay.transport.address import free_addresses
+from roundelay.web.asked import AskedWrongError
+from roundelay.web.dashboard import Dashboard
+from roundelay.web.play import Own, Play
 from roundelay.web.relays import Relays
+from roundelay.web.watching import Watched, Watching
 
 pytestmark = pytest.mark.process
 
@@ -74,9 +83,62 @@ def test_a_relay_is_found_where_it_listens_by_itself(tmp_path, monkeypatch):
         relays.stop()
 
 
+def test_a_relay_that_listens_elsewhere_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    path = tmp_path / "relay.sock"
+    relay = RelayProcess(free_addresses("ab"), path)
+    given: list[Dashboard] = []
+    monkeypatch.setattr(dashboard, "serve", lambda args, page, about: given.append(page))
+    for words in ([], ["--relay", str(path)]):
+        assert main(["dashboard", *words]) == 0
+    relays = [page._relays for page in given]
+    for one in relays:
+        one.start()
+    peers = {"a": relay.peers["a"]}
+    try:
+        until(lambda: relays[1].of(peers) is not None, "the relay that was named")
+        assert relays[0].of(peers) is None
+    finally:
+        for one in relays:
+            one.stop()
+        relay.close()
+
+
+def test_two_restarts_at_once_start_one_process(tmp_path):
+    """The page shows a node as gone until it answers, which takes its process a second."""
+    with Nodes(tmp_path / "nodes", ("a", "b"), "totem", traced=False) as nodes:
+        before = set(children(os.getpid()))
+        nodes.start("a")
+        nodes.kill("a")
+        watching = Watching()
+        gone = Watched(nodes.control("a"), "demo", "a", state="gone")
+        watching._nodes[gone.path] = gone
+        own = Own("demo", restart=nodes.restart, load=lambda name: None)
+        play = Play(watching, Relays(), allowed=True, own=own)
+
+        def restart(_: int) -> str:
+            try:
+                play._restart("demo", "a")
+            except AskedWrongError as e:
+                return str(e)
+            return ""
+
+        with ThreadPoolExecutor(2) as pool:
+            said = sorted(pool.map(restart, range(2)))
+        assert said == ["", "a runs already, or starts just now"]
+        until(lambda: nodes.pids["a"] in children(os.getpid()), "its process")
+        assert set(children(os.getpid())) - before == {nodes.pids["a"]}
+        with pytest.raises(UserError, match="a runs already"):
+            nodes.start("a")
+
+
 def children(pid: int) -> list[int]:
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(word) for word in text.split()]
+    """Those of all its threads."""
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # It has ended, and another one has its children.
+            found += map(int, thread.read_text().split())
+    return found
 
 
 def alive(pid: int) -> bool:

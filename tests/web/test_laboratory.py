@@ -5,16 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.browser import chromium, needs_browser
 from tests.patience import LIMIT_S
-from tests.web.visits import CHROMIUM, LOOKS, Command, Visit
+from tests.web.visits import LOOKS, Command, Visit
 
-playwright = pytest.importorskip("playwright.sync_api")
-pytest.importorskip("axe_playwright_python.sync_playwright")
-pytest.importorskip("uvicorn")
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
-]
+pytestmark = [pytest.mark.process, needs_browser]
 
 
 @pytest.fixture(scope="module")
@@ -28,11 +23,8 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright.expect.set_options(timeout=LIMIT_S * 1e3)
-    with playwright.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    with chromium() as found:
+        yield found
 
 
 class LaboratoryVisit(Visit):
@@ -77,6 +69,14 @@ def visit(browser, url) -> Iterator[Any]:
     for one in visits:
         assert one.errors == []
         one.context.close()
+
+
+def expect(shown: Any) -> Any:
+    """Something on the page, of which an expectation is polled for."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=LIMIT_S * 1e3)
+    return expect(shown)
 
 
 def told(page: Any, selector: str) -> list[str]:
@@ -125,13 +125,13 @@ def test_playing_goes_on_by_itself_until_it_is_stopped(visit):
     one.open("dtp two holders")
     one.page.get_by_label("Speed").select_option("fast")
     one.page.get_by_role("button", name="Play", exact=True).click()
-    playwright.expect(one.page.locator(".lab-position")).to_have_text("17 / 17")
-    playwright.expect(one.page.get_by_role("button", name="Play", exact=True)).to_be_visible()
+    expect(one.page.locator(".lab-position")).to_have_text("17 / 17")
+    expect(one.page.get_by_role("button", name="Play", exact=True)).to_be_visible()
     one.press(" ")
     pause = one.page.get_by_role("button", name="Pause", exact=True)
-    playwright.expect(pause).to_have_attribute("aria-pressed", "true")
+    expect(pause).to_have_attribute("aria-pressed", "true")
     one.press("ArrowLeft")
-    playwright.expect(pause).to_have_count(0)
+    expect(pause).to_have_count(0)
 
 
 def test_the_state_marks_what_a_step_changed(visit):
@@ -179,7 +179,7 @@ def test_a_scenario_is_changed_and_played_again(visit):
     editor.fill(text.replace("crash 1", "crush 1"))
     one.page.get_by_role("button", name="Play it").click()
     says = one.page.locator(".lab-editing [role=status]")
-    playwright.expect(says).to_contain_text("line 27: crush 1: 'crush' is not a command")
+    expect(says).to_contain_text("line 27: crush 1: 'crush' is not a command")
     editor.fill(text.replace("crash 1\n", ""))
     one.page.get_by_role("button", name="Play it").click()
     one.page.get_by_role("heading", name="x1 two fail, changed by you").wait_for()
@@ -256,7 +256,7 @@ def test_a_comparison_that_makes_no_sense_says_why(visit):
     one.page.get_by_label("rate").fill("1")
     one.page.get_by_role("button", name="Compare").click()
     state = one.page.locator(".lab-comparison [role=status]")
-    playwright.expect(state).to_contain_text("raise the rate, or send fewer")
+    expect(state).to_contain_text("raise the rate, or send fewer")
 
 
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.process
 
 from starlette.applications import Starlette  # noqa: E402
 
+from roundelay.web.asked import AskedWrongError, refuse  # noqa: E402
 from roundelay.web.lab import asking  # noqa: E402
 from roundelay.web.lab.asking import Laboratory  # noqa: E402
 from roundelay.web.lab.errors import LaboratoryError  # noqa: E402
@@ -126,7 +127,9 @@ def test_the_end_of_the_laboratory_ends_the_worker():
 def test_routes_answer_and_refuse():
     async def story() -> None:
         laboratory = Laboratory()
-        transport = httpx.ASGITransport(Starlette(routes=routes(laboratory)))
+        transport = httpx.ASGITransport(
+            Starlette(routes=routes(laboratory), exception_handlers={AskedWrongError: refuse})
+        )
         home = "http://127.0.0.1/api/laboratory/"
         async with httpx.AsyncClient(transport=transport, base_url=home) as client:
             walkthrough = await client.get("walkthrough", params={"scenario": X1})

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.web.test_told import recent, status, view
 
 from roundelay.core.effects import Kind
@@ -21,6 +22,7 @@ class Answers(Watching):
     def __init__(self, kept: dict[str, list[Row]], gone: str = "") -> None:
         super().__init__()
         self.asked = 0
+        self.asked_of: dict[str, int] = {}
         self.viewers = 1
         self.kept = kept
         for name in kept:
@@ -30,6 +32,7 @@ class Answers(Watching):
 
     def ask(self, watched: Watched, **request: Any) -> dict[str, Any]:
         self.asked += 1
+        self.asked_of[watched.node] = request["at_ns"]
         rows = [[*row[:-1], row[-1]] for row in self.kept[watched.node]]
         return {"columns": Row._fields, "rows": rows}
 
@@ -69,6 +72,19 @@ def test_the_last_view_before_the_first_event_is_shown_wherever_it_was_told():
     drawn = Moments(watching, Chronicle()).draw("g", AT)
     assert "R9.a" in drawn.svg
     assert "R7.a" not in drawn.svg
+
+
+@pytest.mark.parametrize("shift_ns", [10**15, -5 * NEAR_NS])
+def test_rows_of_another_machine_are_brought_to_our_clock(shift_ns):
+    there = rows(1, range(AT - shift_ns - 5 * MS, AT - shift_ns + 5 * MS, MS))
+    watching = Answers({"a": rows(0, [AT + MS // 2]), "b": there})
+    watching.nodes()[1].shift_ns = shift_ns
+    found = fetch(watching, "g", AT)
+    assert found is not None
+    assert watching.asked_of == {"a": AT, "b": AT - shift_ns}
+    assert [row.proc for row in found.rows] == [1] * 6 + [0] + [1] * 4
+    assert len(found.entered) == 2
+    assert Moments(watching, Chronicle()).draw("g", AT).sentence.startswith("11 events, 9.0 ms.")
 
 
 def test_the_moment_is_among_the_events_that_are_drawn():
@@ -124,3 +140,13 @@ def test_an_answer_of_another_version_is_left_out():
     watching = Answers({"a": rows(0, [AT])})
     watching.ask = lambda watched, **request: {"columns": ["kind"], "rows": [["x"]]}  # type: ignore[method-assign]
     assert not Moments(watching, Chronicle()).draw("g", AT).svg
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"t_ns": "soon"}, {"t_ns": None}, {"lseq": "x"}, {"proc": []}, {"members": 3}, {"proc": 99}],
+)
+def test_rows_that_make_no_sense_end_nothing(wrong):
+    watching = Answers({"a": [row._replace(**wrong) for row in rows(0, [AT, AT + MS])]})
+    drawn = Moments(watching, Chronicle()).draw("g", AT)
+    assert bool(drawn.svg) == (" ms." in drawn.sentence)

@@ -5,16 +5,27 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.web.visits import CHROMIUM, LOOKS, Command, Visit, demo
+from tests.browser import chromium, needs_browser
+from tests.patience import PATIENCE
+from tests.web.visits import LOOKS, Command, Visit, demo
 
-playwright = pytest.importorskip("playwright.sync_api")
-pytest.importorskip("axe_playwright_python.sync_playwright")
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
-]
+pytestmark = [pytest.mark.process, needs_browser]
 
 ALL = {"a", "b", "c", "d", "e"}
+GREY_S = 2.0
+"""What the documents promise. As a machine with other work takes longer, one of five counts."""
+UNTIL_GREY = """(node) => new Promise((done) => {
+    const grey = () => document.querySelector(`#play .node.gone[data-node=${node}]`);
+    const button = document.querySelector(`button[aria-label='Kill ${node}']`);
+    const start = performance.now();
+    new MutationObserver((_, observer) => {
+        if (!grey()) return;
+        observer.disconnect();
+        done((performance.now() - start) / 1000);
+    }).observe(document.body, { subtree: true, attributes: true, childList: true });
+    button.click();
+})"""
+"""The seconds from a click until the page shows a node as gone, by the clock of the page."""
 PARTS = ("now", "history", "play", "laboratory", "table")
 
 
@@ -27,10 +38,8 @@ def group(tmp_path_factory) -> Iterator[Command]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    with chromium() as found:
+        yield found
 
 
 @pytest.fixture
@@ -61,7 +70,11 @@ def whole(seen: Visit) -> None:
 def test_it_shows_the_group(group, visit):
     seen = visit(group.url)
     whole(seen)
-    assert "token=" not in seen.page.url
+    assert "token" not in seen.page.url
+    assert not any("token" in url for url in seen.asked), "no server is told it in an address"
+    assert seen.context.cookies() == []
+    seen.page.reload()
+    seen.page.wait_for_selector("#connection.good")
     assert seen.page.evaluate("document.activeElement.id") == "", "nothing has taken the focus"
     assert seen.page.locator("#now .ring-card h2").text_content() == "Group demo"
     seen.until(lambda: seen.page.locator("#now .token").is_visible(), "the token")
@@ -74,21 +87,22 @@ def test_it_shows_the_group(group, visit):
     shown.nth(2).locator("summary").click()
     assert "in the last seconds" in shown.nth(2).inner_text()
     assert seen.said == []
-    assert all(url.startswith(group.url.partition("?")[0]) for url in seen.asked)
+    assert all(url.startswith(group.url.partition("#")[0]) for url in seen.asked)
 
 
 def test_a_killed_node_turns_grey_at_once_and_comes_back(group, visit):
     seen = visit(group.url)
+    took_s: list[float] = []
+    while not took_s or (min(took_s) > GREY_S and len(took_s) < 5):
+        whole(seen)
+        seen.show("play")
+        took_s.append(seen.page.evaluate(UNTIL_GREY, "b"))
+        assert seen.page.locator("#play .node.gone").count() == 1
+        seen.page.locator("button[aria-label='Kill b'][disabled]").wait_for()
+        seen.page.click("button[aria-label='Restart b']")
+        seen.show("now")
     whole(seen)
-    seen.show("play")
-    seen.page.click("button[aria-label='Kill b']")
-    seen.page.locator("#play .node.gone[data-node=b]").wait_for()
-    assert seen.page.locator("#play .node.gone").count() == 1
-    row = seen.page.locator("#play .node-list li", has_text="b").first
-    assert row.locator("button", has_text="Kill").is_disabled()
-    row.locator("button", has_text="Restart").click()
-    seen.show("now")
-    whole(seen)
+    assert min(took_s) <= GREY_S * PATIENCE, took_s
 
 
 def test_a_paused_node_is_silent_until_it_goes_on(group, visit):

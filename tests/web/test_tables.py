@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from roundelay.web import tables
-from roundelay.web.application import AskedWrongError
+from roundelay.web.asked import AskedWrongError
 from roundelay.web.tables import MEASURES, VERDICTS, read
 
 

@@ -1,11 +1,13 @@
 """What the page is told of groups, from what their nodes answered."""
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from roundelay.runtime.meter import Histogram
+from roundelay.web import chronicle as chronicles
 from roundelay.web import figures, now
 from roundelay.web.chronicle import BURST_PACKETS, Chronicle
 from roundelay.web.hindrances import hindrance
@@ -112,10 +114,10 @@ def test_the_token_is_where_it_came_last_and_rests_if_nothing_is_delivered():
     assert [(one["node"], one["rests"]) for one in token] == [("a", False)]
 
 
-def test_who_holds_the_group_up_is_named_with_a_setting():
+def test_who_holds_the_group_up_is_named_with_what_to_look_at():
     def named(*nodes: Watched) -> tuple[str, str] | None:
         found = hindrance({one["name"]: one for one in map(now.node, nodes)})
-        return None if found is None else (found["node"], found["setting"])
+        return None if found is None else (found["node"], found["look_at"])
 
     fine = told("a")
     assert named(fine, told("b")) is None
@@ -127,7 +129,7 @@ def test_who_holds_the_group_up_is_named_with_a_setting():
     full = told("b", "up", status(drops={"buffer_full": 1}), status(drops={"buffer_full": 8}))
     assert named(fine, full) == ("b", "net.core.rmem_max")
     slow = told("b", "up", status(), status(counters={"pauses": 2}))
-    assert named(fine, slow) == ("b", "timeout_s, a busy machine")
+    assert named(fine, slow) == ("b", "timeout_s, the load of the machine")
     lossy = told("b", "up", status(), status(counters={"packets_received": 90}))
     assert named(fine, lossy) == ("b", "datagram_bytes, net.core.rmem_max, the network")
 
@@ -135,13 +137,8 @@ def test_who_holds_the_group_up_is_named_with_a_setting():
 # What happened
 
 
-def recent(*happened: dict[str, Any], machine: str | None = None) -> dict[str, Any]:
-    here = Chronicle()._machine
-    return {
-        "machine": here if machine is None else machine,
-        "now_ns": 0,
-        "happened": [{"number": 0, "t_ns": 5, **one} for one in happened],
-    }
+def recent(*happened: dict[str, Any]) -> dict[str, Any]:
+    return {"happened": [{"number": 0, "t_ns": 5, **one} for one in happened]}
 
 
 def view(sentence: str, **more: Any) -> dict[str, Any]:
@@ -164,10 +161,30 @@ def test_what_several_nodes_tell_of_one_view_is_one_entry_with_the_fullest_sente
 
 
 def test_the_clock_of_another_machine_is_brought_to_ours():
-    chronicle = Chronicle()
-    chronicle.on_told(told("a"), recent(view("view 7.a"), machine="elsewhere"))
-    (entry,) = chronicle.since("g", 0)
-    assert int(entry["t_ns"]) > 1_000_000
+    """It counts from another start: what it tells of now is now."""
+    watching, chronicle = Watching(), Chronicle()
+    watching.on_told.append(chronicle.on_told)
+    here, there = told("a"), told("b")
+    ours_ns = time.monotonic_ns()
+    theirs_ns = ours_ns + 10**15
+    for watched, machine, now_ns, view_id in (
+        (here, watching.machine, ours_ns, "7.a"),
+        (there, "elsewhere", theirs_ns, "8.a"),
+    ):
+        happened = recent(view(f"view {view_id}", view=view_id, t_ns=now_ns))
+        answer = {**happened, "machine": machine, "now_ns": now_ns, "next": 1}
+        watching._take_in(watched, 1, watched.status, answer)  # type: ignore[arg-type]
+    assert (here.is_here, there.is_here) == (True, False)
+    for entry in chronicle.since("g", 0):
+        assert ours_ns <= int(entry["t_ns"]) <= time.monotonic_ns()
+
+
+def test_the_token_is_compared_on_one_clock():
+    """The one whose machine counts more came earlier."""
+    first, last = told("a", token_ns=10**15 + 5), told("b", token_ns=10)
+    first.shift_ns = -(10**15)
+    (token,) = now.group("g", [first, last])["token"]
+    assert token["node"] == "b"
 
 
 def test_ends_and_faults_are_told():
@@ -182,6 +199,19 @@ def test_ends_and_faults_are_told():
     assert numbers == [1, 2]
     assert chronicle.notable(1, 1 << 62) == [(2, "g", t_ns)]
     assert chronicle.notable(0, 0) == []
+
+
+def test_the_group_that_was_quiet_for_longest_makes_room(monkeypatch):
+    monkeypatch.setattr(chronicles, "GROUPS_MAX", 2)
+    chronicle = Chronicle()
+    for group in "abac":
+        chronicle.on_fault(group, "kill", "kill -9", ())
+    assert list(chronicle.changes()) == ["a", "c"]
+    assert chronicle.since("b", 0) == []
+    seen = chronicle.changes()["c"]
+    for group in "bdc":
+        chronicle.on_fault(group, "kill", "kill -9", ())
+    assert len(chronicle.since("c", seen)) == 1, "whoever saw c before sees what is new"
 
 
 def test_packets_that_come_again_in_a_burst_are_one_entry_that_grows():

@@ -2,7 +2,6 @@
 
 import queue
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,10 +9,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from tests.browser import complaints
 from tests.patience import LIMIT_S, until
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
-LOOKS = [(width, scheme) for width in (400, 1600) for scheme in ("light", "dark")]
+LOOKS = [(400, "light"), (400, "dark"), (1600, "light"), (2000, "dark")]
 
 
 class Command:
@@ -80,10 +79,7 @@ class Visit:
 
     def complaints(self) -> list[str]:
         """What the accessibility checker axe objects to."""
-        from axe_playwright_python.sync_playwright import Axe
-
-        found = Axe().run(self.page).response["violations"]
-        return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]
+        return complaints(self.page)
 
     def too_wide(self) -> bool:
         """Whether the page scrolls sideways."""

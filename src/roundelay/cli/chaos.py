@@ -44,7 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--control",
         type=Path,
         metavar="PATH",
-        help="a socket for `roundelay dashboard --allow-faults` (default: one that it finds)",
+        help="a socket for `roundelay dashboard --allow-faults --relay PATH` (default: one that it "
+        "finds)",
     )
 
 

@@ -35,6 +35,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a table with verdicts or measures, or what `roundelay watch` writes; may be repeated",
     )
     parser.add_argument(
+        "--relay",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="PATH",
+        help="the --control of a `roundelay chaos` behind which nodes are; once for each (default: "
+        "all that listen in the usual place)",
+    )
+    parser.add_argument(
         "--allow-faults",
         action="store_true",
         help="let the page kill, pause and cut off the nodes of groups behind `roundelay chaos`",
@@ -63,10 +72,16 @@ def run(args: argparse.Namespace) -> int:
             raise UserError(f"{directory} is no directory; name what check, measure or watch wrote")
     if args.table:
         importlib.import_module("pyarrow")  # Say now that it is missing, not on the page.
-    shown = {"paths": args.control, "group": args.group, "tables": args.table}
+    dashboard = Dashboard(
+        paths=args.control,
+        group=args.group,
+        relays=args.relay,
+        tables=args.table,
+        allow_faults=args.allow_faults,
+    )
     serve(
         args,
-        Dashboard(**shown, allow_faults=args.allow_faults),
+        dashboard,
         "It shows the groups that run on this machine. Ctrl-C ends it.",
     )
     return 0
@@ -87,8 +102,8 @@ def serve(args: argparse.Namespace, dashboard: "Dashboard", about: str) -> None:
     with serving:
         if not serving.is_local:
             print(
-                "Whoever sees the traffic to this address can read the token: the page is not "
-                "encrypted.",
+                "Browsers elsewhere need the address or name of this machine instead. Whoever sees "
+                "the traffic to it can read the token: the page is not encrypted.",
                 file=sys.stderr,
             )
         told = f"Open {serving.address(token)}\n{about}"

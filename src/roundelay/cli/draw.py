@@ -7,6 +7,7 @@ from pathlib import Path
 from roundelay import draw
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
+from roundelay.core.effects import Kind
 from roundelay.trace import mini, reader
 from roundelay.trace.manifest import Manifest, TraceError
 from roundelay.trace.schema import Row
@@ -90,13 +91,24 @@ def _draw(args: argparse.Namespace, progress: Progress) -> int:
             f"cannot write {output}: {e.strerror}; choose another file with -o"
         ) from None
     progress.close()
-    print(f"{output}: {scene.note or 'all events drawn.'}")
+    note = scene.note or "all events drawn."
+    if f"the first {args.limit}" in scene.note:
+        note += f" To see what happened later, use {_later(rows)}."
+    print(f"{output}: {note}")
     if reason:
         print(reason)
     for problem in problems:
         print(f"The trace has a problem: {problem}")
     print(f"Open it in a browser: {output.resolve().as_uri()}")
     return 0
+
+
+def _later(rows: Sequence[Row]) -> str:
+    """The flags that show more of a run than its beginning."""
+    kinds = {row.kind for row in rows if (row.kind, row.tag) != (Kind.FAULT, "start")}
+    if kinds & {Kind.FAULT, Kind.CRASH}:
+        return "--around fault"
+    return "--around view" if Kind.INSTALL in kinds else "--from and --to"
 
 
 def _trace(args: argparse.Namespace) -> tuple[Manifest | None, list[Row], list[str]]:

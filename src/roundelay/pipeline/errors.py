@@ -12,7 +12,7 @@ _SENTENCES = (
     (r"OutOfMemoryError", "Spark ran out of memory; give it more with ROUNDELAY_SPARK_MEMORY=4g"),
     (
         r"ModuleNotFoundError: No module named '(pyarrow|numpy|pandas)",
-        "the executors' Python lacks a package; install roundelay[spark] on every machine",
+        "the executors' Python lacks a package; install Roundelay with its extra spark there",
     ),
     (
         r"Python in worker has different version|PYTHON_VERSION_MISMATCH",

@@ -91,7 +91,7 @@ def named(path: Path) -> tuple[str, str]:
 def find_control(group: str | None = None, node: str | None = None) -> Path:
     """The control socket of the node of that group and name that runs here; None means any.
     ClientError if there is none, or more than one."""
-    alive = [path for path in controls() if _answers(path)]
+    alive = [path for path in controls() if answers(path)]
     found = [path for path in alive if _fits(path, group, node)]
     if len(found) == 1:
         return found[0]
@@ -279,7 +279,8 @@ def _credentials(connection: socket.socket) -> tuple[int, ...] | None:
     return _CREDENTIALS.unpack(raw)
 
 
-def _answers(path: Path) -> bool:
+def answers(path: Path) -> bool:
+    """Whether somebody of this user serves a socket."""
     try:
         with Client(path):
             return True

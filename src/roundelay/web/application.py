@@ -7,22 +7,19 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from roundelay.web import laboratory
 from roundelay.web.access import Access
+from roundelay.web.asked import AskedWrongError, refuse
 
 STATIC = str(files("roundelay.web") / "static")
 
 
-class AskedWrongError(Exception):
-    """A request that cannot be answered; its message is a sentence for the reader of the page."""
-
-
 def application(
-    *, token: str, host: str, port: int, parts: Sequence[BaseRoute] = (), **options: Any
+    *, token: str, host: str, parts: Sequence[BaseRoute] = (), **options: Any
 ) -> Starlette:
     """The dashboard. `parts` are the routes of its parts, besides those of the laboratory."""
     return Starlette(
@@ -32,15 +29,11 @@ def application(
             *laboratory.routes(),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
-        middleware=[Middleware(Access, token=token, host=host, port=port)],
-        exception_handlers={AskedWrongError: _say},
+        middleware=[Middleware(Access, token=token, host=host)],
+        exception_handlers={AskedWrongError: refuse},
         **options,
     )
 
 
 async def _page(request: Request) -> Response:
     return FileResponse(f"{STATIC}/index.html")
-
-
-async def _say(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 400)

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from roundelay.runtime.machine import Machine
 from roundelay.web.watching import State, Watched
 
 ENTRIES_MAX = 1500
 """Entries that are kept of each group. Too few: a fault is gone before anybody looks; too many:
 memory, and a list that nobody reads."""
 GROUPS_MAX = 50
-"""Groups of which entries are kept."""
+"""Groups of which entries are kept; for one more, the one that was quiet for longest is
+forgotten."""
 BURST_SHARE, BURST_PACKETS = 0.05, 5
 """The share and the number of packets within one question that came more than once, from which on
 it is a burst. Less: a single lost packet is one; more: small bursts go unnoticed."""
@@ -64,7 +64,7 @@ class Chronicle:
         self._entries: dict[str, deque[Entry]] = {}
         self._changes: dict[str, int] = {}
         self._count = 0
-        self._machine = Machine().id
+        self._touched = 0
         self._bursts: dict[tuple[str, str], Entry] = {}
         self._counted: dict[tuple[str, str], tuple[int, int]] = {}
 
@@ -72,12 +72,9 @@ class Chronicle:
 
     def on_told(self, watched: Watched, recent: Mapping[str, Any]) -> None:
         """A node answered."""
-        shift_ns = 0
-        if recent["machine"] != self._machine:  # Its clock is another one.
-            shift_ns = time.monotonic_ns() - int(recent["now_ns"])
         with self._lock:
             for told in recent["happened"]:
-                self._add_told(watched, told, shift_ns)
+                self._add_told(watched, told)
             self._look_for_burst(watched)
 
     def on_state(self, watched: Watched, before: State) -> None:
@@ -135,8 +132,8 @@ class Chronicle:
 
     # Under the lock
 
-    def _add_told(self, watched: Watched, told: Mapping[str, Any], shift_ns: int) -> None:
-        t_ns = int(told["t_ns"]) + shift_ns
+    def _add_told(self, watched: Watched, told: Mapping[str, Any]) -> None:
+        t_ns = int(told["t_ns"]) + watched.shift_ns
         kind, sentence = str(told["kind"]), str(told["sentence"])
         more = {k: v for k, v in told.items() if k not in ("kind", "sentence", "t_ns", "number")}
         entry = self._same(watched.group, kind, sentence, more, t_ns)
@@ -166,9 +163,10 @@ class Chronicle:
 
     def _add(
         self, group: str, t_ns: int, kind: str, sentence: str, node: str, **more: Any
-    ) -> Entry | None:
+    ) -> Entry:
         if group not in self._entries and len(self._entries) >= GROUPS_MAX:
-            return None
+            oldest = min(self._entries, key=lambda name: self._entries[name][-1].t_ns)
+            del self._entries[oldest], self._changes[oldest]
         self._count += 1
         entry = Entry(self._count, 0, t_ns, kind, sentence, {node: t_ns} if node else {}, more)
         self._entries.setdefault(group, deque(maxlen=ENTRIES_MAX)).append(entry)
@@ -176,7 +174,8 @@ class Chronicle:
         return entry
 
     def _touch(self, group: str, entry: Entry) -> None:
-        self._changes[group] = entry.changed = self._changes.get(group, 0) + 1
+        self._touched += 1
+        self._changes[group] = entry.changed = self._touched
 
     def _look_for_burst(self, watched: Watched) -> None:
         """Whether many packets came more than once since the last question."""
@@ -196,8 +195,6 @@ class Chronicle:
             entry = self._add(
                 watched.group, now, "repeats", "", watched.node, repeated=0, arrived=0
             )
-            if entry is None:
-                return
             self._bursts[key] = entry
         entry.more["until_ns"] = now
         entry.more["repeated"] += repeated

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+from roundelay.web import now
 from roundelay.web.application import application
 from roundelay.web.chronicle import Chronicle
 from roundelay.web.history import History
@@ -35,10 +37,11 @@ class Dashboard:
         self._relays = Relays(relays)
         self._tables = Tables(tables)
         chronicle = Chronicle()
-        self.watching.on_told.append(chronicle.on_told)
+        self.watching.on_told += [now.check, chronicle.on_told]
         self.watching.on_state.append(chronicle.on_state)
         self._live = Live(self.watching)
         self._moments = Moments(self.watching, chronicle)
+        self._working = (self.watching, self._relays, self._moments)
         self._history = History(chronicle, self._moments)
         self._play = Play(
             self.watching,
@@ -53,12 +56,22 @@ class Dashboard:
         """Serve the page until the command is interrupted; `on_start` may tell where it is."""
         with_routes = (self._live, self._history, self._play, self._tables)
         parts = [route for part in with_routes for route in part.routes()]
-        app = application(token=token, host=serving.host, port=serving.port, parts=parts)
-        working = (self.watching, self._relays, self._moments)
-        for one in working:
-            one.start()
+        app = application(token=token, host=serving.host, parts=parts)
+        self.start()
         try:
             serving.run(app, on_start=on_start, on_stop=self._live.stop)
         finally:
-            for one in working:
-                one.stop()
+            self.stop()
+
+    def start(self) -> None:
+        """Watch from now on."""
+        for one in self._working:
+            one.start()
+
+    def stop(self) -> None:
+        for one in self._working:
+            one.stop()
+
+    def document(self) -> dict[str, Any]:
+        """All groups as the page shows them now."""
+        return self._live.document()

@@ -1,4 +1,4 @@
-"""Who slows a group down: the likeliest cause, in a sentence, and the setting to look at."""
+"""Who slows a group down: the likeliest cause, in a sentence, and what to look at."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -55,7 +55,7 @@ def _found(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, str]]:
             held,
             f"did nothing for a moment {held['pauses_lately']} times lately: its machine is "
             "overloaded, or its application holds up the event loop, and the token waits there",
-            "timeout_s, a busy machine",
+            "timeout_s, the load of the machine",
         )
     worst = max(up, key=lambda one: one["numbers"].get("repeats_per_s", 0.0), default=None)
     if worst is not None and worst["numbers"].get("repeats_per_s", 0.0) > REPEATS_PER_S:
@@ -68,9 +68,11 @@ def _found(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, str]]:
     for node in up:
         if node["log"] is not None and node["log"]["state"] != "open":
             yield _said(
-                node, f"has a log that is {node['log']['state']}: {node['log']['why']}", "journal"
+                node,
+                f"has a log that is {node['log']['state']}: {node['log']['why']}",
+                "the disk of the journal",
             )
 
 
-def _said(node: Mapping[str, Any], sentence: str, setting: str) -> dict[str, str]:
-    return {"node": node["name"], "sentence": sentence, "setting": setting}
+def _said(node: Mapping[str, Any], sentence: str, look_at: str) -> dict[str, str]:
+    return {"node": node["name"], "sentence": sentence, "look_at": look_at}

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from roundelay.web.application import AskedWrongError
+from roundelay.web.asked import number
 from roundelay.web.chronicle import Chronicle, newest
 from roundelay.web.moments import EVENTS, EVENTS_MAX, Moments
 
@@ -27,20 +27,13 @@ class History:
         return self._chronicle.changes()
 
     async def _entries(self, request: Request) -> Response:
-        group, since = request.query_params.get("group", ""), _number(request, "since", 0)
+        group, since = request.query_params.get("group", ""), number(request, "since", 0)
         entries = self._chronicle.since(group, since)
         return JSONResponse({"entries": entries, "changed": max(since, newest(entries))})
 
     async def _moment(self, request: Request) -> Response:
-        group, at_ns = request.query_params.get("group", ""), _number(request, "at_ns", 0)
-        events = min(max(_number(request, "events", EVENTS), 20), EVENTS_MAX)
-        entry = _number(request, "entry", 0)
+        group, at_ns = request.query_params.get("group", ""), number(request, "at_ns", 0)
+        events = min(max(number(request, "events", EVENTS), 20), EVENTS_MAX)
+        entry = number(request, "entry", 0)
         found = await run_in_threadpool(self._moments.draw, group, at_ns, entry, events)
         return JSONResponse({"svg": found.svg, "sentence": found.sentence, "at": found.at})
-
-
-def _number(request: Request, name: str, default: int) -> int:
-    text = request.query_params.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or len(text) > 19:
-        raise AskedWrongError(f"{name} is no number")
-    return int(text)

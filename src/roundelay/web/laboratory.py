@@ -1,6 +1,5 @@
 """The laboratory: scenarios in the simulator, step by step, and two engines side by side."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from roundelay.web.asked import document
 from roundelay.web.lab.asking import Laboratory
 from roundelay.web.lab.errors import LaboratoryError
 
@@ -39,11 +39,7 @@ class _Answers:
         return await self._answer({"ask": "walkthrough", "scenario": _told(request, "scenario")})
 
     async def play(self, request: Request) -> Response:
-        try:
-            told = json.loads(await request.body())
-        except ValueError:
-            told = None
-        text = told.get("text") if isinstance(told, dict) else None
+        text = (await document(request)).get("text")
         if not isinstance(text, str):
             return JSONResponse({"error": "write the scenario as the text of a JSON document"}, 400)
         return await self._answer({"ask": "play", "text": text})

@@ -45,7 +45,7 @@ class Live:
             told = extra()
             for group in found:
                 group[field] = told.get(group["name"])
-        return {"groups": found}
+        return {"groups": found, "left_out": self._watching.left_out}
 
     async def _events(self, request: Request) -> Response:
         return StreamingResponse(self._stream(request), media_type="text/event-stream")

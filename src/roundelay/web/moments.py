@@ -89,8 +89,6 @@ class Moments:
         self._chronicle = chronicle
         self._kept: OrderedDict[int, Rows] = OrderedDict()
         """By entry of the chronicle."""
-        self._last: dict[str, Rows] = {}
-        """By group: what was fetched last."""
         self._lock = threading.Lock()
         self._ended = threading.Event()
 
@@ -114,7 +112,10 @@ class Moments:
                 "No rows of that time are kept. Nodes keep them while a page is open, for "
                 "recent_s, and less under load.",
             )
-        return self._drawn(group, found, at_ns, events)
+        try:
+            return self._drawn(group, found, at_ns, events)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            return Drawn("", "What the nodes told of that time makes no sense.")
 
     def _drawn(self, group: str, found: Rows, at_ns: int, events: int) -> Drawn:
         chosen = _nearest(found.rows, at_ns, events)
@@ -144,12 +145,13 @@ class Moments:
                     self._keep(entry, group, t_ns)
 
     def _keep(self, entry: int, group: str, t_ns: int) -> None:
-        last = self._last.get(group)
+        with self._lock:
+            kept = [rows for rows in self._kept.values() if rows.manifest.run == group]
+        last = kept[-1] if kept else None
         if last is None or abs(t_ns - last.at_ns) > APART_NS:
             last = fetch(self._watching, group, t_ns)
             if last is None or not last.has(t_ns):
                 return
-            self._last[group] = last
         with self._lock:
             self._kept[entry] = last
             while len(self._kept) > MOMENTS_MAX:
@@ -186,18 +188,22 @@ def fetch(watching: Watching, group: str, at_ns: int) -> Rows | None:
 
 
 def _ask(watching: Watching, watched: Watched, at_ns: int, limit: int) -> list[Row]:
-    """What a node keeps of about that time; nothing if it has gone meanwhile."""
+    """What a node keeps of about that time, on our clock; nothing if it has gone meanwhile."""
+    shift_ns = watched.shift_ns
     try:
-        told = watching.ask(watched, do="recent", at_ns=at_ns, limit=limit)
+        told = watching.ask(watched, do="recent", at_ns=at_ns - shift_ns, limit=limit)
         if tuple(told["columns"]) != Row._fields:
             return []
-        return [_row(values) for values in told["rows"]]
+        return [_row(values, shift_ns) for values in told["rows"]]
     except (ClientError, LookupError, TypeError, ValueError):
         return []
 
 
-def _row(values: Sequence[Any]) -> Row:
-    return Row._make(tuple(value) if isinstance(value, list) else value for value in values)
+def _row(values: Sequence[Any], shift_ns: int) -> Row:
+    row = Row._make(tuple(value) if isinstance(value, list) else value for value in values)
+    if not all(type(number) is int for number in (row.t_ns, row.proc, row.lseq)):
+        raise TypeError("no row")
+    return row._replace(t_ns=row.t_ns + shift_ns)
 
 
 def _nearest(rows: Sequence[Row], at_ns: int, events: int) -> list[Row]:

@@ -1,7 +1,9 @@
 """How each group is now: what the page draws, from what its nodes told last."""
 
+import json
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from roundelay.web.figures import dropped, durations, lately, rates
@@ -17,6 +19,16 @@ def groups(watching: Watching) -> list[dict[str, Any]]:
             if watched.status is not None or watched.trouble:
                 found.setdefault(watched.group, []).append(watched)
         return [group(name, nodes) for name, nodes in sorted(found.items())]
+
+
+def check(watched: Watched, recent: Mapping[str, Any]) -> None:
+    """LookupError, TypeError or ValueError if the page could not show what a node told; call it
+    under the lock."""
+    assert watched.status is not None
+    if not isinstance(watched.status["peers"], dict):
+        raise TypeError("peers")
+    shown = group(watched.group, [replace(watched, state="up")])
+    json.dumps(shown, allow_nan=False)  # A browser knows no NaN.
 
 
 def group(name: str, watched: Iterable[Watched]) -> dict[str, Any]:
@@ -77,7 +89,7 @@ def node(watched: Watched) -> dict[str, Any]:
         "numbers": numbers,
         "drops": dropped(told),
         "pauses_lately": lately(told, "pauses"),
-        "token_ns": status["token_ns"],
+        "token_ns": status["token_ns"] and status["token_ns"] + watched.shift_ns,
         "sealed": status["seal"] is not None,
         "log": _log(status["log"]),
         "check": status["check"]

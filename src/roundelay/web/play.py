@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from roundelay.runtime.client import ClientError
-from roundelay.web.application import AskedWrongError
+from roundelay.web.asked import AskedWrongError, document
 from roundelay.web.relays import Relays
 from roundelay.web.watching import Watching
 
@@ -38,8 +38,9 @@ class Own:
     """A group that this very command started, and what it can do with it besides faults."""
 
     group: str
-    restart: Callable[[str], None]
-    """Start a node that was killed."""
+    restart: Callable[[str], bool]
+    """Start a node that was killed; False if its process runs, which it does for a while before the
+    node answers."""
     load: Callable[[str], None]
     """Let the nodes send: `none`, `gentle` or `heavy`."""
 
@@ -94,19 +95,17 @@ class Play:
     def _relay(self, group: str) -> tuple[Path, dict[str, Any]] | None:
         with self._watching.lock:
             peers = {
-                watched.node: dict(watched.status["peers"])
+                watched.node: watched.status["peers"]
                 for watched in self._watching.nodes()
                 if watched.group == group and watched.status is not None
             }
         return self._relays.of(peers)
 
     async def _do(self, request: Request) -> Response:
-        try:
-            told = await request.json()
-            group, do = str(told["group"]), str(told["do"])
-            node, line = str(told.get("node", "")), str(told.get("line", ""))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise AskedWrongError("the request makes no sense") from None
+        told = await document(request)
+        group, do, node, line = (
+            str(told.get(name, "")) for name in ("group", "do", "node", "line")
+        )
         may = self._of(group)
         if not may["allowed"]:
             raise AskedWrongError(may["why"])
@@ -141,6 +140,8 @@ class Play:
         watched = self._watching.find(group, node)
         if watched is None or watched.pid is None or watched.state not in ("up", "silent"):
             raise AskedWrongError(f"{node} does not run here")
+        if not watched.is_here:  # The process that answers belongs to whoever brought it here.
+            raise AskedWrongError(f"{node} runs on another machine; do that there")
         try:
             os.kill(watched.pid, SIGNALS[do])
         except OSError as e:
@@ -155,7 +156,8 @@ class Play:
             raise AskedWrongError(f"start {node} again where you started it")
         if watched.state != "gone":
             raise AskedWrongError(f"{node} runs already")
-        self._own.restart(node)
+        if not self._own.restart(node):
+            raise AskedWrongError(f"{node} runs already, or starts just now")
         self._on_fault(group, "restart", SAID["restart"].format(node), (node,))
 
     def _send(self, group: str, line: str) -> None:

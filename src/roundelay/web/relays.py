@@ -15,6 +15,9 @@ somebody else told them is seen late."""
 ANSWER_S = 2.0
 """Seconds that a relay may take to answer, before it counts as gone."""
 
+FAULTS = {"cuts", "loss", "duplicate", "reorder", "delay_s"}
+"""What every relay tells besides its peers."""
+
 
 class Relays:
     """Asks all relays of this user, or those of some sockets, what they do."""
@@ -31,12 +34,12 @@ class Relays:
     def stop(self) -> None:
         self._ended.set()
 
-    def of(self, peers: Mapping[str, Mapping[str, str]]) -> tuple[Path, dict[str, Any]] | None:
+    def of(self, peers: Mapping[str, object]) -> tuple[Path, dict[str, Any]] | None:
         """The relay of a group whose nodes were started with these peers, by node; None if no
         relay is between them."""
         with self._lock:
             for path, told in self._told.items():
-                if any(told["peers"].get(node) == dict(table) for node, table in peers.items()):
+                if any(told["peers"].get(node) == table for node, table in peers.items()):
                     return path, told
         return None
 
@@ -50,13 +53,16 @@ class Relays:
     def _ask(self, path: Path, **request: Any) -> dict[str, Any]:
         with Client(path) as client:
             client.tell(**request)
-            return client.answer(timeout_s=ANSWER_S)
+            told = client.answer(timeout_s=ANSWER_S)
+            if not (isinstance(told.get("peers"), dict) and told.keys() >= FAULTS):
+                raise client.foreign()
+            return told
 
     def _ask_all(self) -> None:
         while True:
             told: dict[Path, dict[str, Any]] = {}
             for path in self._paths or self._found():
-                with contextlib.suppress(ClientError):  # It has ended.
+                with contextlib.suppress(ClientError):  # It has ended, or is none.
                     told[path] = self._ask(path, do="relay")
             with self._lock:
                 self._told = told

@@ -17,6 +17,9 @@ CLOSE_S = 2
 """Seconds that answers under way may take at the end. Too small: they are cut; too large: a page
 that is open keeps the command from ending."""
 
+EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Addresses that stand for all of this machine, and where a browser here finds them."""
+
 
 class Serving:
     """A socket that listens, from before its address is told until the end."""
@@ -41,9 +44,10 @@ class Serving:
         return self.host in LOOPBACK
 
     def address(self, token: str) -> str:
-        """Where the page is, for whoever may see it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}/?token={quote(token)}"
+        """Where the page is for a browser on this machine."""
+        host = EVERYWHERE.get(self.host, self.host)
+        host = f"[{host}]" if ":" in host else host
+        return f"http://{host}:{self.port}/#token={quote(token)}"
 
     def run(self, app: Any, *, on_start: Callable[[], None], on_stop: Callable[[], None]) -> None:
         """Serve until Ctrl-C or SIGTERM; then `on_stop` is called, which ends what goes on for

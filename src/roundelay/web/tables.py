@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from roundelay.check import PROPERTIES
-from roundelay.web.application import AskedWrongError
+from roundelay.web.asked import AskedWrongError, number
 
 VERDICTS, MEASURES = "verdicts.parquet", "measures.parquet"
 ROWS_MAX = 4000
@@ -54,10 +54,10 @@ class Tables:
         return JSONResponse({"tables": [str(directory) for directory in self._directories]})
 
     async def _one(self, request: Request) -> Response:
-        number = request.query_params.get("number", "")
-        if not (number.isascii() and number.isdigit() and int(number) < len(self._directories)):
+        asked = number(request, "number", 0)
+        if asked >= len(self._directories):
             raise AskedWrongError("there is no such table")
-        directory = self._directories[int(number)]
+        directory = self._directories[asked]
         version = await run_in_threadpool(_version, directory)
         if request.query_params.get("seen") == version:
             return JSONResponse({"version": version})

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from roundelay.runtime.client import Client, ClientError, SilentError, controls, named
+from roundelay.runtime.client import Client, ClientError, SilentError, answers, controls, named
+from roundelay.runtime.machine import Machine
 
 EVERY_S = 0.25
 """Seconds between two questions to a node while somebody looks at the page. Too small: nodes work
@@ -32,8 +33,13 @@ FIND_S = 1.0
 KEPT = 48
 """Answers that are kept for rates and percentiles: twelve seconds. Too few: numbers jump; too many:
 they are of long ago."""
+FORGET_S = 300.0
+"""Seconds after which a node that is gone is forgotten, unless its socket was named. Too small: it
+vanishes before anybody has looked; too large: nodes of long ago fill the page."""
 NODES_MAX = 200
-"""Nodes that are watched; each has a thread."""
+"""Nodes that are watched; each has a thread. For one more, the one that is gone for longest is
+forgotten."""
+FOREIGN = "what answers there is no node of this version of Roundelay"
 
 State = Literal["unknown", "up", "silent", "gone"]
 Told = Callable[["Watched", dict[str, Any]], None]
@@ -55,6 +61,12 @@ class Watched:
     kept: deque[tuple[float, dict[str, Any]]] = field(default_factory=lambda: deque(maxlen=KEPT))
     """The last answers, with their times."""
     pid: int | None = None
+    """The process that serves the socket: the node's own only if it is on this machine."""
+    is_here: bool = True
+    """Whether it runs on this machine; else its socket was brought here, and another process
+    answers for it."""
+    shift_ns: int = 0
+    """What to add to its times for those of this machine."""
     next: int = 0
     """The number of what happened to go on with."""
     life: int | None = None
@@ -69,12 +81,17 @@ class Watching:
     def __init__(self, paths: Sequence[Path] = (), group: str | None = None) -> None:
         """With `paths` those alone; with `group` only nodes of that group."""
         self.lock = threading.Lock()
+        self.machine = Machine().id
+        """This machine, as nodes name theirs."""
         self.version = 0
         """Grows with every answer."""
+        self.left_out = 0
+        """Nodes that run and are not watched, as there are too many."""
         self.viewers = 0
         """Pages that are open."""
         self.on_told: list[Told] = []
-        """Called with what a node answered to `recent`, under the lock."""
+        """Called with what a node answered to `recent`, under the lock. LookupError, TypeError or
+        ValueError says that no node of this version answers so; then nothing of it is kept."""
         self.on_state: list[Callable[[Watched, State], None]] = []
         """Called when a node's state has changed, with the one before, under the lock."""
         self._viewed = -LINGER_S
@@ -117,24 +134,37 @@ class Watching:
 
     def _find(self) -> None:
         while True:
-            for path in self._paths or self._found():
-                if path not in self._nodes and len(self._nodes) < NODES_MAX:
-                    watched = Watched(path, *named(path))
-                    if self._group in (None, watched.group) or self._paths:
-                        with self.lock:
-                            self._nodes[path] = watched
-                        self._begin(self._watch, watched)
+            new = [path for path in self._paths or self._found() if path not in self._nodes]
+            added = sum(self._add(path) for path in new)
+            with self.lock:
+                self.left_out = len(new) - added
+                self.version += 1
             if self._ended.wait(FIND_S):
                 return
 
     def _found(self) -> list[Path]:
+        """The sockets at which somebody answers; nodes that were killed leave theirs behind."""
         try:
-            return controls()
+            paths = controls()
         except ClientError:
             return []
+        ours = [path for path in paths if self._group in (None, named(path)[0])]
+        return [path for path in ours if path in self._nodes or answers(path)]
+
+    def _add(self, path: Path) -> bool:
+        """Watch a socket, unless there are too many."""
+        with self.lock:
+            if len(self._nodes) >= NODES_MAX:
+                gone = [watched for watched in self._nodes.values() if watched.state == "gone"]
+                if not gone:
+                    return False
+                del self._nodes[min(gone, key=lambda watched: watched.since).path]
+            watched = self._nodes[path] = Watched(path, *named(path))
+        self._begin(self._watch, watched)
+        return True
 
     def _watch(self, watched: Watched) -> None:
-        while watched.status is not None or watched.path.exists() or self._paths:
+        while self._nodes.get(watched.path) is watched:
             try:
                 with Client(watched.path) as client:
                     self._talk(watched, client)
@@ -143,14 +173,22 @@ class Watching:
                 self._become(watched, "silent")
             except ClientError:
                 self._become(watched, "gone")
+                self._forget(watched)
             except (LookupError, TypeError, ValueError, AttributeError):
                 with self.lock:
-                    watched.trouble = "what answers there is no node of this version of Roundelay"
+                    watched.trouble, watched.status = FOREIGN, None
+                    watched.kept.clear()
                 self._become(watched, "unknown")
             if self._ended.wait(EVERY_S):
                 return
+
+    def _forget(self, watched: Watched) -> None:
+        """Forget a node that is gone for long, or of which nothing was ever heard."""
         with self.lock:
-            self._nodes.pop(watched.path, None)
+            is_old = time.monotonic() - watched.since > FORGET_S or watched.status is None
+            if is_old and not self._paths and self._nodes.get(watched.path) is watched:
+                del self._nodes[watched.path]
+                self.version += 1
 
     def _talk(self, watched: Watched, client: Client) -> None:
         """Ask until the node goes away, which raises, or the dashboard ends."""
@@ -185,6 +223,8 @@ class Watching:
                 watched.kept.clear()
             watched.group, watched.node = str(status["group"]), str(status["node"])
             watched.status, watched.pid, watched.trouble = status, pid, ""
+            watched.is_here = recent["machine"] == self.machine
+            watched.shift_ns = 0 if watched.is_here else time.monotonic_ns() - recent["now_ns"]
             watched.next = int(recent["next"])
             watched.kept.append((now, status))
             for hear in self.on_told:

@@ -1,4 +1,4 @@
-"""What the numbers of the page mean, and which setting to look at: a sentence for each."""
+"""What the numbers of the page mean, and what to look at: a sentence for each."""
 
 from typing import NamedTuple
 
@@ -9,8 +9,9 @@ class Word(NamedTuple):
     label: str
     unit: str
     about: str
-    setting: str = ""
-    """What to look at if it is not as it should be; a setting, a command or a page."""
+    look_at: str = ""
+    """What to look at if it is not as it should be, with commas between: settings, options of the
+    engine or of the kernel by their names, everything else in words."""
 
 
 WORDS: dict[str, Word] = {
@@ -19,7 +20,7 @@ WORDS: dict[str, Word] = {
         "messages/s",
         "Messages that this node delivered to its application; at members of one view it is the "
         "same everywhere, as all deliver the same.",
-        "timeout_s, datagram_bytes",
+        "the slowest member, datagram_bytes",
     ),
     "bytes_per_s": Word("Volume", "B/s", "The same in bytes of the messages.", "datagram_bytes"),
     "frames_per_s": Word(
@@ -27,7 +28,7 @@ WORDS: dict[str, Word] = {
         "frames/s",
         "Frames that this node sent, tokens and acknowledgments too; many frames for few messages "
         "mean that messages are not packed together.",
-        "send more at a time",
+        "how much the program sends at a time",
     ),
     "visits_per_s": Word(
         "Token",
@@ -46,7 +47,7 @@ WORDS: dict[str, Word] = {
         "Latency, 99 %",
         "ms",
         "All but one in a hundred messages came back within this time, in the last seconds.",
-        "timeout_s, a busy machine",
+        "timeout_s, the load of the machine",
     ),
     "rotation_ms": Word(
         "Rotation",
@@ -66,7 +67,7 @@ WORDS: dict[str, Word] = {
         "packets",
         "Packets that were delivered and that the application has not read. A slow reader slows "
         "the whole group down.",
-        "backlog_bytes; read events faster",
+        "how fast the program reads, backlog_bytes",
     ),
     "repeats_per_s": Word(
         "Repeats",
@@ -79,7 +80,7 @@ WORDS: dict[str, Word] = {
         "Drops",
         "datagrams/s",
         "Datagrams that were thrown away, for the reasons listed.",
-        "docs/security.md, What the counters mean",
+        "the reasons below the numbers",
     ),
     "uptime_s": Word("Up", "s", "How long this life of the node lasts."),
     "views": Word("Views", "", "Views since the node started.", "timeout_s"),
@@ -94,7 +95,7 @@ WORDS: dict[str, Word] = {
         "",
         "How often this process did nothing for long: it was stopped, the machine was overloaded, "
         "or the application held up the event loop.",
-        "timeout_s, a busy machine",
+        "timeout_s, the load of the machine",
     ),
 }
 
@@ -104,9 +105,28 @@ DROPS: dict[str, str] = {
     "other_groups": "they were of a group that no node here is in",
     "held_too_long": "they waited for a node that did not read",
     "refused": "too much waited for the application; read events faster, or raise backlog_bytes",
+    "foreign": "they were no datagrams of Roundelay; another program sends to this port",
+    "version": "they were of another version of Roundelay; run the same release everywhere",
+    "truncated": "they were shorter than they say; the network or another program damages them",
+    "oversized": "they were longer than they may be; another program sends to this port",
+    "checksum": "they were damaged on their way",
+    "group": "they were of another group; compare the addresses of the peers",
+    "own": "they were this node's own and came back by multicast; no reason to worry",
+    "malformed": "they could be read but made no sense; look for a node of another release",
+    "implausible": "they said what cannot be true; look for a node of another release",
+    "settings": "their sender has other settings; the log names it, and what differs",
     "probe": "probes, which nodes that search for each other send; no reason to worry",
+    "plain": "they were not sealed, and this node has a key; give their sender the key file",
+    "sealed": "they were sealed, and this node has no key; start it with the setting key",
+    "key": "they were sealed with a key that this node does not have; maybe it missed a change",
+    "seal": "they were damaged or forged; a few are normal, many are an attack",
+    "replay": "they came before, or were too old to tell; a few are normal, many are an attack",
+    "unproven": "their sender had not proven yet to be alive; some are normal at every start",
+    "stranger": "their sender is not among the peers; compare the lists of peers",
+    "impostor": "their sender is not the node that they name; a member of the group lies",
+    "own name": "they name this node, which did not send them; look for a second one of its name",
 }
-"""What reasons mean that are not explained in docs/security.md, or that everybody meets."""
+"""What each reason means, and what to do. docs/security.md says more of those of sealed groups."""
 
 
 def document() -> dict[str, object]:

@@ -29,6 +29,16 @@ def test_counterexamples_are_written_and_can_be_played(tmp_path, capsys):
         assert "diverged at 1" in capsys.readouterr().out
 
 
+def test_it_ends_with_what_to_look_at(tmp_path, capsys):
+    words = ["audit", "fc", "-n", "5", "-k", "1", "--assume", "W1", "--jobs", "1"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.endswith("with -o DIR they are written as scenarios\n")
+    assert main([*words, "-o", str(tmp_path)]) == 0
+    command = capsys.readouterr().out.splitlines()[-1].partition(": roundelay ")[2]
+    assert main(command.split()) == 0
+    assert "roundelay draw" in capsys.readouterr().err
+
+
 def test_the_table_has_a_row_for_each_assumption(capsys):
     words = ["audit", "fc", "-n", "5", "-k", "1", "--assume", "A1", "W2", "--rules", "safe"]
     assert main([*words, "--jobs", "1"]) == 0

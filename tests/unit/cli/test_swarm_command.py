@@ -26,6 +26,7 @@ def test_the_summary_names_what_was_never_reached(capsys):
     out = capsys.readouterr().out
     assert "coverage: " in out
     assert "never reached: " in out
+    assert "look at one: roundelay sim swarm --protocol totem --static --first 3 --show" in out
 
 
 def test_a_long_campaign_fails_for_what_it_never_reached(capsys, monkeypatch):

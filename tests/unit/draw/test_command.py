@@ -10,6 +10,8 @@ import pytest
 from roundelay.check.verdict import Validity, Verdict
 from roundelay.cli import main
 from roundelay.core.effects import Kind
+from roundelay.trace.manifest import Manifest
+from roundelay.trace.schema import WORLD, Row
 from roundelay.trace.writer import Writer
 
 from . import stories
@@ -74,6 +76,32 @@ def test_what_is_left_out_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["draw", "--trace", stories.TOTEM, "-o", str(file), "--limit", "5"]) == 0
     assert "Shows 5 of 27 events (the first 5)." in capsys.readouterr().out
     assert "Shows 5 of 27 events" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("rows", "flag"),
+    [
+        (
+            [Row(Kind.INSTALL, 0, 0, 0, t_ns=1, c_seq=7, c_rep=0, c_kind=0, members=(0,))],
+            "--around view",
+        ),
+        ([Row(Kind.FAULT, WORLD, 0, 0, t_ns=1, tag="start", x="a")], "--from and --to"),
+        ([Row(Kind.FAULT, WORLD, 0, 0, t_ns=1, tag="partition")], "--around fault"),
+    ],
+)
+def test_a_long_run_says_how_to_see_the_rest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[Row], flag: str
+) -> None:
+    later = [Row(Kind.EXPIRE, 0, 0, n, t_ns=n, layer="net", tag="t") for n in range(2, 9)]
+    with Writer(tmp_path / "run", Manifest(run="r", nodes=("a",)), format="jsonl") as writer:
+        for row in [*rows, *later]:
+            writer.append(row)
+    assert main(["draw", str(tmp_path / "run"), "--limit", "5"]) == 0
+    said = capsys.readouterr().out
+    assert f"(the first 5). To see what happened later, use {flag}." in said
+    if "around" in flag:
+        assert main(["draw", str(tmp_path / "run"), *flag.split(), "--limit", "5"]) == 0
+        assert "To see" not in capsys.readouterr().out
 
 
 def test_the_window_is_taken_from_the_arguments(

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from roundelay.cli.audit.look import look
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.experiments.audit.cases import ASSUMPTIONS
@@ -70,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         _print(counts)
         for path in written:
             print(f"scenario: {path}", file=sys.stderr)
+        print(look(sum(count.divergent for count in counts), written), end="")
     return 0
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from roundelay.cli.audit.look import look
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.experiments.audit_st.story import story
@@ -60,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
         _print(found)
         for path in written:
             print(f"scenario: {path}", file=sys.stderr)
+        print(look(sum(count.violations for count in found.counts), written), end="")
     return int(any(count.violations for count in found.counts if count.rules == "safe"))
 
 

@@ -94,6 +94,7 @@ class Nodes:
         self._rows: list[Row] = []
         self._world = world_recorder(self._rows, self.names)
         self._processes: dict[NodeId, subprocess.Popen[bytes]] = {}
+        self._restarting = threading.Lock()
         self._relay: RelayProcess
         self._sockets: Path
 
@@ -122,7 +123,10 @@ class Nodes:
     # Acting on the nodes
 
     def start(self, *names: NodeId) -> None:
+        """Start nodes that do not run; UserError for one that does."""
         for node in names:
+            if self._runs(node):
+                raise UserError(f"{node} runs already")
             self._done("start", {"node": node})
             flags = [
                 f"--group={GROUP}",
@@ -137,6 +141,18 @@ class Nodes:
                 self._processes[node] = subprocess.Popen(
                     [sys.executable, "-m", "roundelay", "node", *flags], stdout=log, stderr=log
                 )
+
+    def restart(self, node: NodeId) -> bool:
+        """Start a node whose process has ended; False if it runs. Threads may call it at once."""
+        with self._restarting:
+            if self._runs(node):
+                return False
+            self.start(node)
+            return True
+
+    def _runs(self, node: NodeId) -> bool:
+        process = self._processes.get(node)
+        return process is not None and process.poll() is None
 
     @property
     def _tracing(self) -> tuple[str, ...]:

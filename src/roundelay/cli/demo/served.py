@@ -25,7 +25,7 @@ def play(args: argparse.Namespace, names: Sequence[str]) -> None:
             paths=[nodes.control(name) for name in names],
             relays=[nodes.relay_control],
             allow_faults=True,
-            own=Own(GROUP, restart=nodes.start, load=load),
+            own=Own(GROUP, restart=nodes.restart, load=load),
         )
         about = (
             "It shows the five nodes, and lets you disturb them: see Play. Ctrl-C ends them all."

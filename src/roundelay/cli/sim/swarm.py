@@ -16,6 +16,7 @@ from roundelay.cli.sim.pictures import draw_again
 from roundelay.group.engines import describe, engine_names
 from roundelay.sim.seeds import scenario
 from roundelay.sim.swarm import Campaign
+from roundelay.trace.extras import needs
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -90,6 +91,9 @@ def run(args: argparse.Namespace) -> int:
             print(f"made small: roundelay sim shrink {how} --seed {seed} -o story.txt")
             picture = args.output / f"{args.protocol}-{seed}.svg"
             print(draw_again(story(seed), picture, f"seed {seed} of {args.protocol}"))
+        if campaign.ok:
+            print(f"look at one: roundelay sim swarm {how} --first {args.first} --show > seed.txt")
+            print("             roundelay sim run seed.txt --trace seed; roundelay draw seed")
     return 0 if campaign.ok else 1
 
 
@@ -104,4 +108,4 @@ def check_intruder(rules: str) -> None:
     if rules != "safe":
         raise UserError("--intruder goes with the safe rules: others assume that no frame is lost")
     if find_spec("cryptography") is None:
-        raise UserError("--intruder needs more packages: pip install 'roundelay[sealed]'")
+        raise UserError(f"--intruder: {needs('cryptography')}")

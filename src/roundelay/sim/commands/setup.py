@@ -15,6 +15,7 @@ from roundelay.group.packer import GroupConfig
 from roundelay.membership.config import MembershipConfig
 from roundelay.sim.arguments import exactly, none_left, read_costs, read_network, split
 from roundelay.sim.units import duration_ns
+from roundelay.trace.extras import needs
 
 if TYPE_CHECKING:
     from roundelay.sim.runner import ScenarioRunner
@@ -82,7 +83,7 @@ def set_seal(runner: "ScenarioRunner", arguments: list[str]) -> None:
     if cipher not in ("aes", "chacha"):
         raise ValueError("the cipher is aes or chacha")
     if find_spec("cryptography") is None:
-        raise ValueError("this needs more packages: pip install 'roundelay[sealed]'")
+        raise ValueError(needs("cryptography"))
     runner.setup.seal = cipher
 
 

@@ -96,11 +96,11 @@ function showSlow(element, group) {
   const text = group.slow
     ? `${group.slow.node} ${group.slow.sentence}.`
     : "Nobody: every node answers, reads what is delivered and loses nothing to speak of.";
-  const setting = group.slow ? `Look at: ${group.slow.setting}` : "";
-  if (element.dataset.text === text + setting) return;
-  element.dataset.text = text + setting;
+  const lookAt = group.slow ? `Look at: ${group.slow.look_at}` : "";
+  if (element.dataset.text === text + lookAt) return;
+  element.dataset.text = text + lookAt;
   const first = el("p", { class: group.slow ? "warn strong" : "good strong" }, text);
-  element.replaceChildren(first, ...(setting ? [el("p", { class: "quiet" }, setting)] : []));
+  element.replaceChildren(first, ...(lookAt ? [el("p", { class: "quiet" }, lookAt)] : []));
 }
 
 /** Why a view is not primary, what a node does besides running, and the warnings of its log. */
@@ -244,7 +244,7 @@ class Numbers {
         {},
         el("summary", {}, word.label, word.unit ? el("span", { class: "quiet" }, ` ${word.unit}`) : ""),
         el("p", { class: "quiet" }, word.about),
-        word.setting ? el("p", { class: "quiet" }, "Look at: ", el("b", {}, word.setting)) : "",
+        word.look_at ? el("p", { class: "quiet" }, "Look at: ", el("b", {}, word.look_at)) : "",
       );
       return el("tr", {}, el("th", { scope: "row" }, about), cells);
     });

@@ -3,6 +3,20 @@
 const parts = ["now", "history", "play", "laboratory", "table"];
 const mounted = new Map();
 const connection = document.getElementById("connection");
+const token = takeToken();
+
+/**
+ * The token, which the address has at the first visit. This tab keeps it, for this port alone, and
+ * what the address says from then on is no secret.
+ */
+function takeToken() {
+  const told = location.hash.match(/^#token=(.+)$/);
+  if (told) {
+    sessionStorage.setItem("token", decodeURIComponent(told[1]));
+    history.replaceState(null, "", "/");
+  }
+  return sessionStorage.getItem("token") ?? "";
+}
 
 /**
  * What the server tells, as events; `detail` is the parsed JSON. "groups": all groups; "group": the
@@ -10,9 +24,11 @@ const connection = document.getElementById("connection");
  */
 const events = new EventTarget();
 
+const authorization = { Authorization: `Bearer ${token}` };
+
 /** The answer to a request, as JSON. What the server objects to becomes an Error with its sentence. */
 async function fetchJson(path, options = {}) {
-  const request = { ...options, headers: { "X-Roundelay": "1", ...(options.headers ?? {}) } };
+  const request = { ...options, headers: { ...authorization, ...(options.headers ?? {}) } };
   if (request.body !== undefined && typeof request.body !== "string") {
     request.body = JSON.stringify(request.body);
     request.headers["Content-Type"] = "application/json";
@@ -30,8 +46,7 @@ async function fetchJson(path, options = {}) {
   return told;
 }
 
-/** The token is in a cookie that scripts cannot read, so it is empty here; `fetchJson` needs none. */
-const context = { token: "", fetchJson, events };
+const context = { fetchJson, events };
 
 async function mount(name) {
   if (mounted.has(name)) return;
@@ -107,27 +122,44 @@ function stale(is) {
   document.body.classList.toggle("stale", is);
 }
 
-/** Listen to the server; again, if it was started again meanwhile. */
-function listen() {
-  const source = new EventSource("/api/events");
-  source.onopen = () => {
+/** Listen to the server, and again when it has gone away. An `EventSource` could not send the token. */
+async function listen() {
+  try {
+    const answer = await fetch("/api/events", { headers: authorization });
+    if (answer.status === 403) {
+      stale(true);
+      return say("open the address that the command printed", "bad"); // Another token never comes.
+    }
+    if (!answer.ok) throw new Error(answer.statusText);
     say("live", "good");
     stale(false);
-  };
-  source.onerror = async () => {
-    stale(true);
-    say("not connected", "bad");
-    if (source.readyState !== EventSource.CLOSED) return; // It tries again by itself.
-    const answer = await fetch("/api/words").catch(() => null);
-    if (answer?.status === 403) say("started again: open the new address", "bad");
-    setTimeout(listen, 3000);
-  };
-  source.addEventListener("groups", (event) => {
-    const told = JSON.parse(event.data);
-    context.groups = told;
-    events.dispatchEvent(new CustomEvent("groups", { detail: told }));
-    tell();
-  });
+    await read(answer.body.pipeThrough(new TextDecoderStream()).getReader());
+  } catch (error) {
+    console.debug(error);
+  }
+  stale(true);
+  say("not connected", "bad");
+  setTimeout(listen, 3000);
+}
+
+/** Read events until the stream ends: each ends with an empty line, and has one line of data. */
+async function read(reader) {
+  let rest = "";
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    const blocks = (rest + piece.value).split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const data = block.split("\n").find((line) => line.startsWith("data: "));
+      if (data) hear(JSON.parse(data.slice("data: ".length)));
+    }
+  }
+}
+
+function hear(told) {
+  context.groups = told;
+  say(told.left_out ? `live; ${told.left_out} more nodes are not shown` : "live", "good");
+  events.dispatchEvent(new CustomEvent("groups", { detail: told }));
+  tell();
 }
 
 for (const part of parts) {
@@ -135,6 +167,9 @@ for (const part of parts) {
   tab.addEventListener("click", () => show(part));
   tab.addEventListener("keydown", onKey);
 }
-window.addEventListener("hashchange", () => parts.includes(named()) && show(named()));
+window.addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#token=")) location.reload(); // A new address in the same tab.
+  else if (parts.includes(named())) show(named());
+});
 show(parts.includes(named()) ? named() : "now");
 listen();
