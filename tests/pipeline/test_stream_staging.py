@@ -49,7 +49,7 @@ def test_chunks_are_the_payloads_in_order_and_none_is_too_large(
     tmp_path_factory, arrays, entries_max, bytes_max
 ):
     directory = tmp_path_factory.mktemp("batch")
-    part = staging.write_part(directory, 0, 1, [array(*some) for some in arrays])
+    part = staging.write_part(directory, 0, [array(*some) for some in arrays])
     flat = [payload for some in arrays for payload in some]
     assert (part.entries, part.bytes) == (len(flat), sum(map(len, flat)))
     assert contents(directory, [part], entries_max, bytes_max) == flat
@@ -59,19 +59,27 @@ def test_chunks_are_the_payloads_in_order_and_none_is_too_large(
 
 
 def test_a_slice_of_an_array_is_written_as_that_slice(tmp_path):
-    part = staging.write_part(tmp_path, 0, 1, [array(b"a", b"bb", b"ccc").slice(1, 1)])
+    part = staging.write_part(tmp_path, 0, [array(b"a", b"bb", b"ccc").slice(1, 1)])
     assert contents(tmp_path, [part]) == [b"bb"]
     assert part.bytes == 2
 
 
 def test_a_batch_that_was_fixed_stays_what_it_is_whatever_is_repeated(tmp_path):
-    first = staging.write_part(tmp_path, 0, 1, [array(b"first")])
-    second = staging.write_part(tmp_path, 0, 2, [array(b"other", b"rows")])
+    first = staging.write_part(tmp_path, 0, [array(b"first")])
+    second = staging.write_part(tmp_path, 0, [array(b"other", b"rows")])
     assert staging.fix(tmp_path, [first]) == [first]
     assert staging.fix(tmp_path, [second]) == [first]
     staging.remove_parts(tmp_path, [first, second])
     assert contents(tmp_path, staging.fix(tmp_path, [])) == [b"first"]
     assert not (tmp_path / second.name).exists()
+
+
+def test_a_task_of_a_driver_that_was_started_again_replaces_no_file(tmp_path):
+    """Spark counts attempts from 0 in each application."""
+    part = staging.write_part(tmp_path, 0, [array(b"x", b"y")])
+    assert staging.fix(tmp_path, [part]) == [part]
+    staging.write_part(tmp_path, 0, [array(b"y", b"x")])  # The driver had died.
+    assert contents(tmp_path, staging.fix(tmp_path, [])) == [b"x", b"y"]
 
 
 def test_a_manifest_that_cannot_be_read_is_not_taken_for_none(tmp_path):
@@ -81,7 +89,7 @@ def test_a_manifest_that_cannot_be_read_is_not_taken_for_none(tmp_path):
 
 
 def test_a_file_that_is_missing_or_short_is_told(tmp_path):
-    part = staging.write_part(tmp_path, 0, 1, [array(b"a")])
+    part = staging.write_part(tmp_path, 0, [array(b"a")])
     with pytest.raises(PipelineError, match="has 1 rows, not 2"):
         contents(tmp_path, [staging.Part(part.name, 2, 1)])
     (tmp_path / part.name).unlink()
@@ -95,7 +103,7 @@ def test_a_task_that_fails_leaves_nothing(tmp_path):
         raise RuntimeError("the query failed")
 
     with pytest.raises(RuntimeError):
-        staging.write_part(tmp_path, 0, 1, failing())
+        staging.write_part(tmp_path, 0, failing())
     assert not list(tmp_path.iterdir())
 
 
@@ -202,8 +210,8 @@ class Taking:
         pass
 
 
-def staged(home, partition, attempt, *payloads):
-    part = staging.write_part(home / "query" / "3", partition, attempt, [array(*payloads)])
+def staged(home, partition, *payloads):
+    part = staging.write_part(home / "query" / "3", partition, [array(*payloads)])
     return sink.Staged("query", 3, partition, part)
 
 
@@ -225,17 +233,17 @@ def test_a_driver_that_dies_between_the_manifest_and_the_end_appends_the_rest(
     """The tasks of the repetition leave other files, with the rows in another order."""
     monkeypatch.setattr(Taking, "left", requests)
     with pytest.raises(KeyboardInterrupt):
-        writer.commit([staged(tmp_path, 1, 2, b"c", b"d", b"e"), staged(tmp_path, 0, 1, b"a")], 3)
+        writer.commit([staged(tmp_path, 1, b"c", b"d", b"e"), staged(tmp_path, 0, b"a")], 3)
     assert len(Taking.log) == [0, 1, 3][requests]
     monkeypatch.setattr(Taking, "left", 10**6)
-    writer.commit([staged(tmp_path, 0, 3, b"e", b"a"), staged(tmp_path, 1, 4, b"d", b"c")], 3)
+    writer.commit([staged(tmp_path, 0, b"e", b"a"), staged(tmp_path, 1, b"d", b"c")], 3)
     first = 3 * sink.BATCH_NUMBERS
     assert Taking.log == {("query", first + n): bytes([c]) for n, c in enumerate(b"acde")}
 
 
 def test_a_checkpoint_that_was_put_back_is_refused(writer, tmp_path):
-    writer.commit([staged(tmp_path, 0, 1, b"a")], 3)
-    older = sink.Staged("query", 2, 0, staging.write_part(tmp_path / "query/2", 0, 2, [array()]))
+    writer.commit([staged(tmp_path, 0, b"a")], 3)
+    older = sink.Staged("query", 2, 0, staging.write_part(tmp_path / "query/2", 0, [array()]))
     with pytest.raises(PipelineError, match=r"batch 3 of this query is in the log.*is batch 2"):
         writer.commit([older], 2)
     assert len(Taking.log) == 1

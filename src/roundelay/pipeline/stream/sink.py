@@ -84,7 +84,6 @@ class LogWriter(DataSourceStreamArrowWriter):
             part = staging.write_part(
                 staging.batch_directory(self._options.staging, query, int(batch)),
                 context.partitionId(),
-                context.taskAttemptId(),
                 _chain(first, payloads),
             )
         return Staged(query, int(batch), context.partitionId(), part)

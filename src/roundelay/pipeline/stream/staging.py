@@ -1,9 +1,10 @@
 """What tasks leave for the driver, and the manifest that fixes what a batch is.
 
-    STAGING/QUERY/BATCH/part-PARTITION-ATTEMPT.arrow     payloads, in their order
-    STAGING/QUERY/BATCH/manifest.json                    the files of the batch, in their order
+    STAGING/QUERY/BATCH/part-PARTITION-UNIQUE.arrow     payloads, in their order
+    STAGING/QUERY/BATCH/manifest.json                   the files of the batch, in their order
 
-A task that is repeated leaves another file. The manifest gets its name at once and only once; from
+A task that is repeated leaves another file; Spark's ids of attempts would not do as its name, as each
+application counts them from 0. The manifest gets its name at once and only once; from
 then on the batch is these entries, whatever is repeated, so an entry's number never names another
 one. A batch is removed when the next one is fixed: by then Spark knows that it is done.
 """
@@ -15,6 +16,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -51,10 +53,10 @@ def batch_directory(staging: Path, query: str, batch: int) -> Path:
     return staging / query / str(batch)
 
 
-def write_part(directory: Path, partition: int, attempt: int, payloads: Iterable[Any]) -> Part:
-    """Leave arrays of binary values as a file, which is on disk when this returns."""
+def write_part(directory: Path, partition: int, payloads: Iterable[Any]) -> Part:
+    """Leave arrays of binary values as a file of their own, which is on disk when this returns."""
     directory.mkdir(parents=True, exist_ok=True)
-    name = f"part-{partition:06}-{attempt}.arrow"
+    name = f"part-{partition:06}-{uuid4().hex}.arrow"
     beside = directory / f"{name}.new"
     entries = size = 0
     try:
