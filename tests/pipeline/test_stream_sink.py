@@ -106,6 +106,21 @@ def test_a_batch_that_was_fixed_before_the_crash_is_that_batch_afterwards(spark,
     assert query.run(frame) == [b"first", b"second"]
 
 
+def test_a_checkpoint_that_was_put_back_by_one_batch_is_refused(spark, tmp_path, node):
+    """The next batch has the number of the one that is in the log, and other rows."""
+    rows = Node(tmp_path / "rows")
+    rows.grow(10)
+    query = Appending(spark, tmp_path, node)
+    assert query.run() == numbered(10)
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "kept")
+    rows.grow(10)
+    assert query.run() == numbered(20)
+    shutil.rmtree(tmp_path / "checkpoint")
+    (tmp_path / "kept").rename(tmp_path / "checkpoint")
+    with pytest.raises(Exception, match="has planned it anew: the checkpoint was put back"):
+        query.run()  # As many rows, and even the same ones: it cannot know that.
+
+
 def test_a_query_whose_node_dies_goes_on_through_the_next_one_and_else_fails(spark, tmp_path, node):
     Node(tmp_path / "rows").grow(20)
     query = Appending(spark, tmp_path, node, timeoutSeconds=0.5)
@@ -113,7 +128,9 @@ def test_a_query_whose_node_dies_goes_on_through_the_next_one_and_else_fails(spa
     with pytest.raises(Exception, match=r"nothing more is appended \(no node answers at"):
         query.run()
     (named,) = (tmp_path / "staging").glob("*/0")
-    assert staging.fixed(named), "aborting removes nothing that the manifest names"
+    left = staging.fixed(named)
+    assert left is not None
+    assert left.parts, "aborting removes nothing that the manifest names"
     assert list(named.glob("*.arrow"))
     query.options["control"] = f"{tmp_path / 'none'},{query.control}"
     query.options["timeoutSeconds"] = 60

@@ -27,6 +27,10 @@ def array(*payloads):
     return pa.array(payloads, pa.binary())
 
 
+def batch(*parts):
+    return staging.Batch(parts, "")
+
+
 def contents(directory, parts, entries_max=100, bytes_max=1000):
     got: list[bytes] = []
     for chunk in staging.chunks(directory, parts, entries_max, bytes_max):
@@ -67,25 +71,25 @@ def test_a_slice_of_an_array_is_written_as_that_slice(tmp_path):
 def test_a_batch_that_was_fixed_stays_what_it_is_whatever_is_repeated(tmp_path):
     first = staging.write_part(tmp_path, 0, [array(b"first")])
     second = staging.write_part(tmp_path, 0, [array(b"other", b"rows")])
-    assert staging.fix(tmp_path, [first]) == [first]
-    assert staging.fix(tmp_path, [second]) == [first]
+    assert staging.fix(tmp_path, batch(first)) == batch(first)
+    assert staging.fix(tmp_path, batch(second)) == batch(first)
     staging.remove_parts(tmp_path, [first, second])
-    assert contents(tmp_path, staging.fix(tmp_path, [])) == [b"first"]
+    assert contents(tmp_path, staging.fix(tmp_path, batch()).parts) == [b"first"]
     assert not (tmp_path / second.name).exists()
 
 
 def test_a_task_of_a_driver_that_was_started_again_replaces_no_file(tmp_path):
     """Spark counts attempts from 0 in each application."""
     part = staging.write_part(tmp_path, 0, [array(b"x", b"y")])
-    assert staging.fix(tmp_path, [part]) == [part]
+    assert staging.fix(tmp_path, batch(part)) == batch(part)
     staging.write_part(tmp_path, 0, [array(b"y", b"x")])  # The driver had died.
-    assert contents(tmp_path, staging.fix(tmp_path, [])) == [b"x", b"y"]
+    assert contents(tmp_path, staging.fix(tmp_path, batch()).parts) == [b"x", b"y"]
 
 
 def test_a_manifest_that_cannot_be_read_is_not_taken_for_none(tmp_path):
     (tmp_path / staging.MANIFEST).write_text("{")
     with pytest.raises(PipelineError, match="do not remove it"):
-        staging.fix(tmp_path, [])
+        staging.fix(tmp_path, batch())
 
 
 def test_a_file_that_is_missing_or_short_is_told(tmp_path):
@@ -210,9 +214,19 @@ class Taking:
         pass
 
 
-def staged(home, partition, *payloads):
-    part = staging.write_part(home / "query" / "3", partition, [array(*payloads)])
-    return sink.Staged("query", 3, partition, part)
+def staged(home, partition, *payloads, batch=3):
+    """What a task leaves; nothing for a partition without rows."""
+    part = None
+    if payloads:
+        directory = staging.batch_directory(home, "query", batch)
+        part = staging.write_part(directory, partition, [array(*payloads)])
+    return sink.Staged("query", batch, partition, part)
+
+
+def writer_with(tmp_path, **options):
+    given = {"staging": str(tmp_path), "control": "x", **options}
+    schema = StructType([StructField("payload", BinaryType())])
+    return sink.LogWriter(sink_options(given), schema, False)
 
 
 @pytest.fixture
@@ -222,8 +236,7 @@ def writer(monkeypatch, tmp_path):
     monkeypatch.setattr(sink, "CHUNK_ENTRIES", 2)
     monkeypatch.setattr(Taking, "log", {})
     monkeypatch.setattr(Taking, "left", 10**6)
-    options = sink_options({"staging": str(tmp_path), "control": "x"})
-    return sink.LogWriter(options, StructType([StructField("payload", BinaryType())]), False)
+    return writer_with(tmp_path)
 
 
 @pytest.mark.parametrize("requests", [0, 1, 2])
@@ -241,9 +254,44 @@ def test_a_driver_that_dies_between_the_manifest_and_the_end_appends_the_rest(
     assert Taking.log == {("query", first + n): bytes([c]) for n, c in enumerate(b"acde")}
 
 
+PUT_BACK = "the checkpoint was put back to an older state"
+
+
 def test_a_checkpoint_that_was_put_back_is_refused(writer, tmp_path):
     writer.commit([staged(tmp_path, 0, b"a")], 3)
-    older = sink.Staged("query", 2, 0, staging.write_part(tmp_path / "query/2", 0, [array()]))
-    with pytest.raises(PipelineError, match=r"batch 3 of this query is in the log.*is batch 2"):
-        writer.commit([older], 2)
+    with pytest.raises(PipelineError, match=rf"batch 3 .*is in the log.*is batch 2.*{PUT_BACK}"):
+        writer.commit([staged(tmp_path, 0, b"b", batch=2)], 2)
     assert len(Taking.log) == 1
+
+
+def test_it_is_refused_too_if_the_last_batch_was_empty(writer, tmp_path):
+    writer.commit([staged(tmp_path, 0, b"a", b"b", batch=5)], 5)
+    writer.commit([staged(tmp_path, 0, batch=6)], 6)
+    with pytest.raises(PipelineError, match=PUT_BACK):
+        writer.commit([staged(tmp_path, 0, b"c", b"d", batch=5)], 5)
+    assert len(Taking.log) == 2
+
+
+@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
+def test_a_batch_that_spark_has_planned_anew_is_not_the_one_in_the_log(writer, tmp_path, scheme):
+    """It has as many rows; only what Spark notes of a batch before it runs is another."""
+    noted = tmp_path / "checkpoint" / "offsets" / "3"
+    noted.parent.mkdir(parents=True)
+    noted.write_text("v1\n{}\n7")
+    writer = writer_with(tmp_path, checkpointLocation=f"{scheme}{tmp_path / 'checkpoint'}")
+    writer.commit([staged(tmp_path, 0, b"a", b"b")], 3)
+    writer.commit([staged(tmp_path, 0, b"other", b"rows", b"come out")], 3)  # Repeated.
+    noted.write_text("v1\n{}\n8")
+    with pytest.raises(PipelineError, match=rf"batch 3 .*has planned it anew.*{PUT_BACK}"):
+        writer.commit([staged(tmp_path, 0, b"c", b"d")], 3)
+    assert list(Taking.log.values()) == [b"a", b"b"]
+
+
+def test_where_the_checkpoint_cannot_be_read_another_number_of_rows_is_refused(writer, tmp_path):
+    for place in ("s3a://bucket/checkpoint", str(tmp_path / "none")):
+        writer = writer_with(tmp_path / "staging", checkpointLocation=place)
+        writer.commit([staged(tmp_path / "staging", 0, b"a", b"b")], 3)
+        writer.commit([staged(tmp_path / "staging", 0, b"b", b"a")], 3)
+        with pytest.raises(PipelineError, match=rf"batch 3 .*has 2 entries.*has 3.*{PUT_BACK}"):
+            writer.commit([staged(tmp_path / "staging", 0, b"a", b"b", b"c")], 3)
+    assert len(Taking.log) == 2

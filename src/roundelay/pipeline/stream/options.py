@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -80,6 +81,8 @@ class SinkOptions:
     node: str | None
     """Which node to look for, if no control socket is named."""
     staging: Path
+    checkpoint: Path | None
+    """Of the query; None if it is not told, or not on a file system that this machine has."""
     session: str
     """Empty: the id of the query."""
     payload: str
@@ -100,6 +103,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         group=given.get("group"),
         node=given.get("node"),
         staging=Path(staging),
+        checkpoint=_local(given.get("checkpointLocation") or ""),
         session=given.get("session") or "",
         payload=_one_of(given, "payload", PAYLOADS),
         rows_per_entry=_number(given, "rowsPerEntry", None, 1) or ROWS_PER_ENTRY,
@@ -118,6 +122,12 @@ def _paths(given: Mapping[str, str]) -> tuple[Path, ...]:
             "in between: any of them is read"
         )
     return tuple(Path(name) for name in names)
+
+
+def _local(place: str) -> Path | None:
+    """The directory that a path or a URI of Spark names."""
+    found = re.fullmatch(r"(?:(\w[\w+.-]*):)?(.+)", place)
+    return Path(found[2]) if found is not None and found[1] in (None, "file") else None
 
 
 def _list(text: str) -> list[str]:

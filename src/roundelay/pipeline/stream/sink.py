@@ -3,7 +3,9 @@
 Tasks leave payloads in files. When Spark commits a batch, the driver fixes which files are the
 batch, and appends them through a node on its machine: in the session that has the query's id, under
 the numbers batch * 2^32 + place. A batch that is repeated, after whatever crash, repeats numbers,
-and the log takes no number twice. So Spark's "at least once" becomes once.
+and the log takes no number twice. So Spark's "at least once" becomes once. Whether a batch is
+repeated, or a new one that an older checkpoint gave its number, shows in what Spark noted of it
+before it ran.
 
 The query is as slow as the group: a batch is done when all of it is committed.
 """
@@ -21,7 +23,7 @@ from roundelay.pipeline.errors import PipelineError
 from roundelay.pipeline.stream import staging
 from roundelay.pipeline.stream.encode import Encoder
 from roundelay.pipeline.stream.options import SinkOptions
-from roundelay.pipeline.stream.staging import Chunk, Part
+from roundelay.pipeline.stream.staging import Batch, Chunk, Part
 from roundelay.runtime.client import Client, ClientError, find_control
 
 BATCH_NUMBERS = 1 << 32
@@ -97,30 +99,49 @@ class LogWriter(DataSourceStreamArrowWriter):
         options, query = self._options, told[0].query
         newest = staging.newest(options.staging, query)
         if newest is not None and newest > batchId:
-            raise PipelineError(
-                f"batch {newest} of this query is in the log already, and this is batch {batchId}: "
-                "the checkpoint was put back to an older state. Rows that are new would be taken "
-                "for old ones; start the query with a new checkpoint"
+            raise _put_back(
+                f"batch {newest} of this query is in the log, and this is batch {batchId}"
             )
         directory = staging.batch_directory(options.staging, query, batchId)
         staged = sorted(told, key=lambda message: message.partition)
-        parts = [message.part for message in staged if message.part is not None]
-        if parts or directory.is_dir():
-            parts = staging.fix(directory, parts)
+        parts = tuple(message.part for message in staged if message.part is not None)
+        batch = Batch(parts, staging.noted_offsets(options.checkpoint, batchId))
+        known = staging.fix(directory, batch)
+        self._check_repeated(known, batch, batchId)
         appender = Appender(options, options.session or query)
         try:
             numbers = batchId * BATCH_NUMBERS
-            for chunk in staging.chunks(directory, parts, CHUNK_ENTRIES, CHUNK_BYTES):
+            for chunk in staging.chunks(directory, known.parts, CHUNK_ENTRIES, CHUNK_BYTES):
                 appender.append(numbers + chunk.first, chunk)
         finally:
             appender.close()
         staging.remove_before(options.staging, query, batchId)
+
+    def _check_repeated(self, known: Batch, batch: Batch, number: int) -> None:
+        """PipelineError if `batch` is not a repetition of `known`, which has its number."""
+        there = f"batch {number} of this query is in the log"
+        if known.offsets and batch.offsets:
+            if known.offsets != batch.offsets:
+                raise _put_back(f"{there}, and Spark has planned it anew")
+        elif known.entries != batch.entries and self._options.payload != "arrow":
+            # How many entries rows make as Arrow depends on how Spark divides them.
+            raise _put_back(
+                f"{there} and has {known.entries} entries, and the one that is to be appended has "
+                f"{batch.entries}"
+            )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         for message in messages:
             if isinstance(message, Staged) and message.part is not None:
                 directory = staging.batch_directory(self._options.staging, message.query, batchId)
                 staging.remove_parts(directory, [message.part])
+
+
+def _put_back(found: str) -> PipelineError:
+    return PipelineError(
+        f"{found}: the checkpoint was put back to an older state. Rows that are new would be taken "
+        "for old ones; start the query with a new checkpoint"
+    )
 
 
 def _chain(first: object, rest: Iterator[object]) -> Iterator[object]:
