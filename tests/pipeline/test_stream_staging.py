@@ -4,6 +4,7 @@ import datetime
 import decimal
 import json
 import time
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -295,3 +296,20 @@ def test_where_the_checkpoint_cannot_be_read_another_number_of_rows_is_refused(w
         with pytest.raises(PipelineError, match=rf"batch 3 .*has 2 entries.*has 3.*{PUT_BACK}"):
             writer.commit([staged(tmp_path / "staging", 0, b"a", b"b", b"c")], 3)
     assert len(Taking.log) == 2
+
+
+def test_a_new_query_that_takes_the_session_of_another_is_refused(monkeypatch, writer, tmp_path):
+    """Its batches begin at 0 again, and the log has entries of that session with their numbers."""
+    writer = writer_with(tmp_path, session="../us")
+
+    def left_by(query, *payloads):
+        told = {"sql.streaming.queryId": query, "streaming.sql.batchId": "0"}
+        context = SimpleNamespace(getLocalProperty=told.get, partitionId=lambda: 0)
+        monkeypatch.setattr(sink.TaskContext, "get", lambda: context)
+        rows = pa.RecordBatch.from_arrays([array(*payloads)], ["payload"])
+        return writer.write(iter([rows]))
+
+    writer.commit([left_by("one", b"a", b"b")], 0)
+    with pytest.raises(PipelineError, match=r"batch 0 .*session \.\./us is in the log"):
+        writer.commit([left_by("other", b"c")], 0)
+    assert Taking.log == {("../us", 0): b"a", ("../us", 1): b"b"}

@@ -48,8 +48,8 @@ FINAL = ("SendError", "SessionForgottenError", "ConfigError")
 class Staged(WriterCommitMessage):
     """What a task has left."""
 
-    def __init__(self, query: str, batch: int, partition: int, part: Part | None) -> None:
-        self.query = query
+    def __init__(self, session: str, batch: int, partition: int, part: Part | None) -> None:
+        self.session = session
         self.batch = batch
         self.partition = partition
         self.part = part
@@ -79,16 +79,17 @@ class LogWriter(DataSourceStreamArrowWriter):
                 "Spark does not tell which query and batch a task is of, as over Connect; run the "
                 "query in a classic session"
             )
+        session = self._options.session or query
         payloads = self._encoder.payloads(iterator)
         first = next(payloads, None)
         part = None
         if first is not None:
             part = staging.write_part(
-                staging.batch_directory(self._options.staging, query, int(batch)),
+                staging.batch_directory(self._options.staging, session, int(batch)),
                 context.partitionId(),
                 _chain(first, payloads),
             )
-        return Staged(query, int(batch), context.partitionId(), part)
+        return Staged(session, int(batch), context.partitionId(), part)
 
     # On the driver
 
@@ -96,30 +97,29 @@ class LogWriter(DataSourceStreamArrowWriter):
         told = [message for message in messages if isinstance(message, Staged)]
         if not told:
             return
-        options, query = self._options, told[0].query
-        newest = staging.newest(options.staging, query)
+        options, session = self._options, told[0].session
+        newest = staging.newest(options.staging, session)
         if newest is not None and newest > batchId:
             raise _put_back(
-                f"batch {newest} of this query is in the log, and this is batch {batchId}"
+                f"batch {newest} of session {session} is in the log, and this is batch {batchId}"
             )
-        directory = staging.batch_directory(options.staging, query, batchId)
+        directory = staging.batch_directory(options.staging, session, batchId)
         staged = sorted(told, key=lambda message: message.partition)
         parts = tuple(message.part for message in staged if message.part is not None)
         batch = Batch(parts, staging.noted_offsets(options.checkpoint, batchId))
         known = staging.fix(directory, batch)
-        self._check_repeated(known, batch, batchId)
-        appender = Appender(options, options.session or query)
+        self._check_repeated(known, batch, f"batch {batchId} of session {session} is in the log")
+        appender = Appender(options, session)
         try:
             numbers = batchId * BATCH_NUMBERS
             for chunk in staging.chunks(directory, known.parts, CHUNK_ENTRIES, CHUNK_BYTES):
                 appender.append(numbers + chunk.first, chunk)
         finally:
             appender.close()
-        staging.remove_before(options.staging, query, batchId)
+        staging.remove_before(options.staging, session, batchId)
 
-    def _check_repeated(self, known: Batch, batch: Batch, number: int) -> None:
+    def _check_repeated(self, known: Batch, batch: Batch, there: str) -> None:
         """PipelineError if `batch` is not a repetition of `known`, which has its number."""
-        there = f"batch {number} of this query is in the log"
         if known.offsets and batch.offsets:
             if known.offsets != batch.offsets:
                 raise _put_back(f"{there}, and Spark has planned it anew")
@@ -133,14 +133,15 @@ class LogWriter(DataSourceStreamArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         for message in messages:
             if isinstance(message, Staged) and message.part is not None:
-                directory = staging.batch_directory(self._options.staging, message.query, batchId)
+                directory = staging.batch_directory(self._options.staging, message.session, batchId)
                 staging.remove_parts(directory, [message.part])
 
 
 def _put_back(found: str) -> PipelineError:
     return PipelineError(
-        f"{found}: the checkpoint was put back to an older state. Rows that are new would be taken "
-        "for old ones; start the query with a new checkpoint"
+        f"{found}: the checkpoint was put back to an older state, or another query had this "
+        "session. Rows that are new would be taken for old ones; start the query with a new "
+        "checkpoint, and a new session if you name it"
     )
 
 

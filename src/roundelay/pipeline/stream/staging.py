@@ -1,7 +1,7 @@
 """What tasks leave for the driver, and the manifest that fixes what a batch is.
 
-    STAGING/QUERY/BATCH/part-PARTITION-UNIQUE.arrow     payloads, in their order
-    STAGING/QUERY/BATCH/manifest.json                   the files of the batch, in their order
+    STAGING/SESSION/BATCH/part-PARTITION-UNIQUE.arrow   payloads, in their order
+    STAGING/SESSION/BATCH/manifest.json                 the files of the batch, in their order
 
 A task that is repeated leaves another file; Spark's ids of attempts would not do as its name, since
 each application counts them from 0. The manifest gets its name at once and only once; from then on
@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import numpy as np
@@ -65,8 +66,8 @@ class Chunk:
     """One behind the other."""
 
 
-def batch_directory(staging: Path, query: str, batch: int) -> Path:
-    return staging / query / str(batch)
+def batch_directory(staging: Path, session: str, batch: int) -> Path:
+    return _session_directory(staging, session) / str(batch)
 
 
 def write_part(directory: Path, partition: int, payloads: Iterable[Any]) -> Part:
@@ -162,17 +163,17 @@ def chunks(
             raise PipelineError(f"{directory / part.name} has {entries} rows, not {part.entries}")
 
 
-def newest(staging: Path, query: str) -> int | None:
+def newest(staging: Path, session: str) -> int | None:
     """The last batch that was fixed, if there is any."""
-    manifests = (staging / query).glob(f"*/{MANIFEST}")
+    manifests = _session_directory(staging, session).glob(f"*/{MANIFEST}")
     found = [int(path.parent.name) for path in manifests if path.parent.name.isdecimal()]
     return max(found, default=None)
 
 
-def remove_before(staging: Path, query: str, batch: int) -> None:
+def remove_before(staging: Path, session: str, batch: int) -> None:
     """Remove what batches before this one left."""
     with contextlib.suppress(OSError):
-        for path in (staging / query).iterdir():
+        for path in _session_directory(staging, session).iterdir():
             if path.name.isdecimal() and int(path.name) < batch:
                 shutil.rmtree(path, ignore_errors=True)
 
@@ -185,6 +186,10 @@ def remove_parts(directory: Path, parts: Iterable[Part]) -> None:
         if part.name not in named:
             with contextlib.suppress(OSError):
                 (directory / part.name).unlink()
+
+
+def _session_directory(staging: Path, session: str) -> Path:
+    return staging / quote(session, safe="").replace(".", "%2E")
 
 
 def _arrays(path: Path) -> Iterator[Any]:
