@@ -211,6 +211,18 @@ def test_a_journal_that_still_has_them_is_preferred_to_leaving_them_out(tmp_path
     assert len(read(paths, 0, 2400, skip=True)) == 2400
 
 
+def test_a_journal_that_stays_behind_hides_neither_what_was_removed_nor_what_is_there(tmp_path):
+    retired(tmp_path / "a")
+    stale = Node(tmp_path / "b")
+    stale.grow(10)
+    paths = [tmp_path / "a", stale.path]
+    with pytest.raises(PipelineError, match=r"entry 20 was removed.*so far.*retain_bytes"):
+        read(paths, 20, 2400)
+    first = read(paths[:1], 20, 2400, skip=True)[0]["index"]
+    assert first > 20
+    assert [row["index"] for row in read(paths, 20, 2400, skip=True)] == [*range(first, 2400)]
+
+
 def test_a_copy_that_takes_the_place_of_a_journal_is_read_afresh(tmp_path):
     node = Node(tmp_path / "a")
     node.grow(50)
