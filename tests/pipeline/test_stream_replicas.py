@@ -287,11 +287,20 @@ def test_options_that_make_no_sense_are_refused_in_words(options, words):
         source_options(options)
 
 
+def test_paths_mean_the_same_in_executors_which_run_elsewhere(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    given = {"paths": '["a", "/b"]', "staging": "s", "control": "c", "checkpointLocation": "at"}
+    assert source_options(given).paths == (tmp_path / "a", Path("/b"))
+    found = sink_options(given)
+    assert (found.staging, found.controls) == (tmp_path / "s", (tmp_path / "c",))
+    assert found.checkpoint == tmp_path / "at"
+
+
 def test_the_sink_wants_a_directory_for_what_waits():
     with pytest.raises(PipelineError, match="needs the option staging"):
         sink_options({"control": "x"})
-    found = sink_options({"staging": "s", "control": "x, y"})
-    assert found.controls == (Path("x"), Path("y"))
+    found = sink_options({"staging": "s", "control": "/x, /y"})
+    assert found.controls == (Path("/x"), Path("/y"))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import json
+import socket
 import time
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from roundelay.runtime.control import BATCH_BYTES_MAX
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
+from pyspark import TaskContext  # noqa: E402
 from pyspark.sql.types import BinaryType, StructField, StructType  # noqa: E402
 
 from roundelay.pipeline.stream import sink, staging  # noqa: E402
@@ -130,6 +132,12 @@ def test_rows_become_payloads():
     assert [table["n"].to_pylist() for table in tables] == [[1, 2], [3]]
 
 
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_numbers_that_json_lacks_are_refused(wrong):
+    with pytest.raises(PipelineError, match=r"NaN or infinite"):
+        encoded("json", pa.RecordBatch.from_pydict({"x": [{"y": [1.0, wrong]}]}))
+
+
 @pytest.mark.parametrize("payload", ["binary", "utf8"])
 def test_rows_that_cannot_be_payloads_are_refused(payload):
     with pytest.raises(PipelineError, match="needs a column named payload"):
@@ -152,7 +160,7 @@ class Fake:
     def __init__(self, path):
         self.path = path
 
-    def append_all(self, session, first, sizes, payloads, timeout_s):
+    def append_all(self, session, first, sizes, payloads, timeout_s, answer_s):
         self.heard.append((str(self.path), session, first))
         if len(self.heard) <= self.failures:
             raise ClientError("the node went away", self.kind)
@@ -166,7 +174,7 @@ def appender(monkeypatch, failures, timeout):
     monkeypatch.setattr(time, "sleep", lambda _: None)
     monkeypatch.setattr(Fake, "failures", failures)
     monkeypatch.setattr(Fake, "heard", [])
-    options = {"staging": "s", "control": "x,y", "timeoutSeconds": timeout}
+    options = {"staging": "s", "control": "/x,/y", "timeoutSeconds": timeout}
     return sink.Appender(sink_options(options), "query")
 
 
@@ -175,13 +183,25 @@ def test_another_node_is_asked_when_one_went_away_and_is_kept(monkeypatch):
     chunk = staging.Chunk(0, b"\0\0\0\1", memoryview(b"a"))
     made.append(5, chunk)
     made.append(6, chunk)
-    assert Fake.heard == [("x", "query", 5), ("y", "query", 5), ("y", "query", 6)]
+    assert Fake.heard == [("/x", "query", 5), ("/y", "query", 5), ("/y", "query", 6)]
 
 
 def test_the_sink_gives_up_in_words_when_no_node_takes_it(monkeypatch):
     made = appender(monkeypatch, 10**6, "0.1")
     with pytest.raises(PipelineError, match=r"\(the node went away\).*start the query again"):
         made.append(5, staging.Chunk(0, b"\0\0\0\1", memoryview(b"a")))
+
+
+def test_nodes_that_are_stopped_hold_the_sink_up_no_longer_than_it_was_told(tmp_path):
+    with socket.socket(socket.AF_UNIX) as stopped:
+        stopped.bind(str(tmp_path / "s"))
+        stopped.listen()
+        given = {"staging": "s", "control": str(tmp_path / "s"), "timeoutSeconds": "0.3"}
+        made = sink.Appender(sink_options(given), "query")
+        start = time.monotonic()
+        with pytest.raises(PipelineError, match="did not answer within"):
+            made.append(5, staging.Chunk(0, b"\0\0\0\1", memoryview(b"a")))
+        assert time.monotonic() - start < 10
 
 
 def test_what_every_node_would_refuse_is_told_at_once(monkeypatch):
@@ -201,7 +221,7 @@ class Taking:
     def __init__(self, path):
         pass
 
-    def append_all(self, session, first, sizes, payloads, timeout_s):
+    def append_all(self, session, first, sizes, payloads, timeout_s, answer_s):
         if not Taking.left:
             raise KeyboardInterrupt  # Nothing more is done in this life.
         Taking.left -= 1
@@ -305,7 +325,7 @@ def test_a_new_query_that_takes_the_session_of_another_is_refused(monkeypatch, w
     def left_by(query, *payloads):
         told = {"sql.streaming.queryId": query, "streaming.sql.batchId": "0"}
         context = SimpleNamespace(getLocalProperty=told.get, partitionId=lambda: 0)
-        monkeypatch.setattr(sink.TaskContext, "get", lambda: context)
+        monkeypatch.setattr(TaskContext, "get", lambda: context)
         rows = pa.RecordBatch.from_arrays([array(*payloads)], ["payload"])
         return writer.write(iter([rows]))
 

@@ -34,9 +34,9 @@ for the disks of the group more often."""
 CHUNK_BYTES = 4 << 20
 """Bytes of one request, if it is not for one entry alone."""
 TRY_S = 10.0
-"""How long the first request may take, in seconds, before another node is asked; then twice as
-long. Too short: a busy group gets the same entries again and again; too long: a node that is cut
-off from the others holds up the query."""
+"""How long a node may try the first request, in seconds, before another is asked; then twice as
+long. One that does not answer at all is given twice that. Too short: a busy group gets the same
+entries again and again; too long: a node that is cut off from the others holds up the query."""
 PAUSE_S = 0.2
 """Between two attempts, in seconds. Shorter: a node that starts is asked in vain many times;
 longer: the query goes on later than it could."""
@@ -165,13 +165,12 @@ class Appender:
         deadline = time.monotonic() + self._options.append_s
         try_s = TRY_S
         while True:
-            left = max(0.0, deadline - time.monotonic())
+            left = max(PAUSE_S, deadline - time.monotonic())
             try:
                 client = self._client or Client(self._control())
                 self._client = client
-                client.append_all(
-                    self._session, first, chunk.sizes, chunk.payloads, min(try_s, left)
-                )
+                limits = min(try_s, left), min(2 * try_s, left)
+                client.append_all(self._session, first, chunk.sizes, chunk.payloads, *limits)
                 return
             except ClientError as e:
                 why = str(e)
