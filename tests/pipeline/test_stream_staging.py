@@ -318,16 +318,31 @@ def test_where_the_checkpoint_cannot_be_read_another_number_of_rows_is_refused(w
     assert len(Taking.log) == 2
 
 
+def context_of(monkeypatch, query):
+    """What Spark tells the tasks of a query."""
+    told = {"sql.streaming.queryId": query, "streaming.sql.batchId": "0"}
+    context = SimpleNamespace(getLocalProperty=told.get, partitionId=lambda: 0)
+    monkeypatch.setattr(TaskContext, "get", lambda: context)
+
+
+def rows_of(*payloads):
+    return pa.RecordBatch.from_arrays([array(*payloads)], ["payload"])
+
+
+def test_a_task_that_is_not_told_its_query_leaves_nothing(monkeypatch, writer, tmp_path):
+    context_of(monkeypatch, None)
+    with pytest.raises(PipelineError, match="which query and batch a task is of"):
+        writer.write(iter([rows_of(b"a")]))
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_new_query_that_takes_the_session_of_another_is_refused(monkeypatch, writer, tmp_path):
     """Its batches begin at 0 again, and the log has entries of that session with their numbers."""
     writer = writer_with(tmp_path, session="../us")
 
     def left_by(query, *payloads):
-        told = {"sql.streaming.queryId": query, "streaming.sql.batchId": "0"}
-        context = SimpleNamespace(getLocalProperty=told.get, partitionId=lambda: 0)
-        monkeypatch.setattr(TaskContext, "get", lambda: context)
-        rows = pa.RecordBatch.from_arrays([array(*payloads)], ["payload"])
-        return writer.write(iter([rows]))
+        context_of(monkeypatch, query)
+        return writer.write(iter([rows_of(*payloads)]))
 
     writer.commit([left_by("one", b"a", b"b")], 0)
     with pytest.raises(PipelineError, match=r"batch 0 .*session \.\./us is in the log"):

@@ -53,7 +53,7 @@ def _read(spark: "SparkSession", journals: str, per_batch: int) -> "DataFrame":
 
 
 def _shuffled(batches: Iterator[Any]) -> Iterator[Any]:
-    """The rows in another order whenever a batch is repeated: what is in the log must stay there."""
+    """The rows, in another order whenever a batch is repeated."""
     for batch in batches:
         yield batch.take(sample(range(batch.num_rows), batch.num_rows))
 

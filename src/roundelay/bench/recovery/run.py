@@ -30,8 +30,8 @@ BYTES = 100
 LIMIT_S = 600.0
 """How long one thing may take, in seconds, before the run counts as stuck."""
 PAUSE_S = 0.3
-"""How long a driver may go on at most before it is killed, in seconds: as long as a batch takes on a
-busy machine. Shorter: it dies right behind a batch; longer: it has nothing left to append."""
+"""How long a driver goes on at most before it is killed, in seconds: about the time of a batch.
+Shorter: it dies right behind a batch; longer: it has nothing left to append."""
 LOOK_S = 0.02
 """How often is looked whether it is done, in seconds."""
 

@@ -76,8 +76,8 @@ class LogWriter(DataSourceStreamArrowWriter):
         batch = context.getLocalProperty("streaming.sql.batchId")
         if query is None or batch is None:
             raise PipelineError(
-                "Spark does not tell which query and batch a task is of, as over Connect; run the "
-                "query in a classic session"
+                "Spark does not tell which query and batch a task is of; use a newer Spark, or a "
+                "classic session"
             )
         session = self._options.session or query
         payloads = self._encoder.payloads(iterator)
