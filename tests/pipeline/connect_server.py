@@ -7,16 +7,24 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pyspark
-from tests.patience import until
+from tests.patience import LIMIT_S, until
 from tests.pipeline.processes import die_with_parent
 
+from roundelay import Entry
+from roundelay.blocking import join
+from roundelay.pipeline import register
 from roundelay.pipeline.examine import examine
 from roundelay.pipeline.java import provide_java
+from roundelay.pipeline.session import open_session
+from roundelay.transport.address import free_addresses
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
@@ -72,10 +80,34 @@ def connect_server(home: Path) -> Iterator[str]:
         server.wait()
 
 
-def try_all(home: str) -> tuple[dict[str, list[str]], set[str]]:
-    """By run, what is violated in the traces in `home`/in; and which runs were measured."""
+def try_all(home: str) -> tuple[dict[str, list[str]], set[str], list[bytes]]:
+    """By run, what is violated in the traces in `home`/in; which runs were measured; and what the
+    log of a node has, once the log in `home`/log was appended to it."""
     (Path(home) / "server").mkdir()
     with connect_server(Path(home) / "server") as url:
         done = examine([Path(home) / "in"], Path(home) / "table", url)
+        with open_session(url) as spark:
+            appended = _append(spark, Path(home))
     violated = {one.run: [v.property for v in one.report.violated] for one in done.reports}
-    return violated, {line.run for line in done.lines}
+    return violated, {line.run for line in done.lines}, appended
+
+
+def _append(spark: Any, home: Path) -> list[bytes]:
+    register(spark)
+    peers = free_addresses("a")
+    with tempfile.TemporaryDirectory(prefix="rd") as short:  # Paths of sockets must be short.
+        control = Path(short) / "s"
+        with join("g", node="a", peers=peers, journal=home / "node", control=control) as group:
+            group.log.caught_up(LIMIT_S)
+            writer = (
+                spark.readStream.format("roundelay")
+                .load(str(home / "log"))
+                .writeStream.format("roundelay")
+                .option("control", str(control))
+                .option("staging", str(home / "staging"))
+                .option("checkpointLocation", str(home / "checkpoint"))
+            )
+            query = writer.trigger(availableNow=True).start()
+            assert query.awaitTermination(LIMIT_S)
+            found = islice(group.log.read(0), group.log.sync())
+            return [entry.payload for entry in found if isinstance(entry, Entry)]

@@ -14,6 +14,7 @@ from tests.patience import LIMIT_S, until
 from tests.pipeline.cluster import lose_an_executor
 from tests.pipeline.connect_server import try_all
 from tests.pipeline.processes import die_with_parent
+from tests.pipeline.stream_logs import Node, numbered
 
 from .conftest import write_text
 
@@ -76,15 +77,19 @@ def test_a_standalone_cluster_loses_an_executor_in_mid_job(tmp_path):
 
 
 def test_a_connect_server_does_all_of_it(tmp_path):
-    """Ingest, check and measure, though the server has never heard of us."""
+    """Ingest, check and measure, and one log appended to another, though the server has never heard
+    of us."""
     pytest.importorskip("grpc", reason="Spark Connect needs: pip install 'pyspark[connect]'")
     write_text(tmp_path / "in" / "fine", FINE, "fine", protocol="template")
     write_text(tmp_path / "in" / "wrong", WRONG, "wrong", protocol="template")
+    Node(tmp_path / "log").grow(20)
     with ProcessPoolExecutor(1, get_context("spawn"), die_with_parent) as pool:
-        violated, measured = pool.submit(try_all, str(tmp_path)).result(LIMIT_S * 2)
+        found = pool.submit(try_all, str(tmp_path)).result(LIMIT_S * 2)
+    violated, measured, appended = found
     assert not violated["fine"]
     assert "O5" in violated["wrong"]
     assert measured == {"fine", "wrong"}
+    assert appended == numbered(20)
 
 
 @pytest.fixture

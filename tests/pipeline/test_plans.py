@@ -4,11 +4,15 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.patience import LIMIT_S
 from tests.pipeline.stream_logs import Node
 from tests.pipeline.swarm_traces import clean
 
 pytest.importorskip("pyspark")
 
+from pyspark.sql import DataFrame
+
+from roundelay.experiments.plan import parse
 from roundelay.pipeline import register
 from roundelay.pipeline.ingest.into_table import ingest
 from roundelay.pipeline.ingest.table import Table
@@ -16,6 +20,8 @@ from roundelay.pipeline.judge.check import check
 from roundelay.pipeline.live.follow import follow
 from roundelay.pipeline.measure.measure import measure
 from roundelay.pipeline.plans import explained, stages
+from roundelay.pipeline.sweep.drive import drive
+from roundelay.pipeline.sweep.store import open_store
 
 PAGE = Path(__file__).parents[2] / "docs" / "plans.md"
 PLAN = re.compile(r"(?<=<!-- plan: )([\w-]+)( -->\n```\n)(.*?)(?=```\n)", re.DOTALL)
@@ -40,6 +46,7 @@ def work(plans: str) -> list[list[str]]:
     """What the queries of a job do, whatever sides of a join Spark finds the smaller one."""
     doing = re.compile(
         r"Scan \w+(?:, \d+ columns)?|\w+InArrow \w+|\w+Aggregate by \w+(?:, \w+)*|Window|\w+Scan"
+        r"|WriteTo\w+|\bRange\b"
     )
     found = [map(str.strip, doing.findall(query)) for query in plans.strip().split("\n\n")]
     return sorted(sorted(set(words)) for words in found)
@@ -74,11 +81,39 @@ class Jobs:
 
     def source(self) -> None:
         register(self.spark)
-        node = Node(self.home / "journal")
-        node.grow(100)
-        node.close()
-        log = self.spark.read.format("roundelay").load(str(self.home / "journal"))
+        log = self.spark.read.format("roundelay").load(self.journal)
         log.write.parquet(str(self.home / "log"))
+
+    def stream(self) -> None:
+        log = self.spark.readStream.format("roundelay").load(self.journal)
+        self.stream_to("parquet", log, path=str(self.home / "streamed"))
+
+    def sink(self) -> None:
+        """No row is left over, so no node is asked."""
+        log = self.spark.readStream.format("roundelay").load(self.journal)
+        rows = log.where("index < 0").select("payload")
+        self.stream_to("roundelay", rows, staging=str(self.home / "staging"))
+
+    def stream_to(self, format: str, rows: DataFrame, **options: str) -> None:
+        register(self.spark)
+        writer = rows.writeStream.format(format).options(**options)
+        writer = writer.option("checkpointLocation", str(self.home / f"{format}-checkpoint"))
+        assert writer.trigger(availableNow=True).start().awaitTermination(int(LIMIT_S))
+
+    @property
+    def journal(self) -> str:
+        """Of a node that has ended."""
+        path = self.home / "journal"
+        if not path.exists():
+            node = Node(path)
+            node.grow(100)
+            node.close()
+        return str(path)
+
+    def sweep(self) -> None:
+        plan = parse('seeds = 1\n[[grid]]\nprotocol = ["fifo"]\nmessages = [10]\n', "plan.toml")
+        with open_store(self.home / "swept", plan) as store:
+            drive(self.spark, store, store.pending(retry=False), lambda *_: None)
 
     def follow(self) -> None:
         follow(self.spark, [self.home / "traces"], self.home / "followed", once=True)

@@ -1,16 +1,22 @@
 """The recipes of docs/streaming.md do what they say."""
 
+import io
 import json
 import re
+import sys
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.pipeline.live_traces import played, twice
 from tests.pipeline.stream_logs import Node, record
 from tests.pipeline.test_stream_sink import node
 
 pytest.importorskip("pyspark")
 
-from roundelay.pipeline import register
+from roundelay.cli import main
+from roundelay.pipeline import register, session
 
 __all__ = ["node"]  # The fixture.
 
@@ -19,14 +25,16 @@ RECIPES = dict(re.findall(r"<!-- recipe: (\w+) -->\n```python\n(.*?)```", TEXT, 
 PAYLOADS = [{"who": "ann", "amount": 5}, {"who": "bob", "amount": -3}, {"who": "ann", "amount": 1}]
 
 
-def play(spark, home: Path, name: str, **known: object) -> None:
-    """Run a recipe with its relative paths below `home`."""
+def play(spark, home: Path, name: str, **known: object) -> dict[str, Any]:
+    """Run a recipe with its relative paths below `home`; what it has named."""
     code = re.sub(
-        r'"((?:data|lake|named|alerts|people)[^" ]*)"',
+        r'"((?:data|lake|named|alerts|people|watched)[^" ]*)"',
         lambda m: json.dumps(",".join(str(home / path) for path in m[1].split(","))),
         RECIPES[name],
     )
-    exec(compile(code, name, "exec"), {"spark": spark, **known})
+    names: dict[str, Any] = {"spark": spark, **known}
+    exec(compile(code, name, "exec"), names)
+    return names
 
 
 @pytest.fixture
@@ -67,5 +75,25 @@ def test_an_alert_is_appended_once(spark, home, node):
     assert entry.payload == b"alert: bob at index 1"
 
 
+def test_a_violation_is_told_while_the_group_runs_and_in_a_table(
+    spark, live, tmp_path, monkeypatch, capsys
+):
+    assert "\nroundelay watch traces -o watched --json | python alert.py\n" in TEXT
+    monkeypatch.setattr(session, "open_session", lambda master: nullcontext(spark))
+    manifest, clean = played()
+    nodes = live(tmp_path / "traces", manifest)
+    nodes.write(twice(clean))
+    nodes.close()
+    watched = ["watch", str(tmp_path / "traces"), "-o", str(tmp_path / "watched"), "--json"]
+    assert main([*watched, "--once"]) == 1
+    monkeypatch.setattr(sys, "stdin", io.StringIO(capsys.readouterr().out))
+    alerts: list[str] = []
+    play(spark, tmp_path, "violation", alert=alerts.append, json=json, sys=sys)
+    (alert,) = alerts
+    assert re.fullmatch(r"live breaks D2: b delivers .* \(rows 1\.\d+\.\d+ 1\.\d+\.\d+\)", alert)
+    (row,) = play(spark, tmp_path, "verdicts")["broken"].collect()
+    assert f"{row.run} breaks {row.property}: {row.reason} (rows {' '.join(row.witness)})" == alert
+
+
 def test_all_recipes_are_played():
-    assert set(RECIPES) == {"table", "join", "alert"}
+    assert set(RECIPES) == {"table", "join", "alert", "violation", "verdicts"}

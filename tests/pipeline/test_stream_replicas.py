@@ -211,6 +211,18 @@ def test_a_journal_that_still_has_them_is_preferred_to_leaving_them_out(tmp_path
     assert len(read(paths, 0, 2400, skip=True)) == 2400
 
 
+def test_a_journal_that_stays_behind_hides_neither_what_was_removed_nor_what_is_there(tmp_path):
+    retired(tmp_path / "a")
+    stale = Node(tmp_path / "b")
+    stale.grow(10)
+    paths = [tmp_path / "a", stale.path]
+    with pytest.raises(PipelineError, match=r"entry 20 was removed.*so far.*retain_bytes"):
+        read(paths, 20, 2400)
+    first = read(paths[:1], 20, 2400, skip=True)[0]["index"]
+    assert first > 20
+    assert [row["index"] for row in read(paths, 20, 2400, skip=True)] == [*range(first, 2400)]
+
+
 def test_a_copy_that_takes_the_place_of_a_journal_is_read_afresh(tmp_path):
     node = Node(tmp_path / "a")
     node.grow(50)
@@ -275,11 +287,20 @@ def test_options_that_make_no_sense_are_refused_in_words(options, words):
         source_options(options)
 
 
+def test_paths_mean_the_same_in_executors_which_run_elsewhere(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    given = {"paths": '["a", "/b"]', "staging": "s", "control": "c", "checkpointLocation": "at"}
+    assert source_options(given).paths == (tmp_path / "a", Path("/b"))
+    found = sink_options(given)
+    assert (found.staging, found.controls) == (tmp_path / "s", (tmp_path / "c",))
+    assert found.checkpoint == tmp_path / "at"
+
+
 def test_the_sink_wants_a_directory_for_what_waits():
     with pytest.raises(PipelineError, match="needs the option staging"):
         sink_options({"control": "x"})
-    found = sink_options({"staging": "s", "control": "x, y"})
-    assert found.controls == (Path("x"), Path("y"))
+    found = sink_options({"staging": "s", "control": "/x, /y"})
+    assert found.controls == (Path("/x"), Path("/y"))
 
 
 @pytest.mark.parametrize(

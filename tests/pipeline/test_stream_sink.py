@@ -17,6 +17,9 @@ pytest.importorskip("pyspark")
 from roundelay.pipeline import register
 from roundelay.pipeline.stream import staging
 
+QUEUE_BYTES = 1 << 20
+"""As few as a node can have."""
+
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
@@ -27,7 +30,13 @@ def node(tmp_path_factory):
         control = Path(short) / "s"
         peers = free_addresses("a")
         with roundelay.blocking.join(
-            "g", node="a", peers=peers, journal=home, control=control, timeout_s=0.1
+            "g",
+            node="a",
+            peers=peers,
+            journal=home,
+            control=control,
+            timeout_s=0.1,
+            queue_bytes=QUEUE_BYTES,
         ) as group:
             group.log.caught_up(LIMIT_S)
             yield group, control, home / "g"
@@ -48,7 +57,7 @@ class Appending:
         """What the query has appended so far, once it has read what there is."""
         if frame is None:
             reader = self.spark.readStream.format("roundelay")
-            frame = reader.option("maxEntriesPerTrigger", 40).option("minPartitions", 1)
+            frame = reader.option("maxEntriesPerTrigger", 40).option("maxEntriesPerPartition", 15)
             frame = frame.load(str(self.home / "rows")).select("payload")
         writer = frame.writeStream.format("roundelay")
         for name, value in self.options.items():
@@ -106,6 +115,21 @@ def test_a_batch_that_was_fixed_before_the_crash_is_that_batch_afterwards(spark,
     assert query.run(frame) == [b"first", b"second"]
 
 
+def test_a_checkpoint_that_was_put_back_by_one_batch_is_refused(spark, tmp_path, node):
+    """The next batch has the number of the one that is in the log, and other rows."""
+    rows = Node(tmp_path / "rows")
+    rows.grow(10)
+    query = Appending(spark, tmp_path, node)
+    assert query.run() == numbered(10)
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "kept")
+    rows.grow(10)
+    assert query.run() == numbered(20)
+    shutil.rmtree(tmp_path / "checkpoint")
+    (tmp_path / "kept").rename(tmp_path / "checkpoint")
+    with pytest.raises(Exception, match="has planned it anew: the checkpoint was put back"):
+        query.run()  # As many rows, and even the same ones: it cannot know that.
+
+
 def test_a_query_whose_node_dies_goes_on_through_the_next_one_and_else_fails(spark, tmp_path, node):
     Node(tmp_path / "rows").grow(20)
     query = Appending(spark, tmp_path, node, timeoutSeconds=0.5)
@@ -113,23 +137,37 @@ def test_a_query_whose_node_dies_goes_on_through_the_next_one_and_else_fails(spa
     with pytest.raises(Exception, match=r"nothing more is appended \(no node answers at"):
         query.run()
     (named,) = (tmp_path / "staging").glob("*/0")
-    assert staging.fixed(named), "aborting removes nothing that the manifest names"
+    left = staging.fixed(named)
+    assert left is not None
+    assert left.parts, "aborting removes nothing that the manifest names"
     assert list(named.glob("*.arrow"))
     query.options["control"] = f"{tmp_path / 'none'},{query.control}"
     query.options["timeoutSeconds"] = 60
     assert query.run() == numbered(20)
 
 
-def test_rows_without_a_payload_become_json_and_are_read_back(spark, tmp_path, node):
-    Node(tmp_path / "rows").grow(3)
-    query = Appending(spark, tmp_path, node, payload="json")
+@pytest.mark.parametrize("payload", ["json", "arrow"])
+def test_rows_without_a_payload_are_read_back(spark, tmp_path, node, payload):
+    Node(tmp_path / "rows").grow(5)
+    query = Appending(spark, tmp_path, node, payload=payload, rowsPerEntry=2)
     reader = spark.readStream.format("roundelay").load(str(tmp_path / "rows"))
-    query.run(reader.selectExpr("index", "string(payload) as text"))
-    back = spark.read.format("roundelay").option("payload", "json")
+    entries = query.run(reader.selectExpr("index", "string(payload) as text"))
+    assert len(entries) == {"json": 5, "arrow": 3}[payload]
+    back = spark.read.format("roundelay").option("payload", payload)
     back = back.option("payloadSchema", "text string, index int")
-    back = back.option("startingIndex", query.before).load(str(node[2]))
-    got = [tuple(row) for row in back.orderBy("index").select("payload.*").collect()]
-    assert got == [(text.decode(), n) for n, text in enumerate(numbered(3))]
+    back = back.option("startingIndex", query.before).load(str(node[2])).orderBy("index")
+    rows = back.select("payload.*") if payload == "json" else back.selectExpr("inline(payload)")
+    got = [tuple(row) for row in rows.collect()]
+    assert got == [(text.decode(), n) for n, text in enumerate(numbered(5))]
+
+
+def test_a_batch_is_appended_as_fast_as_the_group_has_room_for_it(spark, tmp_path, node):
+    Node(tmp_path / "rows").grow(40)
+    query = Appending(spark, tmp_path, node)
+    reader = spark.readStream.format("roundelay").load(str(tmp_path / "rows"))
+    got = query.run(reader.selectExpr("cast(repeat(string(payload), 9000) as binary) payload"))
+    assert sum(map(len, got)) > 4 * QUEUE_BYTES
+    assert got == [text * 9000 for text in numbered(40)]
 
 
 def test_a_table_that_changes_is_refused(spark, tmp_path, node):

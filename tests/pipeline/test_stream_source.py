@@ -91,6 +91,7 @@ def test_an_empty_journal_is_an_empty_table(source, tmp_path):
     ("options", "words"),
     [
         ({"endingIndex": 21}, "the log has 20 committed entries so far"),
+        ({"startingIndex": 21}, "startingIndex is 21, and the log has 20 committed entries so far"),
         ({"payload": "json"}, "need a schema; give it as payloadSchema"),
         ({"startingIndex": "x"}, "startingIndex is earliest, latest or a number"),
     ],
@@ -168,6 +169,16 @@ def test_a_stream_may_begin_at_an_index_and_end_at_one(source, tmp_path):
     stream = Streaming(source, tmp_path, node.path, startingIndex=20, endingIndex=33)
     assert stream.run() == [13]
     assert [index for index, _ in stream.rows()] == list(range(20, 33))
+
+
+def test_a_stream_that_is_to_begin_at_what_there_is_not_yet_says_so_at_once(source, tmp_path):
+    node = Node(tmp_path / "a")
+    node.grow(50)
+    fails(
+        Streaming(source, tmp_path, node.path, startingIndex=51),
+        "startingIndex is 51, and the log has 50 committed entries so far",
+    )
+    assert Streaming(source, tmp_path, node.path, startingIndex=50).run() == []
 
 
 def test_another_journal_takes_the_place_of_one_that_died(source, tmp_path):

@@ -196,13 +196,20 @@ class Client:
             yield self.answer(patient=True)
 
     def append_all(
-        self, session: str, first: int, sizes: bytes, payloads: bytes | memoryview, timeout_s: float
+        self,
+        session: str,
+        first: int,
+        sizes: bytes,
+        payloads: bytes | memoryview,
+        timeout_s: float,
+        answer_s: float | None = None,
     ) -> int | None:
         """Append many messages to the log under a named session and the numbers from `first` on,
         each once for ever; returns once all are committed: the index of the last one, or None if
         the log does not remember it. `sizes` has four bytes for each of the payloads, which lie one
         behind the other. ClientError if they are not known to be committed in time: repeat the call
-        then, here or at another node."""
+        then, here or at another node. `timeout_s` is the node's limit; for its answer, the call
+        waits `ANSWER_S` longer, or `answer_s` in all."""
         header = {
             "do": "append_all",
             "session": session,
@@ -212,7 +219,7 @@ class Client:
             "timeout_s": timeout_s,
         }
         self._send(header, sizes, payloads)
-        answer = self.answer(timeout_s=timeout_s + ANSWER_S)
+        answer = self.answer(timeout_s=timeout_s + ANSWER_S if answer_s is None else answer_s)
         index = answer.get("index")
         if answer.get("count") != header["count"] or not isinstance(index, int | None):
             raise self.foreign()

@@ -6,7 +6,9 @@ and then the other, and says which files the table consists of, as JSON.
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from random import sample
 from typing import TYPE_CHECKING, Any
 
 from roundelay.pipeline import register
@@ -50,6 +52,12 @@ def _read(spark: "SparkSession", journals: str, per_batch: int) -> "DataFrame":
     return reader.option("maxEntriesPerTrigger", per_batch).load(journals)
 
 
+def _shuffled(batches: Iterator[Any]) -> Iterator[Any]:
+    """The rows, in another order whenever a batch is repeated."""
+    for batch in batches:
+        yield batch.take(sample(range(batch.num_rows), batch.num_rows))
+
+
 def drive(job: Job) -> None:
     trigger: dict[str, Any] = {"availableNow": True} if job.rest else {"processingTime": EVERY}
     with open_session(job.master, short=True) as spark:
@@ -57,6 +65,8 @@ def drive(job: Job) -> None:
         sink = (
             _read(spark, job.rows, job.per_batch)
             .select("payload")
+            .repartition(2)
+            .mapInArrow(_shuffled, "payload binary")
             .writeStream.format("roundelay")
             .option("control", job.controls)
             .option("staging", job.staging)

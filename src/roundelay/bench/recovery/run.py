@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 from typing import Self
 
 from roundelay.bench.recovery.driver import Job, checkpoint
@@ -28,6 +29,9 @@ BYTES = 100
 """Of a row that is appended."""
 LIMIT_S = 600.0
 """How long one thing may take, in seconds, before the run counts as stuck."""
+PAUSE_S = 0.3
+"""How long a driver goes on at most before it is killed, in seconds: about the time of a batch.
+Shorter: it dies right behind a batch; longer: it has nothing left to append."""
 LOOK_S = 0.02
 """How often is looked whether it is done, in seconds."""
 
@@ -44,6 +48,8 @@ class Plan:
     rate: float = 100.0
     """Entries that a client appends by the way, per second."""
     fsync: str = "always"
+    seed: int = 0
+    """Of the moments at which drivers are killed."""
 
 
 @dataclass(slots=True)
@@ -53,6 +59,8 @@ class Outcome:
     plan: Plan
     node_kills: int = 0
     driver_kills: int = 0
+    in_batches: int = 0
+    """Drivers of these that were killed while a batch of a query was under way."""
     executors_lost: int = 0
     entries: int = 0
     """Of the log at the end."""
@@ -88,7 +96,7 @@ def run(plan: Plan, report: Report) -> Outcome:
                 per_batch=PER_BATCH,
                 rest=False,
             )
-            run = _Run(plan, outcome, group, home, job, report)
+            run = _Run(plan, outcome, group, home, job, report, Random(plan.seed))
             with Load(group, plan.rate) as load:
                 for number in range(plan.rounds):
                     run.round(number)
@@ -115,6 +123,7 @@ class _Run:
     home: Path
     job: Job
     report: Report
+    random: Random
 
     def round(self, number: int) -> None:
         victims = (NODES[2 * number % len(NODES)], NODES[(2 * number + 1) % len(NODES)])
@@ -136,8 +145,12 @@ class _Run:
         self.group.kill(victim)
         self.outcome.node_kills += 1
         self._go_on(driver)
+        time.sleep(self.random.uniform(0, PAUSE_S))
         driver.kill()
         self.outcome.driver_kills += 1
+        self.outcome.in_batches += any(
+            noted("offsets", place) > noted("commits", place) for place in self._places
+        )
         self.group.start(victim)
         self.group.wait_open()
 
@@ -163,21 +176,24 @@ class _Run:
 
     def _go_on(self, driver: "Driver") -> None:
         """Wait until both queries have done two more batches, if there are so many left."""
-        places = (self.job.table, self.job.staging)
-        before = [commits(place) for place in places]
+        before = [noted("commits", place) for place in self._places]
         appended = min(before[1] + 2, -(-self.plan.rows // PER_BATCH))
 
         def gone_on() -> bool:
-            now = [commits(place) for place in places]
+            now = [noted("commits", place) for place in self._places]
             return now[0] >= before[0] + 2 and now[1] >= appended
 
         driver.until(gone_on, "batches of both queries")
 
+    @property
+    def _places(self) -> tuple[str, str]:
+        return self.job.table, self.job.staging
 
-def commits(place: str) -> int:
-    """How many batches Spark has noted as done."""
-    noted = Path(checkpoint(place), "commits").glob("*")
-    return sum(1 for path in noted if path.name.isdecimal())
+
+def noted(kind: str, place: str) -> int:
+    """How many batches Spark has noted as begun (`offsets`) or done (`commits`)."""
+    found = Path(checkpoint(place), kind).glob("*")
+    return sum(1 for path in found if path.name.isdecimal())
 
 
 class Driver:

@@ -14,6 +14,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("--rounds", 1, "two nodes, two drivers and an executor are killed in each"),
         ("--rows", 3000, "rows that a query appends to the log"),
         ("--rate", 100, "entries that a client appends by the way, per second"),
+        ("--seed", 0, "of the moments at which drivers are killed"),
     ):
         parser.add_argument(name, type=int, metavar="N", default=default, help=words)
     parser.add_argument("--fsync", default="always", help="policy of the nodes")
@@ -30,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
         from roundelay.bench.recovery import run as leader
         from roundelay.pipeline.signals import orderly_end
 
-        plan = leader.Plan(args.rounds, args.rows, args.rate, args.fsync)
+        plan = leader.Plan(args.rounds, args.rows, args.rate, args.fsync, args.seed)
         with orderly_end():
             outcome = leader.run(plan, progress.say)
     except ImportError as e:
@@ -43,7 +44,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(dataclasses.asdict(outcome), indent=2))
         return 0 if not outcome.faults else 1
     print(
-        f"killed: {outcome.node_kills} nodes, {outcome.driver_kills} drivers, "
+        f"killed: {outcome.node_kills} nodes, {outcome.driver_kills} drivers "
+        f"({outcome.in_batches} in the middle of a batch), "
         f"{outcome.executors_lost} executors; {outcome.seconds:.0f} s"
     )
     print(

@@ -71,7 +71,19 @@ class Encoder:
 
 
 def _json(document: object) -> bytes:
-    return json.dumps(document, default=_plain, separators=(",", ":"), ensure_ascii=False).encode()
+    try:
+        text = json.dumps(
+            document,
+            default=_plain,
+            separators=(",", ":"),
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+    except ValueError:
+        raise PipelineError(
+            "a row has a number that is NaN or infinite, which JSON lacks; make it null or text"
+        ) from None
+    return text.encode()
 
 
 def _plain(found: object) -> object:

@@ -1,7 +1,11 @@
-"""The options of `format("roundelay")`: words that users give, as values."""
+"""The options of `format("roundelay")`: words that users give, as values.
+
+Paths are made absolute where the query begins: executors may run in another directory.
+"""
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -80,6 +84,8 @@ class SinkOptions:
     node: str | None
     """Which node to look for, if no control socket is named."""
     staging: Path
+    checkpoint: Path | None
+    """Of the query; None if it is not told, or not on a file system that this machine has."""
     session: str
     """Empty: the id of the query."""
     payload: str
@@ -96,10 +102,11 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
             "share, where rows wait to be appended"
         )
     return SinkOptions(
-        controls=tuple(map(Path, _list(given.get("control") or ""))),
+        controls=tuple(map(Path.absolute, map(Path, _list(given.get("control") or "")))),
         group=given.get("group"),
         node=given.get("node"),
-        staging=Path(staging),
+        staging=Path(staging).absolute(),
+        checkpoint=_local(given.get("checkpointLocation") or ""),
         session=given.get("session") or "",
         payload=_one_of(given, "payload", PAYLOADS),
         rows_per_entry=_number(given, "rowsPerEntry", None, 1) or ROWS_PER_ENTRY,
@@ -117,7 +124,13 @@ def _paths(given: Mapping[str, str]) -> tuple[Path, ...]:
             "no journal is named; load() the directory of a node's journal, or several with commas "
             "in between: any of them is read"
         )
-    return tuple(Path(name) for name in names)
+    return tuple(Path(name).absolute() for name in names)
+
+
+def _local(place: str) -> Path | None:
+    """The directory that a path or a URI of Spark names."""
+    found = re.fullmatch(r"(?:(\w[\w+.-]*):)?(.+)", place)
+    return Path(found[2]).absolute() if found and found[1] in (None, "file") else None
 
 
 def _list(text: str) -> list[str]:

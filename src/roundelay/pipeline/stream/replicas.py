@@ -145,10 +145,10 @@ class Replicas:
                 if now < deadline:
                     time.sleep(POLL_S)
                     continue
-            elif skip and removed:
-                at = max(at, min(min(removed), end))
+            if removed and skip:
+                at, deadline = min(*removed, end), None
                 continue
-            if removed and not behind:
+            if removed:
                 raise removed_error(at, min(removed), self.reasons())
             raise PipelineError(
                 f"no journal has entry {at} of the log ({self.reasons()}); see that a node of the "

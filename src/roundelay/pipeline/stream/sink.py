@@ -3,7 +3,9 @@
 Tasks leave payloads in files. When Spark commits a batch, the driver fixes which files are the
 batch, and appends them through a node on its machine: in the session that has the query's id, under
 the numbers batch * 2^32 + place. A batch that is repeated, after whatever crash, repeats numbers,
-and the log takes no number twice. So Spark's "at least once" becomes once.
+and the log takes no number twice. So Spark's "at least once" becomes once. Whether a batch is
+repeated, or a new one that an older checkpoint gave its number, shows in what Spark noted of it
+before it ran.
 
 The query is as slow as the group: a batch is done when all of it is committed.
 """
@@ -21,7 +23,7 @@ from roundelay.pipeline.errors import PipelineError
 from roundelay.pipeline.stream import staging
 from roundelay.pipeline.stream.encode import Encoder
 from roundelay.pipeline.stream.options import SinkOptions
-from roundelay.pipeline.stream.staging import Chunk, Part
+from roundelay.pipeline.stream.staging import Batch, Chunk, Part
 from roundelay.runtime.client import Client, ClientError, find_control
 
 BATCH_NUMBERS = 1 << 32
@@ -32,9 +34,9 @@ for the disks of the group more often."""
 CHUNK_BYTES = 4 << 20
 """Bytes of one request, if it is not for one entry alone."""
 TRY_S = 10.0
-"""How long the first request may take, in seconds, before another node is asked; then twice as
-long. Too short: a busy group gets the same entries again and again; too long: a node that is cut
-off from the others holds up the query."""
+"""How long a node may try the first request, in seconds, before another is asked; then twice as
+long. One that does not answer at all is given twice that. Too short: a busy group gets the same
+entries again and again; too long: a node that is cut off from the others holds up the query."""
 PAUSE_S = 0.2
 """Between two attempts, in seconds. Shorter: a node that starts is asked in vain many times;
 longer: the query goes on later than it could."""
@@ -46,8 +48,8 @@ FINAL = ("SendError", "SessionForgottenError", "ConfigError")
 class Staged(WriterCommitMessage):
     """What a task has left."""
 
-    def __init__(self, query: str, batch: int, partition: int, part: Part | None) -> None:
-        self.query = query
+    def __init__(self, session: str, batch: int, partition: int, part: Part | None) -> None:
+        self.session = session
         self.batch = batch
         self.partition = partition
         self.part = part
@@ -74,20 +76,20 @@ class LogWriter(DataSourceStreamArrowWriter):
         batch = context.getLocalProperty("streaming.sql.batchId")
         if query is None or batch is None:
             raise PipelineError(
-                "Spark does not tell which query and batch a task is of, as over Connect; run the "
-                "query in a classic session"
+                "Spark does not tell which query and batch a task is of; use a newer Spark, or a "
+                "classic session"
             )
+        session = self._options.session or query
         payloads = self._encoder.payloads(iterator)
         first = next(payloads, None)
         part = None
         if first is not None:
             part = staging.write_part(
-                staging.batch_directory(self._options.staging, query, int(batch)),
+                staging.batch_directory(self._options.staging, session, int(batch)),
                 context.partitionId(),
-                context.taskAttemptId(),
                 _chain(first, payloads),
             )
-        return Staged(query, int(batch), context.partitionId(), part)
+        return Staged(session, int(batch), context.partitionId(), part)
 
     # On the driver
 
@@ -95,33 +97,52 @@ class LogWriter(DataSourceStreamArrowWriter):
         told = [message for message in messages if isinstance(message, Staged)]
         if not told:
             return
-        options, query = self._options, told[0].query
-        newest = staging.newest(options.staging, query)
+        options, session = self._options, told[0].session
+        newest = staging.newest(options.staging, session)
         if newest is not None and newest > batchId:
-            raise PipelineError(
-                f"batch {newest} of this query is in the log already, and this is batch {batchId}: "
-                "the checkpoint was put back to an older state. Rows that are new would be taken "
-                "for old ones; start the query with a new checkpoint"
+            raise _put_back(
+                f"batch {newest} of session {session} is in the log, and this is batch {batchId}"
             )
-        directory = staging.batch_directory(options.staging, query, batchId)
+        directory = staging.batch_directory(options.staging, session, batchId)
         staged = sorted(told, key=lambda message: message.partition)
-        parts = [message.part for message in staged if message.part is not None]
-        if parts or directory.is_dir():
-            parts = staging.fix(directory, parts)
-        appender = Appender(options, options.session or query)
+        parts = tuple(message.part for message in staged if message.part is not None)
+        batch = Batch(parts, staging.noted_offsets(options.checkpoint, batchId))
+        known = staging.fix(directory, batch)
+        self._check_repeated(known, batch, f"batch {batchId} of session {session} is in the log")
+        appender = Appender(options, session)
         try:
             numbers = batchId * BATCH_NUMBERS
-            for chunk in staging.chunks(directory, parts, CHUNK_ENTRIES, CHUNK_BYTES):
+            for chunk in staging.chunks(directory, known.parts, CHUNK_ENTRIES, CHUNK_BYTES):
                 appender.append(numbers + chunk.first, chunk)
         finally:
             appender.close()
-        staging.remove_before(options.staging, query, batchId)
+        staging.remove_before(options.staging, session, batchId)
+
+    def _check_repeated(self, known: Batch, batch: Batch, there: str) -> None:
+        """PipelineError if `batch` is not a repetition of `known`, which has its number."""
+        if known.offsets and batch.offsets:
+            if known.offsets != batch.offsets:
+                raise _put_back(f"{there}, and Spark has planned it anew")
+        elif known.entries != batch.entries and self._options.payload != "arrow":
+            # How many entries rows make as Arrow depends on how Spark divides them.
+            raise _put_back(
+                f"{there} and has {known.entries} entries, and the one that is to be appended has "
+                f"{batch.entries}"
+            )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         for message in messages:
             if isinstance(message, Staged) and message.part is not None:
-                directory = staging.batch_directory(self._options.staging, message.query, batchId)
+                directory = staging.batch_directory(self._options.staging, message.session, batchId)
                 staging.remove_parts(directory, [message.part])
+
+
+def _put_back(found: str) -> PipelineError:
+    return PipelineError(
+        f"{found}: the checkpoint was put back to an older state, or another query had this "
+        "session. Rows that are new would be taken for old ones; start the query with a new "
+        "checkpoint, and a new session if you name it"
+    )
 
 
 def _chain(first: object, rest: Iterator[object]) -> Iterator[object]:
@@ -144,13 +165,12 @@ class Appender:
         deadline = time.monotonic() + self._options.append_s
         try_s = TRY_S
         while True:
-            left = max(0.0, deadline - time.monotonic())
+            left = max(PAUSE_S, deadline - time.monotonic())
             try:
                 client = self._client or Client(self._control())
                 self._client = client
-                client.append_all(
-                    self._session, first, chunk.sizes, chunk.payloads, min(try_s, left)
-                )
+                limits = min(try_s, left), min(2 * try_s, left)
+                client.append_all(self._session, first, chunk.sizes, chunk.payloads, *limits)
                 return
             except ClientError as e:
                 why = str(e)

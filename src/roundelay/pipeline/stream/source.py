@@ -96,6 +96,11 @@ def _first(replicas: Replicas, options: SourceOptions) -> int:
         return first
     if options.starting < 0:
         return replicas.committed
+    if options.starting > replicas.committed:
+        raise PipelineError(
+            f"startingIndex is {options.starting}, and the log has {replicas.committed} committed "
+            "entries so far; begin at latest, or wait"
+        )
     if options.starting < first and options.fail_on_data_loss:
         raise removed_error(options.starting, first)
     return max(options.starting, first)

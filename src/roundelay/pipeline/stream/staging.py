@@ -1,20 +1,25 @@
 """What tasks leave for the driver, and the manifest that fixes what a batch is.
 
-    STAGING/QUERY/BATCH/part-PARTITION-ATTEMPT.arrow     payloads, in their order
-    STAGING/QUERY/BATCH/manifest.json                    the files of the batch, in their order
+    STAGING/SESSION/BATCH/part-PARTITION-UNIQUE.arrow   payloads, in their order
+    STAGING/SESSION/BATCH/manifest.json                 the files of the batch, in their order
 
-A task that is repeated leaves another file. The manifest gets its name at once and only once; from
-then on the batch is these entries, whatever is repeated, so an entry's number never names another
-one. A batch is removed when the next one is fixed: by then Spark knows that it is done.
+A task that is repeated leaves another file; Spark's ids of attempts would not do as its name, since
+each application counts them from 0. The manifest gets its name at once and only once; from then on
+the batch is these entries, whatever is repeated, so an entry's number never names another one. A
+batch is removed when the next one is fixed: by then Spark knows that it is done. The newest stays,
+even if it has no rows: it tells which batches are in the log.
 """
 
 import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +41,20 @@ class Part:
 
 
 @value
+class Batch:
+    """What the manifest of a batch says."""
+
+    parts: tuple[Part, ...]
+    """In the order of their entries."""
+    offsets: str
+    """See `noted_offsets`."""
+
+    @property
+    def entries(self) -> int:
+        return sum(part.entries for part in self.parts)
+
+
+@value
 class Chunk:
     """Consecutive entries of a batch."""
 
@@ -47,14 +66,14 @@ class Chunk:
     """One behind the other."""
 
 
-def batch_directory(staging: Path, query: str, batch: int) -> Path:
-    return staging / query / str(batch)
+def batch_directory(staging: Path, session: str, batch: int) -> Path:
+    return _session_directory(staging, session) / str(batch)
 
 
-def write_part(directory: Path, partition: int, attempt: int, payloads: Iterable[Any]) -> Part:
-    """Leave arrays of binary values as a file, which is on disk when this returns."""
+def write_part(directory: Path, partition: int, payloads: Iterable[Any]) -> Part:
+    """Leave arrays of binary values as a file of their own, which is on disk when this returns."""
     directory.mkdir(parents=True, exist_ok=True)
-    name = f"part-{partition:06}-{attempt}.arrow"
+    name = f"part-{partition:06}-{uuid4().hex}.arrow"
     beside = directory / f"{name}.new"
     entries = size = 0
     try:
@@ -71,15 +90,16 @@ def write_part(directory: Path, partition: int, attempt: int, payloads: Iterable
     return Part(name, entries, size)
 
 
-def fix(directory: Path, parts: Sequence[Part]) -> list[Part]:
-    """Make these the files of the batch, unless it was fixed before; what it is."""
+def fix(directory: Path, batch: Batch) -> Batch:
+    """Make this the batch, unless it was fixed before; what it is."""
     known = fixed(directory)
     if known is not None:
         return known
-    documents = [{"name": p.name, "entries": p.entries, "bytes": p.bytes} for p in parts]
+    directory.mkdir(parents=True, exist_ok=True)
+    parts = [{"name": p.name, "entries": p.entries, "bytes": p.bytes} for p in batch.parts]
     beside = directory / f"{MANIFEST}.{os.getpid()}.new"
     with beside.open("w") as file:
-        json.dump({"parts": documents}, file)
+        json.dump({"parts": parts, "offsets": batch.offsets}, file)
         file.flush()
         os.fsync(file.fileno())
     try:
@@ -91,17 +111,19 @@ def fix(directory: Path, parts: Sequence[Part]) -> list[Part]:
             os.replace(beside, directory / MANIFEST)
     beside.unlink(missing_ok=True)
     _sync(directory)
+    _sync(directory.parent)
     found = fixed(directory)
     assert found is not None
     return found
 
 
-def fixed(directory: Path) -> list[Part] | None:
-    """The files of a batch; None if it is not fixed."""
+def fixed(directory: Path) -> Batch | None:
+    """The batch; None if it is not fixed."""
     path = directory / MANIFEST
     try:
         found = json.loads(path.read_bytes())
-        return [Part(p["name"], int(p["entries"]), int(p["bytes"])) for p in found["parts"]]
+        parts = [Part(p["name"], int(p["entries"]), int(p["bytes"])) for p in found["parts"]]
+        return Batch(tuple(parts), str(found.get("offsets", "")))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as e:
@@ -109,6 +131,18 @@ def fixed(directory: Path) -> list[Part] | None:
             f"{path} cannot be read ({e}); it says which rows the batch consists of, so do not "
             "remove it: see that the directory is shared and whole"
         ) from None
+
+
+def noted_offsets(checkpoint: Path | None, batch: int) -> str:
+    """A digest of what Spark noted of a batch before it ran: which offsets, and when it planned it.
+    A batch that is repeated has the same, one that is planned anew under its number has not. Empty
+    if it cannot be read."""
+    if checkpoint is None:
+        return ""
+    try:
+        return sha256((checkpoint / "offsets" / str(batch)).read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def chunks(
@@ -129,28 +163,33 @@ def chunks(
             raise PipelineError(f"{directory / part.name} has {entries} rows, not {part.entries}")
 
 
-def newest(staging: Path, query: str) -> int | None:
+def newest(staging: Path, session: str) -> int | None:
     """The last batch that was fixed, if there is any."""
-    manifests = (staging / query).glob(f"*/{MANIFEST}")
+    manifests = _session_directory(staging, session).glob(f"*/{MANIFEST}")
     found = [int(path.parent.name) for path in manifests if path.parent.name.isdecimal()]
     return max(found, default=None)
 
 
-def remove_before(staging: Path, query: str, batch: int) -> None:
+def remove_before(staging: Path, session: str, batch: int) -> None:
     """Remove what batches before this one left."""
     with contextlib.suppress(OSError):
-        for path in (staging / query).iterdir():
+        for path in _session_directory(staging, session).iterdir():
             if path.name.isdecimal() and int(path.name) < batch:
                 shutil.rmtree(path, ignore_errors=True)
 
 
 def remove_parts(directory: Path, parts: Iterable[Part]) -> None:
     """Remove files that are of no use, but never one that the manifest names."""
-    named = {part.name for part in fixed(directory) or ()}
+    known = fixed(directory)
+    named = {part.name for part in known.parts} if known is not None else set()
     for part in parts:
         if part.name not in named:
             with contextlib.suppress(OSError):
                 (directory / part.name).unlink()
+
+
+def _session_directory(staging: Path, session: str) -> Path:
+    return staging / quote(session, safe="").replace(".", "%2E")
 
 
 def _arrays(path: Path) -> Iterator[Any]:
