@@ -44,10 +44,14 @@ class _Register:
             case "setdefault":
                 after = argument if state is None else state
                 return not known or reply == after, after
+            case "pop":
+                return not known or reply == state, None
             case "compare_and_set":
                 expected, new = argument
                 done = state == expected
                 return not known or reply == done, new if done else state
+            case "set_if":  # Which version there is does not show here: it may or may not hold.
+                return True, argument if reply or not known else state
         raise ValueError(f"a register has no operation {operation.op!r}")
 
     def needless(self, operation: Operation, rest: Sequence[Operation]) -> bool:
@@ -126,7 +130,8 @@ def _state(machine: Machine) -> bytes:
 
 
 def register() -> Model:
-    """One key of a map: get, set, delete, setdefault, compare_and_set((expected, new)); None is
+    """One key of a map: get, set, delete, pop, setdefault, compare_and_set((expected, new)); and
+    set_if, whose argument is the value alone, and whose reply is something if it was set. None is
     what is there at the beginning and after a delete."""
     return _Register()
 

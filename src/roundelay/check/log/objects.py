@@ -201,7 +201,7 @@ def _holdings(model: Model, made: Sequence[Call]) -> list[Holding]:
             held = Holding(name, call.begin, call.end, call.result, source=call.rows)
         else:
             sure, rows = back.result == 1, (*call.rows, *back.rows)
-            held = Holding(name, call.begin, call.end, call.result, back.begin, sure, rows)
+            held = Holding(name, call.begin, call.end, call.result, back.begin, sure, source=rows)
         found.append(held)
     return found
 
