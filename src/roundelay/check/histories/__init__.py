@@ -16,7 +16,7 @@ from roundelay.check.histories.certificate import Replay, certified, certified_b
 from roundelay.check.histories.fences import Holding, Taking, done_once, fenced, warned
 from roundelay.check.histories.history import Judgement, Operation
 from roundelay.check.histories.linearizable import linearizable
-from roundelay.check.histories.models import Model, counter, machine, register
+from roundelay.check.histories.models import Model, counter, highest, machine, member, register
 
 __all__ = [
     "Holding",
@@ -30,8 +30,10 @@ __all__ = [
     "counter",
     "done_once",
     "fenced",
+    "highest",
     "linearizable",
     "machine",
+    "member",
     "register",
     "warned",
 ]
