@@ -100,6 +100,24 @@ run 20ms
     assert not check(run.rows, run.manifest(), profile=["H1", "H2"]).violated
 
 
+def test_a_time_to_live_ends_at_all_nodes_in_log_time():
+    run = story("""
+call a lend x 5
+run 20ms
+call b recall x
+run 300ms
+call c recall x
+run 10ms
+call a add 1
+run 20ms
+call b recall x
+call c recall x
+run 20ms
+""")
+    assert [row.res for row in at(run, "recall")] == [5, 5, None, None]
+    assert not check(run.rows, run.manifest(), profile=["H1", "H2"]).violated
+
+
 def test_two_have_a_turn_of_the_semaphore_and_one_leads():
     run = story("""
 call a enter

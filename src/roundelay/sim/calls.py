@@ -23,10 +23,11 @@ _MORE = (
     ("enter", "enter", "enter", "leave", "leave"),
     ("include x", "include x", "exclude x", "contains x", "contains x"),
     ("offer", "offer", "highest", "highest"),
+    ("lend x", "lend x", "recall x", "recall x", "recall x"),
 )
 """Of each run clients use two of these too: with all, little would happen to each."""
 _CRASH = re.compile(r"^at (\S+) crash (\w+)", re.MULTILINE)
-_WITH_A_NUMBER = ("set", "revise", "pair", "add", "put", "offer")
+_WITH_A_NUMBER = ("set", "revise", "pair", "lend", "add", "put", "offer")
 
 
 def with_clients(text: str, random: Random, nodes: list[str], length_ms: int) -> str:

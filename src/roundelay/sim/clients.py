@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 TURNS = 2
 """Of the semaphore."""
+LENT_S = 0.2
+"""How long what is lent stays."""
 HALF = -1
 """What a client says of a pair whose keys differ; nobody ever sets this."""
 _PAIR = ("pair.1", "pair.2")
@@ -90,6 +92,8 @@ CALLS = {
     "delete": Kind("map", "delete", 1, obj="{}"),
     "pair": Kind("map", "update", 1, "set", "pair"),
     "both": Kind("map", "items", 0, "get", "pair"),
+    "lend": Kind("map", "set", 2, obj="{} for a while"),
+    "recall": Kind("map", "get", 1, obj="{} for a while"),
     "add": Kind("counter", "add", 1),
     "value": Kind("counter", "value"),
     "acquire": Kind("lock", "ask"),
@@ -222,6 +226,11 @@ class Clients:
             case "revise":
                 key, value = words[0], int(words[1])
                 return self._begun(op, (key, value, self._version(key)), value, key)
+            case "lend":
+                key, value = words[0], int(words[1])
+                return self._begun(op, (f"lent {key}", value, LENT_S), value, key)
+            case "recall":
+                return self._begun(op, (f"lent {words[0]}",), None, words[0])
             case "get" | "pop" | "delete" | "include" | "exclude" | "contains":
                 return self._begun(op, (words[0],), None, words[0])
             case "pair":
@@ -294,7 +303,7 @@ class Clients:
             found = _write(call.kind).decode_reply(reply)
         except Refused:
             return
-        if call.op in ("set", "pair"):
+        if call.op in ("set", "pair", "lend"):
             found = None
         self._answer(call, found, index + 1)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.unit.journal.logs import LOG, T1, T2, entries, mark, open_journal
 
-from roundelay.bench.histories.member import KINDS
+from roundelay.bench.histories.member import BRIEF, KINDS
 from roundelay.bench.histories.replay import KeptLog, log_of
 from roundelay.bench.histories.run import judge
 from roundelay.check.verdict import Validity
@@ -267,7 +267,7 @@ def left_by(kind: str, steps: Sequence[Step], directory: Path) -> KeptLog:
         node, op, arguments = step
         index, session = len(log), SESSIONS[node]
         command = command_head("") + dumps([op, 1, *arguments])
-        log.append(LogEntry(index, command, term, node, session, index, 0))
+        log.append(LogEntry(index, command, term, node, session, index, 1_000_000 * index))
         told = replica.apply(log[-1])
         assert told is not None
         key, given = (arguments[0], arguments[-1]) if kind == "map" else ("", arguments)
@@ -326,6 +326,18 @@ PLANTED = {
         (Queue, "_hand_out"),
         lambda sound: lambda self: self.items.pop() if self.now.index % 2 else None,
     ),
+    "item lost as it is given back": Plant(
+        "queue",
+        [PUT[0], ASKED[0], ("a", "give_back", [0, 1])],
+        (Queue, "_give_back"),
+        lambda sound: lambda self, taken: self.taken.clear(),
+    ),
+    "lock given while somebody has it": Plant(
+        "lock",
+        ASKED,
+        (Lock, "__init__"),
+        lambda sound: lambda self: (sound(self), self.__setattr__("limit", 2))[0],
+    ),
     "item lost with who had taken it": Plant(
         "queue",
         [*PUT, ("b", "ask", [1]), LOST_B, ("a", "put", [6])],
@@ -349,6 +361,12 @@ PLANTED = {
         [*SET_AND_POP, ("a", "pop", ["x"])],
         (Map, "_delete"),
         lambda sound: lambda self, key: self._slots.get(key),
+    ),
+    "time to live by another clock": Plant(
+        "map",
+        [("a", "set", [BRIEF, 5, 2.5]), *3 * [("b", "pop", ["y"])], ("a", "pop", [BRIEF])],
+        (Map, "_set"),
+        lambda sound: lambda self, key, value, ttl_s: sound(self, key, value, ttl_s and ttl_s + 2),
     ),
     "version that comes again": Plant(
         "map",

@@ -75,6 +75,9 @@ FINE = {
     "H1 of a condition that held": "p[k.revise.a p]k.00000003 q[k.get q]k.a",
     "H1 of a condition that did not hold": "p[k.revise.a p]k q[k.get q]k",
     "H1 of a condition that may have held": "p[k.revise.a q[k.get q]k q[k.get q]k.a",
+    "H1 of what was lent for a while": (
+        "p[k.lend.a p]k q[k.recall q]k.a q[k.recall q]k p[k.recall p]k p[k.lend.b q[k.recall q]k.b"
+    ),
     "H1 of a member of a set": (
         "p[s.include p]s.00000001 q[s.include q]s.00000000 q[s.contains q]s.00000001 "
         "p[s.exclude p]s.00000001 p[s.exclude p]s.00000000 q[s.contains q]s.00000000"
@@ -136,6 +139,7 @@ BROKEN_OBJECTS = {
     "H1 of a key that was popped twice": "p[k.set.a p]k q[k.pop q]k.a q[k.pop q]k.a",
     "H1 of a condition that held, and nothing was set": "p[k.revise.a p]k.00000003 q[k.get q]k",
     "H1 of a condition that did not hold, and it was set": "p[k.revise.a p]k q[k.get q]k.a",
+    "H1 of what was over and came again": "p[k.lend.a p]k q[k.recall q]k p[k.recall p]k.a",
     "H1 of a member that came twice": "p[s.include p]s.00000001 q[s.include q]s.00000001",
     "H1 of a member that is gone": "p[s.include p]s.00000001 q[s.contains q]s.00000000",
     "H1 of a member that stayed": (

@@ -16,7 +16,15 @@ from roundelay.check.histories.certificate import Replay, certified, certified_b
 from roundelay.check.histories.fences import Holding, Taking, done_once, fenced, warned
 from roundelay.check.histories.history import Judgement, Operation
 from roundelay.check.histories.linearizable import linearizable
-from roundelay.check.histories.models import Model, counter, highest, machine, member, register
+from roundelay.check.histories.models import (
+    Model,
+    counter,
+    highest,
+    loan,
+    machine,
+    member,
+    register,
+)
 
 __all__ = [
     "Holding",
@@ -32,6 +40,7 @@ __all__ = [
     "fenced",
     "highest",
     "linearizable",
+    "loan",
     "machine",
     "member",
     "register",

@@ -80,6 +80,20 @@ class _Counter:
         return operation.op == "value"
 
 
+class _Loan:
+    def start(self) -> Hashable:
+        return None
+
+    def step(self, state: Any, operation: Operation) -> tuple[bool, Hashable]:
+        if operation.op == "lend":
+            return True, operation.argument
+        known, reply = operation.returned is not None, operation.reply
+        return not known or reply is None or reply == state, reply if known else state
+
+    def needless(self, operation: Operation, rest: Sequence[Operation]) -> bool:
+        return operation.op == "recall" and operation.reply is not None
+
+
 class _Member:
     def start(self) -> Hashable:
         return False
@@ -170,6 +184,12 @@ def register() -> Model:
 def counter() -> Model:
     """add(n), which returns the number afterwards, and value(). It begins at 0."""
     return _Counter()
+
+
+def loan() -> Model:
+    """One key of a map: lend(value), which ends by itself some time, and recall(). What has ended
+    does not come again."""
+    return _Loan()
 
 
 def member() -> Model:

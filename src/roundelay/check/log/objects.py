@@ -11,6 +11,8 @@ something else is done to it, it is not judged:
     counter     `add` adds `arg` and answers with the sum, `value` answers with it
     member      `include`, `exclude` and `contains` answer with 1 if it was not, was, or is there.
                 Each value that may be in a set is one
+    loan        `lend` writes `arg` for a while; `recall` answers with it, or with none from some
+                moment on
     highest     `offer` answers with the greatest `arg` up to then, `highest` answers with it
     lock        `acquire` answers with its fencing token, `release` gives the token `arg` back and
                 answers with 1 if it was held up to then
@@ -33,6 +35,7 @@ from roundelay.check.histories import (
     fenced,
     highest,
     linearizable,
+    loan,
     member,
     register,
 )
@@ -52,8 +55,9 @@ _SEARCHED: dict[Callable[[], Object], frozenset[str]] = {
     counter: frozenset({"add", "value"}),
     member: frozenset({"include", "exclude", "contains"}),
     highest: frozenset({"offer", "highest"}),
+    loan: frozenset({"lend", "recall"}),
 }
-_READS = frozenset({"get", "value", "contains", "highest"})
+_READS = frozenset({"get", "value", "contains", "highest", "recall"})
 _TURNS = (("acquire", "release"), ("enter", "leave"))
 """How turns of a lock and of a semaphore are got and given back."""
 _QUEUE = frozenset({"put", "take", "done", "back"})

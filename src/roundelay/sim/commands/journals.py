@@ -68,8 +68,8 @@ def call(runner: "ScenarioRunner", arguments: list[str]) -> None:
     if op not in CALLS or len(words) != CALLS[op].words:
         raise ValueError(
             "write a node and a call: set x 5, revise x 5, get x, pop x, delete x, pair 5, "
-            "both, add 5, value, acquire, release, lead, resign, enter, leave, put 5, take, "
-            "done, back, include x, exclude x, contains x, offer 5 or highest"
+            "both, lend x 5, recall x, add 5, value, acquire, release, lead, resign, enter, "
+            "leave, put 5, take, done, back, include x, exclude x, contains x, offer 5 or highest"
         )
     host, log = _log(runner, node)
     if not runner.setup.objects:
