@@ -59,6 +59,16 @@ def item_given_back_is_lost() -> list[Patch]:
     return [(Queue, "_give_back", give_back)]
 
 
+@bug("The last item leaves a queue first.")
+def queue_turned_round() -> list[Patch]:
+    def hand_out(self: Queue[Any]) -> None:
+        self.items.sort(reverse=True)
+        original(self)
+
+    original = Queue._hand_out
+    return [(Queue, "_hand_out", hand_out)]
+
+
 @bug("A time to live ends by the clock of each node, and no two clocks are the same.")
 def time_to_live_by_local_clocks() -> list[Patch]:
     def set_for(self: Map[Any], key: str, value: object, ttl_s: float | None) -> int:

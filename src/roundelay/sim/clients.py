@@ -121,6 +121,8 @@ class Machines:
         self.replica = Replica({name: make() for name, make in _MAKE.items()})
         self.replies: list[tuple[int, int, int, bytes]] = []
         """Index, session, number and reply of each command since somebody last looked."""
+        self.applied: list[tuple[list[Mark], LogEntry, bytes | None]] = []
+        """Of each entry since the watch last looked: the marks before it, and its reply."""
 
     def apply(self, records: Sequence[LogRecord], length: int) -> None:
         """Apply what is new in these records, below an index. A term is told to machines with its
@@ -151,6 +153,7 @@ class Machines:
                         head.stamp_us,
                     )
                     reply = replica.apply(entry)
+                    self.applied.append((marks[:], entry, reply))
                     if reply is not None:
                         self.replies.append((entry.index, entry.session, entry.number, reply))
 
@@ -164,6 +167,7 @@ class Machines:
         self.replica = Replica({name: make() for name, make in _MAKE.items()})
         self.replica.restore([data])
         self.replies.clear()
+        self.applied.clear()
 
 
 @dataclass(slots=True)
