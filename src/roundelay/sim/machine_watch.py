@@ -17,8 +17,9 @@ class MachineWatch:
     """Follows the log of a world with plain copies, and with one more copy of other machines."""
 
     def __init__(self) -> None:
-        others = Machines().replica.machines
-        self._copy = Replica({name: _PLAIN.get(name, type(m))() for name, m in others.items()})
+        fresh = Machines().replica.machines
+        plain = {name: make() for name, make in _PLAIN.items()}
+        self._copy = Replica({**fresh, **plain})
         self._known: list[tuple[bytes | None, Mapping[str, Mapping[str, object]]]] = []
         """By index: the reply, and what the copies then tell of themselves."""
 
