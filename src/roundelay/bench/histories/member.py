@@ -220,7 +220,7 @@ class Client:
 
     async def _work(self, hold: Hold) -> None:
         """Hold the lock for a while, or until it is lost."""
-        long = self.chance.random() < 0.04
+        long = self.chance.random() < 0.1
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.chance.uniform(0, HOLD_S if long else 0.005)):
                 await hold.until_lost()

@@ -194,7 +194,7 @@ def _trouble(group: Group, what: str, chance: random.Random) -> None:
     else:
         others = ",".join(other for other in NODES if other != node)
         group.relay(f"partition {node} {others}")
-        time.sleep(lasts)
+        time.sleep(2 * lasts)  # Nodes need most of a second to know of it.
         group.relay("heal")
 
 
