@@ -23,6 +23,7 @@ from roundelay.sim.coverage.objects import (
 from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import ScenarioError, parse
 from roundelay.sim.seeds import scenario
+from roundelay.sim.watch import Watch
 from roundelay.trace.schema import Row
 
 BEGIN = """
@@ -35,7 +36,7 @@ run 300ms
 
 
 def story(commands: str, begin: str = BEGIN) -> ScenarioRunner:
-    runner = ScenarioRunner()
+    runner = ScenarioRunner(watch=Watch())
     for block in parse(of_commands(begin + commands)):
         runner.play(block)
     return runner
