@@ -429,6 +429,7 @@ NEXT = {"hold": 6, "client": "b0", "asked": 1.0, "got": 2.0}
     ("of_the_first", "expected"),
     [
         ([*BEATS, {"lost": 5, "at": 1.9}], Validity.OK),
+        ([*BEATS, {"lost": 5, "at": 2.02}], Validity.OK),  # Its note may be late.
         ([*BEATS, {"lost": 5, "at": 2.1}], Validity.VIOLATED),
         (BEATS, Validity.VIOLATED),
         ([*BEATS, {"giving": 5, "at": 1.5}], Validity.OK),  # It knows that it has it no more.

@@ -45,9 +45,12 @@ LOOK_S = 0.05
 """How often is looked whether it is open."""
 SETTLE_S = 1.5
 """How long nodes have to find each other again before a run ends."""
-AWAKE_S = 0.6
-"""How long a holder must have run without a pause to be told in time that it lost the lock. Longer
-than `timeout_s`, or a pause counts against it that made the others give it up."""
+AWAKE_S = 1.2
+"""How long a holder must have run without a pause to be told in time that it lost the lock. Shorter
+than a node needs to know that it is cut off, and a pause counts against it that made the others
+give it up; too long, and hardly any holder counts."""
+STEADY_S = 3 * BEAT_S
+"""Between two beats of a process that runs. So late may be what it notes."""
 _BADNESS = (Validity.OK, Validity.VACUOUS, Validity.INCONCLUSIVE, Validity.VIOLATED)
 _PLAIN: dict[str, Callable[[], Machine]] = {
     "map": PlainMap,
@@ -211,7 +214,7 @@ def judge(kind: str, directory: Path, log: KeptLog | None = None) -> Judgement:
                  for n, found in lives.items() for h in found}  # fmt: skip
         judged += [
             fenced(holdings),
-            warned(holdings, lambda holding, at: _was_awake(beats[holding.token], at)),
+            warned(holdings, lambda holding, at: _was_awake(beats[holding.token], at), STEADY_S),
         ]
     elif kind == "queue":
         judged.append(done_once([taking for lines in notes for taking in _takings(lines)]))
@@ -269,7 +272,7 @@ def _was_awake(beats: Sequence[float], moment: float) -> bool:
     if begin == 0 or end == len(beats):
         return False
     around = beats[begin - 1 : end + 1]
-    return all(later - earlier < 3 * BEAT_S for earlier, later in pairwise(around))
+    return all(later - earlier < STEADY_S for earlier, later in pairwise(around))
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

@@ -100,15 +100,19 @@ def _at_once(holdings: Sequence[Holding], limit: int) -> Judgement | None:
     return None
 
 
-def warned(holdings: Sequence[Holding], awake: Callable[[Holding, float], bool]) -> Judgement:
-    """Whether holders of one lock were told before another got it. `awake` says whether the process
-    of a holder ran at a moment and for long enough before: who was stopped could not be told."""
+def warned(
+    holdings: Sequence[Holding], awake: Callable[[Holding, float], bool], late_s: float = 0.0
+) -> Judgement:
+    """Whether holders of one lock were told before another got it, or so little later that their
+    notes may be late. `awake` says whether the process of a holder ran at a moment and for long
+    enough before: who was stopped could not be told."""
     in_order = sorted(holdings, key=lambda holding: holding.token)
     count = 0
     for holding, following in pairwise(in_order):
         if holding.gave is None or holding.gave > following.got:
             count += 1
-            if holding.believes(following.got) and awake(holding, following.got):
+            moment = following.got + late_s
+            if holding.believes(moment) and awake(holding, moment):
                 reason = "the second got it while the first was not told that it had lost it"
                 return _judge("H3", holdings, reason, holding, following)
     return Judgement("H3", Validity.OK, count)
