@@ -373,6 +373,13 @@ CONVICTIONS: dict[str, Conviction] = {
     "log_open_drops_later_attempts": Violates("log/r13_opened_as_it_ends", "J7 J9"),
     "log_cut_below_committed": Violates("log/recovered_and_an_old_journal", "J4"),
     # Replicated machines
-    "lock_token_per_node": Violates("log/lock_hand_over", "H3"),
-    "items_of_everybody_go_back": Violates("log/item_of_the_lost", "H4"),
+    "lock_token_per_node": Violates("log/lock_hand_over", "H3", watched=False),
+    "items_of_everybody_go_back": Violates("log/item_of_the_lost", "H4", watched=False),
+    "claims_outlive_their_node": Breaks("log/lock_hand_over", "where a plain copy replies"),
+    "lock_granted_while_held": Violates("log/lock_hand_over", "H3", watched=False),
+    "item_given_back_is_lost": Breaks(
+        "log/item_given_back", "in its queue, where a plain copy has {'size': 1"
+    ),
+    "queue_turned_round": Breaks("log/item_of_the_lost", "where a plain copy replies"),
+    "time_to_live_by_local_clocks": Violates("log/time_to_live", "H2", watched=False),
 }

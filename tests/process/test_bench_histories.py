@@ -1,5 +1,6 @@
 """Histories of real processes through kills, pauses and partitions."""
 
+import re
 import time
 
 import pytest
@@ -49,7 +50,7 @@ def test_a_note_that_lies_is_found(tmp_path):
     assert outcome.judgement.validity is Validity.OK
     path = max((tmp_path / "run").glob("saw-*[0-9]"), key=lambda path: path.stat().st_size)
     lines = path.read_text().splitlines(True)
-    place = max(n for n, line in enumerate(lines) if '"reply": ' in line)
+    place = max(n for n, line in enumerate(lines) if re.search(r'"reply": \d', line))
     before, reply, after = lines[place].partition('"reply": ')
     number, comma, rest = after.partition(",")
     lines[place] = f"{before}{reply}{int(number) - 5}{comma}{rest}"

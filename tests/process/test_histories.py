@@ -177,6 +177,7 @@ async def queues(directory: Path, seed: int) -> Judgement:
     clients = Clients(nodes, seed)
     takings: list[Taking] = []
     put: set[int] = set()
+    """Items of confirmed puts."""
 
     async def client(name: str) -> None:
         number = 0
@@ -204,8 +205,13 @@ async def queues(directory: Path, seed: int) -> Judgement:
         *(client(f"{node}{n}") for node in "abc" for n in range(2)),
         trouble(nodes, clients.chance, clients.ended),
     )
+    await nodes.until_open()
+    await nodes["a"].size()
+    left = nodes["a"].port.look(lambda queue: {item.id for item in queue.items} | set(queue.taken))
     await nodes.close()
     assert sum(taking.done for taking in takings) > 20
+    assert put <= left | {taking.item for taking in takings}  # None is lost,
+    assert not left & {taking.item for taking in takings if taking.done}  # and none comes back.
     return done_once(takings)
 
 

@@ -11,6 +11,7 @@ from tests.bugs.planted_log import log_read_answered_locally  # noqa: F401  # Re
 from tests.sim.played import of_commands, played
 
 from roundelay.check import Validity, check
+from roundelay.sim.clients import CALLS
 from roundelay.sim.coverage import Evidence
 from roundelay.sim.coverage.objects import (
     WITH_MACHINES,
@@ -22,6 +23,7 @@ from roundelay.sim.coverage.objects import (
 from roundelay.sim.runner import ScenarioRunner
 from roundelay.sim.scenario import ScenarioError, parse
 from roundelay.sim.seeds import scenario
+from roundelay.sim.watch import Watch
 from roundelay.trace.schema import Row
 
 BEGIN = """
@@ -34,7 +36,7 @@ run 300ms
 
 
 def story(commands: str, begin: str = BEGIN) -> ScenarioRunner:
-    runner = ScenarioRunner()
+    runner = ScenarioRunner(watch=Watch())
     for block in parse(of_commands(begin + commands)):
         runner.play(block)
     return runner
@@ -68,6 +70,78 @@ run 20ms
         *(("set", None), ("get", 5), ("delete", 1), ("get", None)),
         *(("add", 3), ("add", 7), ("delete", 0), ("value", 7)),
     ]
+
+
+def test_clients_use_a_set_a_machine_of_their_own_and_several_keys_at_once():
+    run = story("""
+call a include x
+call b pair 5
+call c offer 4
+run 20ms
+call b include x
+call c contains x
+call a both
+call b offer 3
+run 20ms
+call c highest
+call a exclude x
+call b pop x
+call c revise x 7
+run 20ms
+call a pop x
+call b contains x
+run 20ms
+""")
+    said = {op: [row.res for row in at(run, op)] for op in CALLS}
+    assert (said["include"], said["exclude"], said["contains"]) == ([1, 0], [1], [1, 0])
+    assert (said["offer"], said["highest"]) == ([4, 4], [4])
+    assert said["pop"] == [None, 7]
+    assert [row.obj for row in at(run, "get")] == ["pair"]
+    assert [row.res for row in at(run, "get")] == [5]
+    assert not check(run.rows, run.manifest(), profile=["H1", "H2"]).violated
+
+
+def test_a_time_to_live_ends_at_all_nodes_in_log_time():
+    run = story("""
+call a lend x 5
+run 20ms
+call b recall x
+run 300ms
+call c recall x
+run 10ms
+call a add 1
+run 20ms
+call b recall x
+call c recall x
+run 20ms
+""")
+    assert [row.res for row in at(run, "recall")] == [5, 5, None, None]
+    assert not check(run.rows, run.manifest(), profile=["H1", "H2"]).violated
+
+
+def test_two_have_a_turn_of_the_semaphore_and_one_leads():
+    run = story("""
+call a enter
+call a lead
+run 20ms
+call b enter
+call b lead
+run 20ms
+call c enter
+run 20ms
+call a leave
+call a resign
+run 20ms
+crash b
+run 500ms
+call c enter
+run 20ms
+""")
+    assert [row.proc for row in at(run, "enter")] == [0, 1, 2, 2]
+    assert [row.proc for row in at(run, "acquire")] == [0, 1]
+    assert {row.obj for row in at(run, "acquire")} == {"leader"}
+    verdicts = check(run.rows, run.manifest(), profile=["H3"])
+    assert verdicts["H3"].validity is Validity.OK
 
 
 def test_a_lock_passes_from_its_holder_to_who_waits_and_from_the_lost():
@@ -207,7 +281,7 @@ def test_the_swarm_draws_clients_of_all_kinds():
     drawn = [scenario(seed, "totem", log=True) for seed in range(60)]
     assert 20 < sum("objects=yes" in text for text in drawn) < 40
     ops = Counter(re.findall(r"call \w+ (\w+)", "".join(drawn)))
-    assert len(ops) == 11
+    assert ops.keys() == CALLS.keys()
     assert min(ops.values()) > 10
     written = re.findall(r"^journal.*$", "\n".join(drawn), re.MULTILINE)
     assert not [line for line in written if "application=" in line and "objects=" in line]

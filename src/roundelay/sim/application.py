@@ -35,6 +35,12 @@ class Application:
                     self.length += 1
                     self.new.append((index, (head.session, head.number + i)))
 
+    def clear_news(self) -> None:
+        """Who wanted to look has looked."""
+        self.new.clear()
+        if self.machines is not None:
+            self.machines.applied.clear()
+
     @property
     def state(self) -> int:
         """The digest as a number that a row can hold."""

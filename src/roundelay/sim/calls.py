@@ -13,12 +13,21 @@ CALLS = (10, 30, 80)
 LATER_MS = 500
 """How long after the faults clients still call."""
 _OPS = (
-    *("set x", "set x", "set y", "get x", "get x", "get x", "get y", "delete x"),
+    *("set x", "set x", "set y", "get x", "get x", "get x", "get y", "delete x", "pop x"),
+    *("revise x", "pair", "both", "both"),
     *("add", "value", "acquire", "acquire", "release", "release", "release"),
     *("put", "put", "take", "take", "done", "done", "back"),
 )
+_MORE = (
+    ("lead", "lead", "resign", "resign"),
+    ("enter", "enter", "enter", "leave", "leave"),
+    ("include x", "include x", "exclude x", "contains x", "contains x"),
+    ("offer", "offer", "highest", "highest"),
+    ("lend x", "lend x", "recall x", "recall x", "recall x"),
+)
+"""Of each run clients use two of these too: with all, little would happen to each."""
 _CRASH = re.compile(r"^at (\S+) crash (\w+)", re.MULTILINE)
-_WITH_A_NUMBER = ("set", "add", "put")
+_WITH_A_NUMBER = ("set", "revise", "pair", "lend", "add", "put", "offer")
 
 
 def with_clients(text: str, random: Random, nodes: list[str], length_ms: int) -> str:
@@ -41,11 +50,12 @@ def _calls(
     """Calls of clients at all nodes, one by one or some at once, from the founding on until after
     the faults. Some call just before their node crashes."""
     found: list[tuple[int, str]] = []
+    ops = [*_OPS, *(op for ops in random.sample(_MORE, 2) for op in ops)]
     number = 0
     for _ in range(random.choice(CALLS)):
         at = random.randint(50 * MS, (length_ms + LATER_MS) * MS)
         for _ in range(random.choice((1, 1, 1, 2, 4))):
-            op = random.choice(_OPS)
+            op = random.choice(ops)
             number += 1
             if op.split()[0] in _WITH_A_NUMBER:
                 op = f"{op} {number}"

@@ -413,7 +413,7 @@ class HostLog:
         room for comes again."""
         self.application.apply(self._behind(self.application.length), self.committed)
         self._world.observe(self._host.name, "commits", self.application.length)
-        self.application.new.clear()
+        self.application.clear_news()
         if self.clients is not None and self.application.machines is not None:
             self.clients.settle(self.application.machines)
         for request, needed in list(self._reads.items()):

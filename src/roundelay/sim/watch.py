@@ -5,6 +5,7 @@ from typing import Any
 from roundelay.core.ids import NodeId, View, ViewId
 from roundelay.group.engines import description_of
 from roundelay.group.stack import Stack
+from roundelay.sim.machine_watch import MachineWatch
 from roundelay.sim.seal_watch import SealWatch
 from roundelay.sim.simulation import Watcher, simulation_of
 from roundelay.sim.world import World
@@ -17,6 +18,7 @@ class Watch:
     - A view id has one membership, and a ring number is used once by each node.
     - What sealed traffic promises, where there is any: see `seal_watch`.
     - Nobody is shown another entry at an index of a generation of a replicated log than others.
+    - Replicated machines do what plain copies of them do: see `machine_watch`.
     - What the watch of the engine says, if its simulation has one.
     """
 
@@ -27,6 +29,7 @@ class Watch:
         self._seals = SealWatch()
         self._shown: dict[tuple[int, int], tuple[int, int]] = {}
         """By generation and index: the session and number of the entry that somebody was shown."""
+        self._machines: MachineWatch | None = None
         self._begun = False
         """An operator has begun a generation."""
         self._engine: Watcher | None = None
@@ -56,6 +59,9 @@ class Watch:
         for index, named in log.pop_shown():
             first = self._shown.setdefault((generation, index), named)
             assert first == named, f"{node} is shown another entry at {index} than others"
+        if log.application.machines is not None:
+            self._machines = self._machines or MachineWatch()
+            self._machines.look(node, log.application.machines)
 
     def _find_engine(self, world: World, node: NodeId) -> None:
         """All nodes of a world run the same engine: the first that does something tells which."""

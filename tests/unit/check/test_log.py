@@ -71,6 +71,25 @@ FINE = {
     "H2 of overlapping operations": "p[k.set.a q[k.set.b q]k@1 p]k@2 q[k.get q]k.a@2",
     "H2 of what a write without an answer wrote": "p[k.set.a q[k.get q]k.a@4",
     "H1 of a key that was deleted": "p[k.set.a p]k q[k.delete q]k.00000001 q[k.get q]k",
+    "H1 of a key that was popped": "p[k.set.a p]k q[k.pop q]k.a q[k.pop q]k q[k.get q]k",
+    "H1 of a condition that held": "p[k.revise.a p]k.00000003 q[k.get q]k.a",
+    "H1 of a condition that did not hold": "p[k.revise.a p]k q[k.get q]k",
+    "H1 of a condition that may have held": "p[k.revise.a q[k.get q]k q[k.get q]k.a",
+    "H1 of what was lent for a while": (
+        "p[k.lend.a p]k q[k.recall q]k.a q[k.recall q]k p[k.recall p]k p[k.lend.b q[k.recall q]k.b"
+    ),
+    "H1 of a member of a set": (
+        "p[s.include p]s.00000001 q[s.include q]s.00000000 q[s.contains q]s.00000001 "
+        "p[s.exclude p]s.00000001 p[s.exclude p]s.00000000 q[s.contains q]s.00000000"
+    ),
+    "H1 of the highest": (
+        "p[h.highest p]h.00000000 p[h.offer.00000005 q[h.highest q]h.00000005 p]h.00000005 "
+        "p[h.offer.00000003 p]h.00000005"
+    ),
+    "H3 of a semaphore": (
+        "p[s.enter.00000002 p]s.00000003 q[s.enter.00000002 q]s.00000007 "
+        "p[s.leave.00000003 p]s.00000001 q[s.leave.00000007 q]s.00000001"
+    ),
     "H1 of a counter": (
         "p[n.add.00000002 q[n.add.00000003 q]n.00000003 p]n.00000005 p[n.value p]n.00000005"
     ),
@@ -116,6 +135,33 @@ def test_what_comes_close_is_no_breach(case: str):
     expect(judge(case.partition(" ")[0], FINE[case]), OK)
 
 
+BROKEN_OBJECTS = {
+    "H1 of a key that was popped twice": "p[k.set.a p]k q[k.pop q]k.a q[k.pop q]k.a",
+    "H1 of a condition that held, and nothing was set": "p[k.revise.a p]k.00000003 q[k.get q]k",
+    "H1 of a condition that did not hold, and it was set": "p[k.revise.a p]k q[k.get q]k.a",
+    "H1 of what was over and came again": "p[k.lend.a p]k q[k.recall q]k p[k.recall p]k.a",
+    "H1 of a member that came twice": "p[s.include p]s.00000001 q[s.include q]s.00000001",
+    "H1 of a member that is gone": "p[s.include p]s.00000001 q[s.contains q]s.00000000",
+    "H1 of a member that stayed": (
+        "p[s.include p]s.00000001 q[s.exclude q]s.00000001 p[s.exclude p]s.00000001"
+    ),
+    "H1 of one that is not the highest": "p[h.offer.00000005 p]h.00000005 q[h.highest q]h.00000004",
+    "H1 of an offer that lowered it": (
+        "p[h.offer.00000005 p]h.00000005 q[h.offer.00000003 q]h.00000003"
+    ),
+    "H3 of a third turn of two": (
+        "p[s.enter.00000002 p]s.00000003 q[s.enter.00000002 q]s.00000007 "
+        "r[s.enter.00000002 r]s.00000009 p[s.leave.00000003 p]s.00000001 "
+        "q[s.leave.00000007 q]s.00000001"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_OBJECTS)
+def test_what_no_object_of_its_kind_does_is_a_breach(case: str):
+    expect(judge(case.partition(" ")[0], BROKEN_OBJECTS[case]), VIOLATED)
+
+
 NOTHING_SHOWN = {
     "J8 of what an operator goes on without": "p=a@0 p=b@1 p>2 pX! p^ p&V3=1{p}! p=c@1 p>2",
     "J8 of a node that follows": "p=a@0 p>1 pX! p^ p&V3=0{p}~ p=b@0",
@@ -136,7 +182,7 @@ NOTHING_SHOWN = {
     "H1 of any state": "p[k.set.a~ p]k q[k.get~ q]k.b",
     "H4 of another kind of object": "p[j.take p]j.00000005@6 q[j.peek q]j.00000005",
     "H4 of a queue of which nothing was taken": "p[j.put.00000005 p]j.00000005@6",
-    "H1 of another kind of object": "p[k.set.a p]k q[k.pop q]k q[k.get q]k.b",
+    "H1 of another kind of object": "p[k.set.a p]k q[k.push q]k q[k.get q]k.b",
     "J8 of who had stored nothing": "p=a@0 pX! p^ p=b@0",
 }
 

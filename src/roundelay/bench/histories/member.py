@@ -4,6 +4,9 @@ TOLD is JSON: `node`, `peers`, `journal`, `kind`, `out` (a file), `seed`. Each c
 writes to `out` before and after each call what it does and sees, with the clock of the machine. So
 of a call that a kill interrupted the first line is there. Once commands can be committed there is a
 file of the same name that ends in `.open`.
+
+What a client gets later than its call returned, such as a turn of a lock, it notes as a read called
+`granted`: its claim had been granted this when so many entries were applied here.
 """
 
 import asyncio
@@ -14,18 +17,28 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import roundelay
-from roundelay.structures import Counter, Lock, Machine, Map, Queue, Refused
+from roundelay.structures import Counter, Hold, Job, Lock, Machine, Map, Queue, Refused
+from roundelay.structures.arguments import Arguments
+from roundelay.structures.port import Options, Port
 
 CLIENTS = 2
 """At each node."""
 CALL_S = 0.5
 """How long a client waits for a call. Too small: many fates are unknown; too large: clients do
 little while a node is cut off."""
+HOLD_S = 2.0
+"""How long a client holds the lock at most. Too small: it is over before a node that was cut off
+knows of it; too large: the others wait in vain."""
+BEAT_S = 0.02
+"""How often a node notes that it runs. Too large: a pause is not seen; too small: notes grow."""
 KEYS = "xyz"
+BRIEF = "brief"
+"""A key whose values end by themselves."""
 _UNKNOWN = (roundelay.ClosedError, roundelay.UncertainError)
 _NOT_DONE = (roundelay.NotPrimaryError, TimeoutError)
 
@@ -82,14 +95,48 @@ class Notes:
         self._file.write(json.dumps(line) + "\n")
 
 
+class NotedPort:
+    """The port of a client's face, which notes the writes of the face's tasks too: to acquire a
+    lock is to ask, and to give back, perhaps much later, what came too late."""
+
+    def __init__(self, port: Port, client: str, notes: Notes) -> None:
+        self._port = port
+        self._client = client
+        self._notes = notes
+        self._handle = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+    async def write(self, method: Arguments, given: tuple[Any, ...], options: Options) -> Any:
+        if method.method == "ask":
+            self._handle = given[0]
+        id = self._notes.call(self._client, "", method.method, given, reads=False)
+        try:
+            placed = await self._port.write(method, given, replace(options, placed=True))
+        except roundelay.NotPrimaryError:
+            self._notes.not_done(id)
+            raise
+        self._notes.answer(id, placed.reply, placed.index)
+        return placed if options.placed else placed.reply
+
+    @property
+    def claim(self) -> tuple[int, int]:
+        """Session and handle of the claim that asked last."""
+        return self._port.session, self._handle
+
+
 class Client:
-    """One client of a face."""
+    """One client of a machine at its node."""
 
     def __init__(self, name: str, face: Any, notes: Notes, chance: random.Random) -> None:
         self.name = name
         self.face = face
         self.notes = notes
         self.chance = chance
+        self.port = NotedPort(face.port, name, notes)
+        self.noted = type(face).bind(self.port)
+        """The same face; what it writes is noted."""
 
     async def call(
         self,
@@ -115,11 +162,27 @@ class Client:
 
     async def map(self) -> None:
         key, value = self.chance.choice(KEYS), self.chance.randrange(1_000_000)
-        match self.chance.choice(["set", "get", "get", "delete", "compare_and_set", "setdefault"]):
-            case "get":
-                await self.call(key, "get", None, (key,), reads=True)
-            case "delete":
-                await self.call(key, "delete", None, (key,))
+        match self.chance.choice(
+            [
+                *("set", "set", "get", "get", "get", "items", "items", "delete", "pop", "update"),
+                *("compare_and_set", "setdefault", "set_if", "brief", "size", "clear"),
+            ]
+        ):
+            case "get" | "delete" | "pop" as op:
+                await self.call(key, op, None, (key,), reads=op == "get")
+            case "items" | "size" as op:
+                await self.call("", op, None, (), reads=True)
+            case "update":
+                values = {key: value + n for n, key in enumerate(self.chance.sample(KEYS, 2))}
+                await self.call("", "update", values, (values,))
+            case "clear" if self.chance.random() < 0.2:
+                await self.call("", "clear", None, ())
+            case "clear" | "brief":
+                await self.call(BRIEF, "set", value, (BRIEF, value, 0.1))
+            case "set_if":
+                slot = self.face.slot.stale(key)
+                version = None if slot is None else slot.version
+                await self.call(key, "set_if", value, (key, value, version))
             case "compare_and_set":
                 expected = self.face.get.stale(key)
                 await self.call(key, "compare_and_set", [expected, value], (key, expected, value))
@@ -140,28 +203,62 @@ class Client:
             await self.call("", "total", (), (), reads=True)
 
     async def lock(self) -> None:
+        if self.chance.random() < 0.2:
+            await self.look()
         asked = time.monotonic()
         with contextlib.suppress(*_UNKNOWN, *_NOT_DONE):
-            hold = await self.face.acquire(timeout_s=CALL_S)
-            got = time.monotonic()
-            self.notes.more(hold=hold.token, client=self.name, asked=asked, got=got)
-            await asyncio.sleep(self.chance.uniform(0, 0.005))
-            gave = time.monotonic()
-            async with asyncio.timeout(CALL_S):
-                if await hold.release():
-                    self.notes.more(gave=hold.token, at=gave)
+            hold = await self.noted.acquire(timeout_s=CALL_S)
+            self._got("hold", hold.token, asked)
+            try:
+                await self._work(hold)
+                self.notes.more(giving=hold.token, at=(gave := time.monotonic()))
+                async with asyncio.timeout(CALL_S):
+                    if await hold.release():
+                        self.notes.more(gave=hold.token, at=gave)
+            except TimeoutError:
+                self.port.background(hold.release)  # Else it would have the lock for ever.
+
+    async def _work(self, hold: Hold) -> None:
+        """Hold the lock for a while, or until it is lost."""
+        long = self.chance.random() < 0.1
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.chance.uniform(0, HOLD_S if long else 0.005)):
+                await hold.until_lost()
+                self.notes.more(lost=hold.token, at=time.monotonic())
 
     async def queue(self) -> None:
+        if self.chance.random() < 0.2:
+            await self.look()
         with contextlib.suppress(*_UNKNOWN, *_NOT_DONE):
-            await self.face.put.within(CALL_S)(self.chance.randrange(1000))
+            value, priority = self.chance.randrange(1000), self.chance.choice((0, 0, 0, -1, 1))
+            await self.noted.put.within(CALL_S)(value, priority)
+            if self.chance.random() < 0.1:
+                return  # So that items wait.
             asked = time.monotonic()
-            job = await self.face.take(timeout_s=CALL_S)
-            got = time.monotonic()
-            self.notes.more(took=job.id, token=job.token, client=self.name, asked=asked, got=got)
+            job: Job[int] = await self.noted.take(timeout_s=CALL_S)
+            self._got("took", [job.id, job.token, job.value], asked)
             give_back, ended = self.chance.random() < 0.2, time.monotonic()
-            async with asyncio.timeout(CALL_S):
-                if await (job.give_back() if give_back else job.done()):
-                    self.notes.more(ended=job.token, done=not give_back, at=ended)
+            try:
+                async with asyncio.timeout(CALL_S):
+                    if await (job.give_back() if give_back else job.done()):
+                        self.notes.more(ended=job.token, done=not give_back, at=ended)
+            except TimeoutError:
+                self.port.background(job.give_back)
+
+    def _got(self, what: str, found: object, asked: float) -> None:
+        """Note what the claim that asked last was granted."""
+        got = time.monotonic()
+        about = {"claim": self.port.claim, "index": self.port.index, "client": self.name}
+        self.notes.more(**{what: found}, **about, asked=asked, got=got)
+
+    async def look(self) -> None:
+        """Note what the machine tells of itself once it is fresh."""
+        id = self.notes.call(self.name, "", "status", (), reads=True)
+        with contextlib.suppress(*_UNKNOWN, *_NOT_DONE):
+            await self.port.sync(Options(timeout_s=CALL_S))
+            with self.port.lock:
+                status, index = dict(self.port.machine.status()), self.port.index
+            self.notes.answer(id, status, index)
 
 
 KINDS: dict[str, tuple[Callable[[], Machine], Callable[[Client], Awaitable[None]]]] = {
@@ -185,6 +282,12 @@ async def main(told: dict[str, Any]) -> None:
         while not stop.is_set():
             await step(client)
             await asyncio.sleep(client.chance.uniform(0, 0.02))
+        await client.look()
+
+    async def beat() -> None:
+        while not stop.is_set():
+            notes.more(beat=time.monotonic())
+            await asyncio.sleep(BEAT_S)
 
     async with roundelay.replicate(
         make, "histories", node=node, peers=told["peers"], journal=told["journal"]
@@ -199,7 +302,7 @@ async def main(told: dict[str, Any]) -> None:
         notes.open()
         names = [f"{node}{n} of {told['seed']}" for n in range(CLIENTS)]
         clients = [Client(name, face, notes, random.Random(name)) for name in names]
-        await asyncio.gather(*map(live, clients))
+        await asyncio.gather(beat(), *map(live, clients))
 
 
 if __name__ == "__main__":

@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from roundelay.bench.histories.member import KINDS, Purse
-from roundelay.bench.histories.replay import LogReplay, entries_of
+from roundelay.bench.histories.member import BEAT_S, BRIEF, KEYS, KINDS, Purse
+from roundelay.bench.histories.replay import KeptLog, LogReplay, log_of
 from roundelay.check.histories import (
     Holding,
     Judgement,
@@ -26,10 +28,12 @@ from roundelay.check.histories import (
     linearizable,
     machine,
     register,
+    warned,
 )
+from roundelay.check.histories.plain import PlainLock, PlainMap, PlainQueue
 from roundelay.check.verdict import Validity
 from roundelay.runtime.relay import RelayProcess
-from roundelay.structures.replica import LogEntry
+from roundelay.structures import Counter, Machine
 from roundelay.transport.address import free_addresses
 
 NODES = "abc"
@@ -41,7 +45,21 @@ LOOK_S = 0.05
 """How often is looked whether it is open."""
 SETTLE_S = 1.5
 """How long nodes have to find each other again before a run ends."""
+AWAKE_S = 1.2
+"""How long a holder must have run without a pause to be told in time that it lost the lock. Shorter
+than a node needs to know that it is cut off, and a pause counts against it that made the others
+give it up; too long, and hardly any holder counts."""
+STEADY_S = 3 * BEAT_S
+"""Between two beats of a process that runs. So late may be what it notes."""
 _BADNESS = (Validity.OK, Validity.VACUOUS, Validity.INCONCLUSIVE, Validity.VIOLATED)
+_PLAIN: dict[str, Callable[[], Machine]] = {
+    "map": PlainMap,
+    "counter": Counter,
+    "lock": PlainLock,
+    "queue": PlainQueue,
+    "own": Purse,
+}
+"""By kind: to what the log is applied."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +174,7 @@ def perform(run: Run, directory: Path) -> Outcome:
         group.stop()
     finally:
         group.close()
-    return Outcome(run, judge(run.kind, directory, entries_of(directory, NODES)), counted)
+    return Outcome(run, judge(run.kind, directory, log_of(directory, NODES)), counted)
 
 
 def _trouble(group: Group, what: str, chance: random.Random) -> None:
@@ -179,26 +197,82 @@ def _trouble(group: Group, what: str, chance: random.Random) -> None:
     else:
         others = ",".join(other for other in NODES if other != node)
         group.relay(f"partition {node} {others}")
-        time.sleep(lasts)
+        time.sleep(2 * lasts)  # Nodes need most of a second to know of it.
         group.relay("heal")
 
 
-def judge(kind: str, directory: Path, entries: Sequence[LogEntry] | None = None) -> Judgement:
-    """The verdict on what the clients of a run wrote down: the worse of two where the `entries` of
-    the log are given."""
+def judge(kind: str, directory: Path, log: KeptLog | None = None) -> Judgement:
+    """The verdict on what the clients of a run wrote down: the worst of all, also of what the log
+    says where it is given."""
     notes = [_lines(path) for path in sorted(directory.glob("saw-*[0-9]"))]
-    if kind == "lock":
-        return fenced([holding for lines in notes for holding in _holdings(lines)])
-    if kind == "queue":
-        return done_once([taking for lines in notes for taking in _takings(lines)])
     history = [operation for lines in notes for operation in _operations(lines)]
-    models = {"map": register, "counter": counter, "own": lambda: machine(Purse)}
-    searched = linearizable(history, models[kind])
-    if entries is None:
-        return searched
-    replay = LogReplay(entries, KINDS[kind][0])
-    replayed = certified(history, replay, len(entries))
-    return max(searched, replayed, key=lambda judgement: _BADNESS.index(judgement.validity))
+    judged = []
+    if kind == "lock":
+        lives = {n: _holdings(lines) for n, lines in enumerate(notes)}
+        holdings = [holding for found in lives.values() for holding in found]
+        beats = {h.token: [x["beat"] for x in notes[n] if "beat" in x]
+                 for n, found in lives.items() for h in found}  # fmt: skip
+        judged += [
+            fenced(holdings),
+            warned(holdings, lambda holding, at: _was_awake(beats[holding.token], at), STEADY_S),
+        ]
+    elif kind == "queue":
+        judged.append(done_once([taking for lines in notes for taking in _takings(lines)]))
+    else:
+        judged.append(_searched(kind, history))
+    if log is not None:
+        granted = [operation for lines in notes for operation in _granted(lines)]
+        replay = LogReplay(log, _PLAIN[kind])
+        judged.append(certified([*history, *granted], replay, len(log.entries)))
+        judged.append(_same_end(kind, log, replay))
+    return max(judged, key=lambda found: (_BADNESS.index(found.validity), found.instances))
+
+
+def _searched(kind: str, history: Sequence[Operation]) -> Judgement:
+    """Whether there is an order, whatever the log says. What tells of a whole object is left to the
+    log, or divided by keys."""
+    history = [o for o in history if o.op not in ("status", "size") and o.key != BRIEF]
+    match kind:
+        case "map":
+            return linearizable([each for o in history for each in _by_key(o)], register)
+        case "counter":
+            return linearizable(history, counter)
+    return linearizable(history, lambda: machine(Purse))
+
+
+def _by_key(operation: Operation) -> Iterator[Operation]:
+    """What an operation does to each key of a map by itself."""
+    match operation.op:
+        case "update":
+            for key, value in operation.argument.items():
+                yield replace(operation, key=key, op="set", argument=value)
+        case "clear":
+            for key in KEYS:
+                yield replace(operation, key=key, op="set", argument=None)
+        case "items":
+            for key in KEYS:
+                yield replace(operation, key=key, op="get", reply=operation.reply.get(key))
+        case _:
+            yield operation
+
+
+def _same_end(kind: str, log: KeptLog, plain: LogReplay) -> Judgement:
+    """Whether the log makes of the machine itself what it makes of a plain copy: of a queue, that
+    as many items wait, are taken and are done, so that none is lost that was put."""
+    found, wanted = LogReplay(log, KINDS[kind][0]).ended(), plain.ended()
+    if found != wanted:
+        reason = f"at its end the log gives {dict(found)}, and a plain copy has {dict(wanted)}"
+        return Judgement("H2", Validity.VIOLATED, len(log.entries), reason=reason)
+    return Judgement("H2", Validity.OK, len(log.entries))
+
+
+def _was_awake(beats: Sequence[float], moment: float) -> bool:
+    """Whether a process ran all the time before a moment, and was not killed then."""
+    begin, end = bisect_left(beats, moment - AWAKE_S), bisect_left(beats, moment)
+    if begin == 0 or end == len(beats):
+        return False
+    around = beats[begin - 1 : end + 1]
+    return all(later - earlier < STEADY_S for earlier, later in pairwise(around))
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -206,49 +280,59 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines(True) if line.endswith("\n")]
 
 
-def _operations(lines: Iterable[dict[str, Any]]) -> list[Operation]:
+def _operations(lines: Iterable[Mapping[str, Any]]) -> list[Operation]:
     calls: dict[int, Operation] = {}
     for line in lines:
-        id = line["id"]
         if "call" in line:
             client, key, op, argument, reads = line["call"]
             given = tuple(argument) if isinstance(argument, list) else argument
-            calls[id] = Operation(client, key, op, given, line["at"], reads=reads)
+            calls[line["id"]] = Operation(client, key, op, given, line["at"], reads=reads)
         elif "not done" in line:
-            del calls[id]
-        else:
-            o, reply = calls[id], line["reply"]
+            del calls[line["id"]]
+        elif "id" in line:
+            o, reply = calls[line["id"]], line["reply"]
             told = tuple(reply) if isinstance(reply, list) else reply
-            calls[id] = replace(o, returned=line["at"], reply=told, index=line.get("index"))
+            calls[line["id"]] = replace(o, returned=line["at"], reply=told, index=line.get("index"))
     # A read that did not return changes nothing and tells nothing.
     return [o for o in calls.values() if o.returned is not None or not o.reads]
 
 
-def _holdings(lines: Iterable[dict[str, Any]]) -> list[Holding]:
+def _granted(lines: Iterable[Mapping[str, Any]]) -> Iterator[Operation]:
+    """What clients were granted, as reads of the machine that began when they asked for it."""
+    for line in lines:
+        found = line.get("hold", line.get("took"))
+        if found is not None:
+            told = tuple(found) if isinstance(found, list) else found
+            yield Operation(line["client"], "", "granted", tuple(line["claim"]), line["asked"],
+                            line["got"], told, line["index"], reads=True)  # fmt: skip
+
+
+def _holdings(lines: Iterable[Mapping[str, Any]]) -> list[Holding]:
     found: dict[int, Holding] = {}
     for line in lines:
-        if "hold" in line:
-            token = line["hold"]
-            found[token] = Holding(line["client"], line["asked"], line["got"], token)
-        else:
-            h = found[line["gave"]]
-            found[h.token] = Holding(h.client, h.asked, h.got, h.token, line["at"], confirmed=True)
+        match line:
+            case {"hold": token}:
+                found[token] = Holding(line["client"], line["asked"], line["got"], token)
+            case {"lost": token}:
+                found[token] = replace(found[token], lost=line["at"])
+            case {"giving": token}:
+                found[token] = replace(found[token], gave=line["at"])
+            case {"gave": token}:
+                found[token] = replace(found[token], gave=line["at"], confirmed=True)
     return list(found.values())
 
 
-def _takings(lines: Iterable[dict[str, Any]]) -> list[Taking]:
+def _takings(lines: Iterable[Mapping[str, Any]]) -> list[Taking]:
     found: dict[int, Taking] = {}
     for line in lines:
         if "took" in line:
-            token = line["token"]
+            item, token, _ = line["took"]
             found[token] = Taking(
-                line["client"], line["took"], line["asked"], line["got"], token, lost=True
+                line["client"], item, line["asked"], line["got"], token, lost=True
             )
-        else:
-            t = found[line["ended"]]
-            found[t.token] = Taking(
-                t.client, t.item, t.asked, t.got, t.token, line["at"], line["done"]
-            )
+        elif "ended" in line:
+            token = line["ended"]
+            found[token] = replace(found[token], ended=line["at"], done=line["done"], lost=False)
     return list(found.values())
 
 

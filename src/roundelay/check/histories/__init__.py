@@ -8,14 +8,23 @@ matter. Pure functions; whoever runs clients brings the history.
     H2  certified       the indexes that operations carry are such an order, and replaying the log
                         in it gives every reply
     H3  fenced          tokens of a lock grow, and nobody holds it while another does
+        warned          who loses it is told before another gets it, unless it is stopped
     H4  done once       items of a queue are done once, and taken again only when they were given up
 """
 
 from roundelay.check.histories.certificate import Replay, certified, certified_by_itself
-from roundelay.check.histories.fences import Holding, Taking, done_once, fenced
+from roundelay.check.histories.fences import Holding, Taking, done_once, fenced, warned
 from roundelay.check.histories.history import Judgement, Operation
 from roundelay.check.histories.linearizable import linearizable
-from roundelay.check.histories.models import Model, counter, machine, register
+from roundelay.check.histories.models import (
+    Model,
+    counter,
+    highest,
+    loan,
+    machine,
+    member,
+    register,
+)
 
 __all__ = [
     "Holding",
@@ -29,7 +38,11 @@ __all__ = [
     "counter",
     "done_once",
     "fenced",
+    "highest",
     "linearizable",
+    "loan",
     "machine",
+    "member",
     "register",
+    "warned",
 ]

@@ -5,7 +5,7 @@ only its token tells. So what is judged is what the log confirmed: tokens, and t
 release was confirmed, which were held up to that release.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Any
@@ -26,8 +26,14 @@ class Holding:
     """When it called to give it back; None if it never did."""
     confirmed: bool = False
     """Whether it was told that it had held the turn up to then."""
+    lost: float | None = None
+    """When it was told that it may have lost the turn; None if it never was."""
     source: tuple[Any, ...] = field(default=(), compare=False, repr=False)
     """As that of an operation."""
+
+    def believes(self, moment: float) -> bool:
+        """Whether its client takes itself for the holder then."""
+        return all(end is None or end > moment for end in (self.gave, self.lost))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,24 @@ def _at_once(holdings: Sequence[Holding], limit: int) -> Judgement | None:
             reason = f"it was got while {limit} held it, as was confirmed to them later"
             return _judge("H3", holdings, reason, *others, holding)
     return None
+
+
+def warned(
+    holdings: Sequence[Holding], awake: Callable[[Holding, float], bool], late_s: float = 0.0
+) -> Judgement:
+    """Whether holders of one lock were told before another got it, or so little later that their
+    notes may be late. `awake` says whether the process of a holder ran at a moment and for long
+    enough before: who was stopped could not be told."""
+    in_order = sorted(holdings, key=lambda holding: holding.token)
+    count = 0
+    for holding, following in pairwise(in_order):
+        if holding.gave is None or holding.gave > following.got:
+            count += 1
+            moment = following.got + late_s
+            if holding.believes(moment) and awake(holding, moment):
+                reason = "the second got it while the first was not told that it had lost it"
+                return _judge("H3", holdings, reason, holding, following)
+    return Judgement("H3", Validity.OK, count)
 
 
 def done_once(takings: Sequence[Taking], *, clock: bool = True) -> Judgement:

@@ -44,10 +44,14 @@ class _Register:
             case "setdefault":
                 after = argument if state is None else state
                 return not known or reply == after, after
+            case "pop":
+                return not known or reply == state, None
             case "compare_and_set":
                 expected, new = argument
                 done = state == expected
                 return not known or reply == done, new if done else state
+            case "set_if" | "revise":  # Versions do not show here: it may or may not have held.
+                return True, state if known and reply is None else argument
         raise ValueError(f"a register has no operation {operation.op!r}")
 
     def needless(self, operation: Operation, rest: Sequence[Operation]) -> bool:
@@ -74,6 +78,51 @@ class _Counter:
 
     def needless(self, operation: Operation, rest: Sequence[Operation]) -> bool:
         return operation.op == "value"
+
+
+class _Loan:
+    def start(self) -> Hashable:
+        return None
+
+    def step(self, state: Any, operation: Operation) -> tuple[bool, Hashable]:
+        if operation.op == "lend":
+            return True, operation.argument
+        known, reply = operation.returned is not None, operation.reply
+        return not known or reply is None or reply == state, reply if known else state
+
+    def needless(self, operation: Operation, rest: Sequence[Operation]) -> bool:
+        return operation.op == "recall" and operation.reply is not None
+
+
+class _Member:
+    def start(self) -> Hashable:
+        return False
+
+    def step(self, state: Any, operation: Operation) -> tuple[bool, Hashable]:
+        known, reply = operation.returned is not None, bool(operation.reply)
+        match operation.op:
+            case "include":
+                return not known or reply != state, True
+            case "exclude":
+                return not known or reply == state, False
+            case "contains":
+                return not known or reply == state, state
+        raise ValueError(f"a member has no operation {operation.op!r}")
+
+    def needless(self, operation: Operation, rest: Sequence[Operation]) -> bool:
+        return operation.op == "contains"
+
+
+class _Highest:
+    def start(self) -> Hashable:
+        return 0
+
+    def step(self, state: Any, operation: Operation) -> tuple[bool, Hashable]:
+        after = max(state, operation.argument) if operation.op == "offer" else state
+        return operation.returned is None or operation.reply == after, after
+
+    def needless(self, operation: Operation, rest: Sequence[Operation]) -> bool:
+        return operation.op == "highest"
 
 
 class _OfMachine:
@@ -126,7 +175,8 @@ def _state(machine: Machine) -> bytes:
 
 
 def register() -> Model:
-    """One key of a map: get, set, delete, setdefault, compare_and_set((expected, new)); None is
+    """One key of a map: get, set, delete, pop, setdefault, compare_and_set((expected, new)); and
+    set_if, or revise, with the value alone, whose reply is something if it was set. None is
     what is there at the beginning and after a delete."""
     return _Register()
 
@@ -134,6 +184,22 @@ def register() -> Model:
 def counter() -> Model:
     """add(n), which returns the number afterwards, and value(). It begins at 0."""
     return _Counter()
+
+
+def loan() -> Model:
+    """One key of a map: lend(value), which ends by itself some time, and recall(). What has ended
+    does not come again."""
+    return _Loan()
+
+
+def member() -> Model:
+    """Whether one value is in a set: include, exclude, contains. It is not at the beginning."""
+    return _Member()
+
+
+def highest() -> Model:
+    """offer(n), which returns the greatest number up to then, and highest(). It begins at 0."""
+    return _Highest()
 
 
 def machine(make: Callable[[], Machine]) -> Model:

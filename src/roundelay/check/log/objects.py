@@ -5,11 +5,18 @@ operation takes place somewhere between its `invoke` and its `reply`. One withou
 at any time after its `invoke`, or never. What an object is shows in what is done to it; where
 something else is done to it, it is not judged:
 
-    register    `set` writes `arg`; `get` answers with the value, none if there is none; `delete`
-                answers with 1 if there was one. Each key of a map is one
+    register    `set` writes `arg`; `get` answers with the value, none if there is none; `pop` does
+                so too and leaves none; `delete` answers with 1 if there was one; `revise` answers
+                with something if it did as `set`. Each key of a map is one
     counter     `add` adds `arg` and answers with the sum, `value` answers with it
+    member      `include`, `exclude` and `contains` answer with 1 if it was not, was, or is there.
+                Each value that may be in a set is one
+    loan        `lend` writes `arg` for a while; `recall` answers with it, or with none from some
+                moment on
+    highest     `offer` answers with the greatest `arg` up to then, `highest` answers with it
     lock        `acquire` answers with its fencing token, `release` gives the token `arg` back and
                 answers with 1 if it was held up to then
+    semaphore   `enter` and `leave` are the same for as many at once as `arg` of `enter` says
     queue       `take` answers with an item, and its place in the log is the token; `done` and
                 `back` of the item `arg` answer with 1 if it was the taker's up to then
 """
@@ -26,7 +33,10 @@ from roundelay.check.histories import (
     counter,
     done_once,
     fenced,
+    highest,
     linearizable,
+    loan,
+    member,
     register,
 )
 from roundelay.check.histories import Model as Object
@@ -41,11 +51,15 @@ LOST = "a majority was lost for good, and operations with it"
 CLOCKS = "the operations are of several clocks: nobody knows which came first"
 
 _SEARCHED: dict[Callable[[], Object], frozenset[str]] = {
-    register: frozenset({"set", "get", "delete"}),
+    register: frozenset({"set", "revise", "get", "pop", "delete"}),
     counter: frozenset({"add", "value"}),
+    member: frozenset({"include", "exclude", "contains"}),
+    highest: frozenset({"offer", "highest"}),
+    loan: frozenset({"lend", "recall"}),
 }
-_READS = frozenset({"get", "value"})
-_LOCK = frozenset({"acquire", "release"})
+_READS = frozenset({"get", "value", "contains", "highest", "recall"})
+_TURNS = (("acquire", "release"), ("enter", "leave"))
+"""How turns of a lock and of a semaphore are got and given back."""
 _QUEUE = frozenset({"put", "take", "done", "back"})
 
 
@@ -154,7 +168,7 @@ def _index(call: Call) -> int | None:
     return length if length is None or call.op in _READS else length - 1
 
 
-@declare("H1", "Operations on a register or counter fit some order that agrees with their times")
+@declare("H1", "Operations on an object fit some order that agrees with their times")
 def in_some_order(model: Model) -> Finding:
     judged, unknown = [], ""
     for kind, names in _SEARCHED.items():
@@ -181,27 +195,27 @@ def in_the_order_of_the_log(model: Model) -> Finding:
 
 @declare("H3", "Fencing tokens of a lock grow, and nobody gets it while another holds it")
 def fencing(model: Model) -> Finding:
-    return _found(
-        model,
-        [
-            fenced(_holdings(model, made), clock=_one_clock(model, made))
-            for made in calls(model, _LOCK).values()
-        ],
-    )
+    judged = []
+    for get, give in _TURNS:
+        for made in calls(model, frozenset({get, give})).values():
+            limit = max((call.argument or 1 for call in made if call.op == get), default=1)
+            holdings = _holdings(model, made, get)
+            judged.append(fenced(holdings, limit, clock=_one_clock(model, made)))
+    return _found(model, judged)
 
 
-def _holdings(model: Model, made: Sequence[Call]) -> list[Holding]:
-    released = {(call.life, call.argument): call for call in made if call.op == "release"}
+def _holdings(model: Model, made: Sequence[Call], get: str) -> list[Holding]:
+    released = {(call.life, call.argument): call for call in made if call.op != get}
     found = []
     for call in made:
-        if call.op != "acquire" or call.end is None or call.result is None:
+        if call.op != get or call.end is None or call.result is None:
             continue
         name, back = model.name(call.invoke.proc), released.get((call.life, call.result))
         if back is None:
             held = Holding(name, call.begin, call.end, call.result, source=call.rows)
         else:
             sure, rows = back.result == 1, (*call.rows, *back.rows)
-            held = Holding(name, call.begin, call.end, call.result, back.begin, sure, rows)
+            held = Holding(name, call.begin, call.end, call.result, back.begin, sure, source=rows)
         found.append(held)
     return found
 

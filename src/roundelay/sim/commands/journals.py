@@ -65,10 +65,11 @@ def read(runner: "ScenarioRunner", arguments: list[str]) -> None:
 def call(runner: "ScenarioRunner", arguments: list[str]) -> None:
     """A client calls a replicated machine of a node."""
     node, op, *words = arguments if len(arguments) > 1 else (*arguments, "", "")
-    if op not in CALLS or len(words) != CALLS[op]:
+    if op not in CALLS or len(words) != CALLS[op].words:
         raise ValueError(
-            "write a node and a call: set x 5, get x, delete x, add 5, value, acquire, release, "
-            "put 5, take, done or back"
+            "write a node and a call: set x 5, revise x 5, get x, pop x, delete x, pair 5, "
+            "both, lend x 5, recall x, add 5, value, acquire, release, lead, resign, enter, "
+            "leave, put 5, take, done, back, include x, exclude x, contains x, offer 5 or highest"
         )
     host, log = _log(runner, node)
     if not runner.setup.objects:

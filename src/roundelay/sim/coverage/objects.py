@@ -18,8 +18,9 @@ def _answered(run: Evidence, *ops: str) -> Iterator[tuple[Row, Row]]:
 
 def lock_of_the_lost(run: Evidence) -> bool:
     """The lock is granted although its holder has not given it back, since that one was lost."""
-    given = {row.arg for row in run.kinds["invoke"] if row.op == "release"}
-    tokens = sorted(row.res for _, row in _answered(run, "acquire") if row.res is not None)
+    given = {row.arg for row in run.kinds["invoke"] if (row.obj, row.op) == ("lock", "release")}
+    granted = [row for _, row in _answered(run, "acquire") if row.obj == "lock"]
+    tokens = sorted(row.res for row in granted if row.res is not None)
     return any(token not in given for token in tokens[:-1])
 
 
