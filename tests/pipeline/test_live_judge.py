@@ -172,7 +172,7 @@ class Watching:
         self.now = 0.0
         self.told = Told()
         home.mkdir(exist_ok=True)
-        self._source = source
+        self._source, self._home = source, home
         self._read = {}  # type: ignore[var-annotated]
         self.watch = Watch([str(source)], home, self.told, lambda: self.now)
 
@@ -180,6 +180,13 @@ class Watching:
         new = steps(trails([self._source]), self._read)
         self._read = after(self._read, new)
         self.watch.batch([step.source for step in new], len(self.told.batches))
+
+    def resumed(self) -> "Watching":
+        """The next process on the same output."""
+        other = Watching(self._source, self._home)
+        other._read = self._read
+        other.watch.resume(len(self.told.batches) - 1)
+        return other
 
     def verdicts(self) -> dict[str, Verdict]:
         return {v.property: v for v in self.watch.judges["live"].verdicts()}
@@ -199,6 +206,44 @@ def test_a_node_that_has_written_nothing_yet_is_waited_for(tmp_path, live) -> No
     watching.now += SILENT_S
     watching.watch.idle()
     assert watching.watch.judges["live"].rows > 100
+
+
+def test_who_goes_on_knows_what_was_found_and_judges_what_waited(tmp_path, live) -> None:
+    manifest, clean = played()
+    rows = tuple(twice(clean))
+    nodes = live(tmp_path / "in", manifest)
+    nodes.write(rows)
+    first = Watching(tmp_path / "in", tmp_path / "out")
+    first.batch()
+    assert first.told.batches[-1].waiting
+    stored = {path: path.read_bytes() for path in (tmp_path / "out").glob("*.parquet")}
+    second = first.resumed()
+    assert second.watch.violated
+    second.watch.idle()
+    assert {path: path.read_bytes() for path in stored} == stored
+    second.now += SILENT_S
+    second.watch.idle()
+    assert second.watch.judges["live"].rows == len(rows)
+    assert second.told.breaches == [], "it was told before"
+
+
+def test_nothing_is_judged_before_what_is_there_was_read(tmp_path, live) -> None:
+    """The first batch of a process may take longer than a node may be silent."""
+    manifest, rows = played()
+    first, second = parts(rows, 2)
+    nodes = live(tmp_path / "in", manifest)
+    nodes.write(first)
+    watching = Watching(tmp_path / "in", tmp_path / "out")
+    watching.batch()
+    nodes.write([one for one in second if one.proc == 2])
+    for _ in range(2):
+        watching.now += HOLD_S
+        watching.watch.idle()
+    nodes.write([one for one in second if one.proc != 2])
+    watching.batch()
+    nodes.close()
+    watching.watch.idle()
+    assert (watching.watch.judges["live"].rows, watching.told.notes) == (len(rows), [])
 
 
 @pytest.mark.parametrize("format", ["parquet", "jsonl"])

@@ -114,6 +114,13 @@ def test_the_command_says_what_it_covers_and_exits_with_one_if_something_broke(
         assert "  judged live: T1 T2 " in said
         assert f"  left to `roundelay check {tmp_path / name}`: M3 " in said
         assert ("VIOLATED in run live: D2: b delivers" in said) == (code == 1)
+        stored = {path: path.read_bytes() for path in Path(out).glob("*.parquet")}
+        assert len(stored) == 2
+        assert main(["watch", "--once", str(tmp_path / name), "-o", out]) == code, "once more"
+        said = capsys.readouterr().out
+        assert ("VIOLATED before: D2: b delivers" in said) == (code == 1)
+        assert ("1 violation of what is judged live;" in said) == (code == 1)
+        assert {path: path.read_bytes() for path in stored} == stored
         checked = main(["check", str(tmp_path / name)])
         assert checked == code, "the batch check agrees"
         capsys.readouterr()

@@ -91,6 +91,13 @@ def start(
     return writer.trigger(processingTime=f"{round(every_s * 1000)} milliseconds").start()
 
 
+def committed(checkpoint: Path) -> int:
+    """The number of the last batch that a query is through with; -1 if there is none."""
+    commits = checkpoint / "commits"
+    names = [path.name for path in commits.iterdir()] if commits.is_dir() else []
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+
 def _sources(frame: "DataFrame") -> list[Source]:
     read: dict[Any, Any] = {}
     found = []

@@ -154,8 +154,13 @@ class RunJudge:
         return self._checker.verdicts()
 
     @property
+    def violations(self) -> list[Verdict]:
+        """The breaches that were found, also those that were told long ago."""
+        return self._checker.violations
+
+    @property
     def violated(self) -> bool:
-        return bool(self._checker.violations)
+        return bool(self.violations)
 
     def save(self) -> dict[str, Any]:
         """Its state as JSON has it, but for the rows that wait."""

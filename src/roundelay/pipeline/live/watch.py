@@ -30,7 +30,7 @@ from roundelay.pipeline.ingest.sources import Source
 from roundelay.pipeline.ingest.table import POINTER, Table
 from roundelay.pipeline.judge.verdict_table import VERDICT_COLUMNS, VERDICTS, ring_of
 from roundelay.pipeline.live import measures, states
-from roundelay.pipeline.live.follow import start
+from roundelay.pipeline.live.follow import committed, start
 from roundelay.pipeline.live.judge import RunJudge
 from roundelay.pipeline.live.measures import MEASURES
 from roundelay.pipeline.live.source import positions, stream
@@ -126,6 +126,12 @@ class Watch:
     def violated(self) -> bool:
         return any(judge.violated for judge in self.judges.values())
 
+    def resume(self, number: int) -> None:
+        """Know what was known after the last batch that the query is through with; -1 if there is
+        none. If nothing is new, no batch comes that would do so."""
+        with self._lock:
+            self._go_to(number)
+
     def batch(self, sources: list[Source], number: int) -> None:
         """The next batch; or the last one again."""
         with self._lock:
@@ -162,6 +168,8 @@ class Watch:
         with self._lock:
             if any(judge.waiting for judge in self.judges.values()):
                 found = trails(self._paths)
+                if self._unread(found):
+                    return  # A batch comes, and may tell of those who seem to be silent.
                 if _table_of(found) is None:
                     self._judge(found, self._number, None)
                 elif self._clock() - self._last >= TABLE_SILENT_S:
@@ -208,11 +216,7 @@ class Watch:
         """Judge what can be judged; how many rows that were."""
         now = self._now(found)
         table = _table_of(found)
-        unread = {
-            step.trail
-            for step in steps(found, self._read)
-            if step.source.end is None or step.source.end > step.source.start
-        }
+        unread = self._unread(found)
         judged = 0
         for run, judge in self.judges.items():
             mine = [t for t in found.values() if t.manifest and t.manifest.run == run]
@@ -245,6 +249,14 @@ class Watch:
         del self._measured[: -measures.BATCHES_MAX]
         self._write()
         return judged
+
+    def _unread(self, found: Mapping[str, Trail]) -> set[str]:
+        """The trails that have something new."""
+        return {
+            step.trail
+            for step in steps(found, self._read)
+            if step.source.end is None or step.source.end > step.source.start
+        }
 
     def _now(self, found: Mapping[str, Trail]) -> float:
         """The time by which nodes are silent: of a table, when its last part that was read was
@@ -341,8 +353,10 @@ def watch(
     home.mkdir(parents=True, exist_ok=True)
     places = [str(Path(path).resolve()) for path in paths]
     watch = Watch(places, home, watcher)
+    checkpoint = home / "checkpoint"
+    watch.resume(committed(checkpoint))
     query = start(
-        stream(spark, places, rows_max), watch.batch, home / "checkpoint", None if once else every_s
+        stream(spark, places, rows_max), watch.batch, checkpoint, None if once else every_s
     )
     try:
         while not query.awaitTermination(POLL_S):
