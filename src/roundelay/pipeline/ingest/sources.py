@@ -4,6 +4,7 @@ A directory is searched with all that is below it, so that the output of a sweep
 whole. Files that begin with a dot or an underscore are nobody's.
 """
 
+import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,6 +35,11 @@ class Source:
     end: int | None = None
     """Of a file of lines that may still grow: the bytes that are meant, whole lines; None for all
     that there are."""
+
+    @property
+    def lines(self) -> bool:
+        """Whether it can be read piece by piece."""
+        return not self.path.endswith(".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,19 @@ def end_of_lines(file: Path, start: int) -> int | None:
                 return first + at + 1
             end = first
     return start
+
+
+def end_of_rows(file: Path, start: int) -> int:
+    """Where the last row of a file of lines ends, which may lack the end of its line."""
+    end = end_of_lines(file, start) or start
+    with file.open("rb") as opened:
+        opened.seek(end)
+        rest = opened.read(TAIL_BYTES)
+    try:
+        json.loads(rest)
+    except (ValueError, RecursionError):
+        return end
+    return end + len(rest)
 
 
 def source_of(file: Path, read: dict[Path, Manifest | str], used: set[Path]) -> Source:

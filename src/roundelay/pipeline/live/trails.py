@@ -57,6 +57,8 @@ class Trail:
     """How many of its pieces will not change any more."""
     table: Table | None = None
     """The table that it is."""
+    manifest_file: str = ""
+    """Where its manifest was read."""
 
     @property
     def grows(self) -> bool:
@@ -155,10 +157,13 @@ def file_of(trail: str, piece: int) -> Path:
 
 
 def _trail(name: str, file: Path, read: dict[Path, Manifest | str]) -> Trail:
-    manifest = source_of(file, read, set()).manifest
+    source = source_of(file, read, set())
+    manifest = source.manifest
     if ANY in Path(name).stem:
-        return Trail(name, manifest, 0 if manifest is None else manifest.pieces)
-    return Trail(name, manifest, int(file.suffix == ".parquet" and _has_end(file)))
+        whole = 0 if manifest is None else manifest.pieces
+    else:
+        whole = int(file.suffix == ".parquet" and _has_end(file))
+    return Trail(name, manifest, whole, manifest_file=source.manifest_file)
 
 
 def _has_end(file: Path) -> bool:
@@ -183,7 +188,7 @@ def check(paths: Iterable[str | Path], found: Mapping[str, Trail], read: Positio
                 f"{name} has {trail.whole} pieces, and {pieces} were read: it is an older copy; "
                 f"{_ADVICE}"
             )
-        if size and trail.whole == pieces and _size(file_of(name, pieces)) < size:
+        if size and trail.whole == pieces and size_of(file_of(name, pieces)) < size:
             raise PipelineError(
                 f"{file_of(name, pieces)} is shorter than the {size} bytes that were read; "
                 f"{_ADVICE}"
@@ -244,7 +249,7 @@ def between(start: Positions, end: Positions) -> Iterator[Source]:
                 raise PipelineError(f"{file} is gone, which was found and not yet read; {_ADVICE}")
             source = source_of(file, read, set())
             if name.endswith(".jsonl"):
-                end_ = last[1] if pieces == last[0] else _size(file)
+                end_ = last[1] if pieces == last[0] else size_of(file)
                 if end_ > size:
                     yield replace(source, start=size, end=end_)
             else:
@@ -317,7 +322,7 @@ def _rows(source: Source) -> int:
         return 0  # Whoever reads it will say why it cannot be read.
 
 
-def _size(file: Path) -> int:
+def size_of(file: Path) -> int:
     try:
         return os.stat(file).st_size
     except FileNotFoundError:
