@@ -1,12 +1,15 @@
 """Rows of several nodes are merged and judged while they come; no Spark is needed for that."""
 
 import json
+import os
 import random
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.pipeline.live_traces import LiveNodes, by_life, parts, played, twice
 
@@ -174,18 +177,19 @@ class Watching:
         home.mkdir(exist_ok=True)
         self._source, self._home = source, home
         self._read = {}  # type: ignore[var-annotated]
+        self._begun = 0
         self.watch = Watch([str(source)], home, self.told, lambda: self.now)
 
     def batch(self) -> None:
         new = steps(trails([self._source]), self._read)
         self._read = after(self._read, new)
-        self.watch.batch([step.source for step in new], len(self.told.batches))
+        self.watch.batch([step.source for step in new], self._begun + len(self.told.batches))
 
     def resumed(self) -> "Watching":
         """The next process on the same output."""
         other = Watching(self._source, self._home)
-        other._read = self._read
-        other.watch.resume(len(self.told.batches) - 1)
+        other._read, other._begun = self._read, len(self.told.batches) + self._begun
+        other.watch.resume(other._begun - 1)
         return other
 
     def verdicts(self) -> dict[str, Verdict]:
@@ -244,6 +248,42 @@ def test_nothing_is_judged_before_what_is_there_was_read(tmp_path, live) -> None
     nodes.close()
     watching.watch.idle()
     assert (watching.watch.judges["live"].rows, watching.told.notes) == (len(rows), [])
+
+
+def test_it_is_behind_by_the_age_of_the_oldest_row_that_waits(tmp_path, live) -> None:
+    manifest, rows = played()
+    nodes = live(tmp_path / "in", manifest)
+    watching = Watching(tmp_path / "in", tmp_path / "out")
+    behind = []
+    for part, age in zip(parts(rows, 2), (500, 20), strict=True):
+        there = set((tmp_path / "in").glob("*.parquet"))
+        nodes.write(one for one in part if one.proc != 2 or age == 500)
+        for path in set((tmp_path / "in").glob("*.parquet")) - there:
+            os.utime(path, (time.time() - age,) * 2)
+        watching.batch()
+        behind.append(watching.told.batches[-1].behind_s)
+        watching = watching.resumed()
+    assert watching.watch.judges["live"].waiting
+    assert all(500 <= one < 510 for one in behind)
+    nodes.close()
+    nodes.write([])
+    watching.now += SILENT_S
+    watching.batch()
+    watching.batch()
+    assert [batch.waiting for batch in watching.told.batches] == [0, 0]
+    measured = pq.read_table(tmp_path / "out" / "measures.parquet").column("behind_s").to_pylist()
+    assert [round(one, -1) for one in measured] == [500, 500, 500, 0]
+
+
+def test_a_file_that_is_removed_before_it_is_read_is_told(tmp_path, live) -> None:
+    manifest, rows = played()
+    nodes = live(tmp_path / "in", manifest)
+    nodes.write(rows[:100])
+    watching = Watching(tmp_path / "in", tmp_path / "out")
+    new = [step.source for step in steps(trails([tmp_path / "in"]), {})]
+    Path(new[0].path).unlink()
+    with pytest.raises(PipelineError, match="is gone, which was found and not yet read; copy it"):
+        watching.watch.batch(new, 0)
 
 
 @pytest.mark.parametrize("format", ["parquet", "jsonl"])

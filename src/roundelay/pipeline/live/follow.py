@@ -18,7 +18,7 @@ from roundelay.pipeline.ingest.into_table import Ingested, add, renewal
 from roundelay.pipeline.ingest.sources import Found, Source, source_of
 from roundelay.pipeline.ingest.table import Table
 from roundelay.pipeline.live.source import stream
-from roundelay.pipeline.live.trails import Trail, file_of, size_of, trails
+from roundelay.pipeline.live.trails import Trail, file_of, size_of, trails, written_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -141,7 +141,7 @@ def _sources(frame: "DataFrame") -> list[Source]:
 
 
 def _add(spark: "SparkSession", sources: list[Source], directory: Path) -> Added:
-    oldest = min((Path(s.path).stat().st_mtime for s in sources), default=time.time())
+    oldest = min((written_at(s.path) for s in sources), default=time.time())
     done = add(spark, Found(tuple(sources), ()), Table.load(directory))
     rows = 0 if done.part is None else sum(done.part.rows.values())
     return Added(rows, len(sources) - len(done.known), time.time() - oldest, done)

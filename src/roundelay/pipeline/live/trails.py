@@ -107,12 +107,14 @@ def trails(paths: Iterable[str | Path]) -> dict[str, Trail]:
         if (path / POINTER).is_file():
             tables |= _of_table(Table.load(path.resolve()))
             continue
-        for file in files(path):
-            if file.suffix in SUFFIXES and not file.is_dir():
-                place = file.resolve()
-                names.setdefault(trail_name(place), place)
-            elif file.name.endswith(f".{MANIFEST}"):
-                manifests.append(file.resolve())
+        for home, name in files(path):
+            stem, suffix = os.path.splitext(name)
+            if suffix in SUFFIXES:
+                trail = _named(home, stem, suffix)
+                if trail not in names:
+                    names[trail] = Path(home, name)
+            elif name.endswith(f".{MANIFEST}"):
+                manifests.append(Path(home, name))
     begun = {place.with_name(life_of(place.stem)) for place in names.values()}
     for file in manifests:
         life = file.with_name(file.name.removesuffix(f".{MANIFEST}"))
@@ -144,8 +146,12 @@ def position_after(source: Source) -> tuple[str, Position]:
 
 def trail_name(file: Path) -> str:
     """The trail that a data file belongs to."""
-    life = life_of(file.stem)
-    return str(file if life == file.stem else file.with_name(f"{life}{ANY}{file.suffix}"))
+    return _named(str(file.parent), file.stem, file.suffix)
+
+
+def _named(home: str, stem: str, suffix: str) -> str:
+    life = life_of(stem)
+    return os.path.join(home, f"{life}{suffix}" if life == stem else f"{life}{ANY}{suffix}")
 
 
 def file_of(trail: str, piece: int) -> Path:
@@ -202,6 +208,19 @@ def _without_pieces(name: str) -> Trail | None:
     return None if manifest is None else Trail(name, manifest, manifest.pieces)
 
 
+def written_at(file: str | Path) -> float:
+    """When a file that is to be read was written, in seconds since 1970; PipelineError if it is
+    gone."""
+    try:
+        return os.stat(file).st_mtime
+    except FileNotFoundError:
+        raise _gone(file) from None
+
+
+def _gone(file: str | Path) -> PipelineError:
+    return PipelineError(f"{file} is gone, which was found and not yet read; {_ADVICE}")
+
+
 _ADVICE = "copy it back to where it was, or begin again with a new output directory"
 
 
@@ -246,7 +265,7 @@ def between(start: Positions, end: Positions) -> Iterator[Source]:
         while (pieces, size) < last:
             file = file_of(name, pieces)
             if not file.is_file():
-                raise PipelineError(f"{file} is gone, which was found and not yet read; {_ADVICE}")
+                raise _gone(file)
             source = source_of(file, read, set())
             if name.endswith(".jsonl"):
                 end_ = last[1] if pieces == last[0] else size_of(file)
@@ -270,7 +289,7 @@ def _new(
         for part in trail.table.parts[pieces:end]:
             pieces += 1
             source = Source(trail.name, None, start=pieces - 1, end=pieces)
-            age = (trail.table.directory / part.name).stat().st_mtime
+            age = written_at(trail.table.directory / part.name)
             yield age, Step(trail.name, source, (pieces, 0), sum(part.rows.values()))
         return
     last = (maxsize, 0) if until is None else until.get(trail.name, BEGIN)
