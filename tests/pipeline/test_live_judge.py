@@ -11,7 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.pipeline.live_traces import LiveNodes, by_life, parts, played, twice
+from tests.pipeline.live_traces import PLANTS, LiveNodes, by_life, parts, played, twice
+from tests.unit.check.trial import recounted
 
 from roundelay.check import Validity, Verdict, check
 from roundelay.check.online import OnlineChecker, findings
@@ -357,13 +358,14 @@ def test_what_is_kept_does_not_grow_with_the_run(monkeypatch: pytest.MonkeyPatch
     assert judge.waiting < 200
 
 
-def test_the_batch_check_agrees() -> None:
+@pytest.mark.parametrize("name", ["nothing", *PLANTS])
+def test_the_batch_check_agrees(name: str) -> None:
     manifest, rows = played()
-    for told in (rows, tuple(twice(rows))):
-        judge = RunJudge(manifest, one_clock=True)
-        judge.add(table(told), 0.0)
-        judge.judge(set(), 0.0)
-        live = {v.property for v in judge.verdicts() if v.validity is Validity.VIOLATED}
-        batch = {v.property for v in check(list(told), None, profile=judge.covered).violated}
-        assert live == batch
-        assert live == (set() if told is rows else {"D2"})
+    told = list(PLANTS[name](rows)) if name in PLANTS else list(rows)
+    judge = RunJudge(manifest, one_clock=True)
+    judge.add(table(told), 0.0)
+    judge.judge(set(), 0.0)
+    live = {v.property for v in judge.verdicts() if v.validity is Validity.VIOLATED}
+    whole = check(told, recounted(manifest, told), profile=judge.covered)
+    assert live == {v.property for v in whole.violated}
+    assert (name in live) == (name in PLANTS) == bool(live)
