@@ -1,7 +1,7 @@
 """Runs of the simulator as real nodes would write them: each life in pieces of its own."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -105,3 +105,22 @@ def twice(rows: Iterable[Row], number: int = 40) -> Iterator[Row]:
             if count == number:
                 more = 1
                 yield row._replace(lseq=row.lseq + more)
+
+
+def changed(rows: Sequence[Row], kind: Kind, field: str, by: int, number: int = 20) -> list[Row]:
+    """As if one row of node b of that kind had another number in a field."""
+    mine = [at for at, row in enumerate(rows) if row.proc == 1 and row.kind == kind]
+    told = list(rows)
+    at = mine[number]
+    told[at] = told[at]._replace(**{field: getattr(told[at], field) + by})
+    return told
+
+
+PLANTS: dict[str, Callable[[Sequence[Row]], Iterable[Row]]] = {
+    "D1": lambda rows: changed(rows, Kind.DELIVER, "m_seq", 5000),
+    "D2": twice,
+    "D11": lambda rows: changed(rows, Kind.DELIVER, "digest", 1),
+    "K1": lambda rows: changed(rows, Kind.ORDER, "k2", 1),
+    "O4": lambda rows: changed(rows, Kind.DELIVER, "k2", -5),
+}
+"""What makes a right run break a property, and perhaps others with it."""

@@ -1,5 +1,6 @@
 """What running nodes write goes into a table: each row once, as `ingest` would put it there."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ pytest.importorskip("pyspark")
 from roundelay.pipeline.errors import plain
 from roundelay.pipeline.ingest.into_table import ingest
 from roundelay.pipeline.ingest.table import Table
-from roundelay.pipeline.live.follow import Added, follow
+from roundelay.pipeline.live.follow import CHECKPOINT, Added, follow
 from roundelay.trace.schema import COLUMNS
 
 
@@ -57,8 +58,10 @@ def test_followed_and_ingested_are_the_same_table_also_after_kills(
     assert (again.rows, again.files) == (0, 0), "they are in the table already"
 
     nodes.write(third)
+    assert [added.rows for added in once(spark, tmp_path / "in", home)] == [len(third)]
+    assert Table.open(home).manifests["live"].rows is None
     nodes.close()
-    once(spark, tmp_path / "in", home)
+    assert once(spark, tmp_path / "in", home) == [], "only the manifests say more"
     assert ingest(spark, [tmp_path / "in"], home).part is None
     batch = ingest(spark, [tmp_path / "in"], tmp_path / "ingested").table
     assert rows(spark, home) == rows(spark, tmp_path / "ingested")
@@ -66,6 +69,40 @@ def test_followed_and_ingested_are_the_same_table_also_after_kills(
     table = Table.open(home)
     assert table.manifests == batch.manifests
     assert (table.problems, batch.problems) == ({}, {})
+
+
+def test_lines_are_in_the_table_once_whichever_way_they_come_in(spark, live, tmp_path):
+    manifest, all_rows = played()
+    nodes = live(tmp_path / "in", manifest, "jsonl")
+    home = tmp_path / "table"
+    mine = [row for row in all_rows if row.proc == 0]
+    piece = tmp_path / "in" / "a-0.000000.jsonl"
+
+    def grow(start: int, end: int, more: str = "") -> None:
+        nodes.write(mine[start:end], roll=False)
+        with piece.open("a") as file:
+            file.write(more)
+
+    grow(0, 20, more='{"kind"')
+    ingest(spark, [tmp_path / "in"], home)
+    piece.write_text(piece.read_text().removesuffix('{"kind"'))
+    grow(20, 30)
+    once(spark, tmp_path / "in", home)
+    grow(30, 40)
+    shutil.rmtree(home / CHECKPOINT)
+    assert [added.rows for added in once(spark, tmp_path / "in", home)] == [10]
+    grow(40, 50)
+    ingest(spark, [tmp_path / "in"], home)
+    assert len(rows(spark, home)) == len(set(rows(spark, home))) == 50
+    assert Table.open(home).problems == {}
+    nodes.close()
+    ingest(spark, [tmp_path / "in"], home)
+    assert Table.open(home).manifests["live"].rows == {"0.0": 50}
+    # Another file in its place, which is longer.
+    piece.write_text(piece.read_text().replace('"live"', '"life"') * 2)
+    (tmp_path / "in" / "a-0.manifest.json").unlink()
+    ingest(spark, [tmp_path / "in"], home)
+    assert Table.open(home).rows == {"live": 50, "life": 100}
 
 
 def test_a_checkpoint_whose_files_are_gone_is_told_in_a_sentence(spark, live, tmp_path):

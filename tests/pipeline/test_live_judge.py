@@ -1,14 +1,18 @@
 """Rows of several nodes are merged and judged while they come; no Spark is needed for that."""
 
 import json
+import os
 import random
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from tests.pipeline.live_traces import LiveNodes, by_life, parts, played, twice
+from tests.pipeline.live_traces import PLANTS, LiveNodes, by_life, parts, played, twice
+from tests.unit.check.trial import recounted
 
 from roundelay.check import Validity, Verdict, check
 from roundelay.check.online import OnlineChecker, findings
@@ -172,14 +176,22 @@ class Watching:
         self.now = 0.0
         self.told = Told()
         home.mkdir(exist_ok=True)
-        self._source = source
+        self._source, self._home = source, home
         self._read = {}  # type: ignore[var-annotated]
+        self._begun = 0
         self.watch = Watch([str(source)], home, self.told, lambda: self.now)
 
     def batch(self) -> None:
         new = steps(trails([self._source]), self._read)
         self._read = after(self._read, new)
-        self.watch.batch([step.source for step in new], len(self.told.batches))
+        self.watch.batch([step.source for step in new], self._begun + len(self.told.batches))
+
+    def resumed(self) -> "Watching":
+        """The next process on the same output."""
+        other = Watching(self._source, self._home)
+        other._read, other._begun = self._read, len(self.told.batches) + self._begun
+        other.watch.resume(other._begun - 1)
+        return other
 
     def verdicts(self) -> dict[str, Verdict]:
         return {v.property: v for v in self.watch.judges["live"].verdicts()}
@@ -199,6 +211,80 @@ def test_a_node_that_has_written_nothing_yet_is_waited_for(tmp_path, live) -> No
     watching.now += SILENT_S
     watching.watch.idle()
     assert watching.watch.judges["live"].rows > 100
+
+
+def test_who_goes_on_knows_what_was_found_and_judges_what_waited(tmp_path, live) -> None:
+    manifest, clean = played()
+    rows = tuple(twice(clean))
+    nodes = live(tmp_path / "in", manifest)
+    nodes.write(rows)
+    first = Watching(tmp_path / "in", tmp_path / "out")
+    first.batch()
+    assert first.told.batches[-1].waiting
+    stored = {path: path.read_bytes() for path in (tmp_path / "out").glob("*.parquet")}
+    second = first.resumed()
+    assert second.watch.violated
+    second.watch.idle()
+    assert {path: path.read_bytes() for path in stored} == stored
+    second.now += SILENT_S
+    second.watch.idle()
+    assert second.watch.judges["live"].rows == len(rows)
+    assert second.told.breaches == [], "it was told before"
+
+
+def test_nothing_is_judged_before_what_is_there_was_read(tmp_path, live) -> None:
+    """The first batch of a process may take longer than a node may be silent."""
+    manifest, rows = played()
+    first, second = parts(rows, 2)
+    nodes = live(tmp_path / "in", manifest)
+    nodes.write(first)
+    watching = Watching(tmp_path / "in", tmp_path / "out")
+    watching.batch()
+    nodes.write([one for one in second if one.proc == 2])
+    for _ in range(2):
+        watching.now += HOLD_S
+        watching.watch.idle()
+    nodes.write([one for one in second if one.proc != 2])
+    watching.batch()
+    nodes.close()
+    watching.watch.idle()
+    assert (watching.watch.judges["live"].rows, watching.told.notes) == (len(rows), [])
+
+
+def test_it_is_behind_by_the_age_of_the_oldest_row_that_waits(tmp_path, live) -> None:
+    manifest, rows = played()
+    nodes = live(tmp_path / "in", manifest)
+    watching = Watching(tmp_path / "in", tmp_path / "out")
+    behind = []
+    for part, age in zip(parts(rows, 2), (500, 20), strict=True):
+        there = set((tmp_path / "in").glob("*.parquet"))
+        nodes.write(one for one in part if one.proc != 2 or age == 500)
+        for path in set((tmp_path / "in").glob("*.parquet")) - there:
+            os.utime(path, (time.time() - age,) * 2)
+        watching.batch()
+        behind.append(watching.told.batches[-1].behind_s)
+        watching = watching.resumed()
+    assert watching.watch.judges["live"].waiting
+    assert all(500 <= one < 510 for one in behind)
+    nodes.close()
+    nodes.write([])
+    watching.now += SILENT_S
+    watching.batch()
+    watching.batch()
+    assert [batch.waiting for batch in watching.told.batches] == [0, 0]
+    measured = pq.read_table(tmp_path / "out" / "measures.parquet").column("behind_s").to_pylist()
+    assert [round(one, -1) for one in measured] == [500, 500, 500, 0]
+
+
+def test_a_file_that_is_removed_before_it_is_read_is_told(tmp_path, live) -> None:
+    manifest, rows = played()
+    nodes = live(tmp_path / "in", manifest)
+    nodes.write(rows[:100])
+    watching = Watching(tmp_path / "in", tmp_path / "out")
+    new = [step.source for step in steps(trails([tmp_path / "in"]), {})]
+    Path(new[0].path).unlink()
+    with pytest.raises(PipelineError, match="is gone, which was found and not yet read; copy it"):
+        watching.watch.batch(new, 0)
 
 
 @pytest.mark.parametrize("format", ["parquet", "jsonl"])
@@ -272,13 +358,14 @@ def test_what_is_kept_does_not_grow_with_the_run(monkeypatch: pytest.MonkeyPatch
     assert judge.waiting < 200
 
 
-def test_the_batch_check_agrees() -> None:
+@pytest.mark.parametrize("name", ["nothing", *PLANTS])
+def test_the_batch_check_agrees(name: str) -> None:
     manifest, rows = played()
-    for told in (rows, tuple(twice(rows))):
-        judge = RunJudge(manifest, one_clock=True)
-        judge.add(table(told), 0.0)
-        judge.judge(set(), 0.0)
-        live = {v.property for v in judge.verdicts() if v.validity is Validity.VIOLATED}
-        batch = {v.property for v in check(list(told), None, profile=judge.covered).violated}
-        assert live == batch
-        assert live == (set() if told is rows else {"D2"})
+    told = list(PLANTS[name](rows)) if name in PLANTS else list(rows)
+    judge = RunJudge(manifest, one_clock=True)
+    judge.add(table(told), 0.0)
+    judge.judge(set(), 0.0)
+    live = {v.property for v in judge.verdicts() if v.validity is Validity.VIOLATED}
+    whole = check(told, recounted(manifest, told), profile=judge.covered)
+    assert live == {v.property for v in whole.violated}
+    assert (name in live) == (name in PLANTS) == bool(live)

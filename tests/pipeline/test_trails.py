@@ -1,13 +1,24 @@
 """What is new in the directories of running nodes."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from tests.pipeline.live_traces import LiveNodes, parts, played
 
 from roundelay.pipeline.errors import PipelineError
-from roundelay.pipeline.live.trails import Position, after, between, check, file_of, steps, trails
+from roundelay.pipeline.live.trails import (
+    Position,
+    after,
+    between,
+    check,
+    file_of,
+    steps,
+    trails,
+    written_at,
+)
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import Row
 from roundelay.trace.writer import Format, Writer
@@ -41,6 +52,29 @@ def test_pieces_are_found_once_each_and_in_their_order(nodes: LiveNodes, tmp_pat
     assert steps(found, read) == []
     nodes.close()
     assert steps(trails([tmp_path]), read) == []
+
+
+def test_links_are_followed_and_asked_for_once_in_a_directory(
+    nodes: LiveNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever watches a group for hours asks for thousands of pieces, several times a second."""
+    with TemporaryDirectory() as name:
+        elsewhere = Path(name).resolve()
+        (elsewhere / "all").symlink_to(tmp_path)
+        (elsewhere / "one").mkdir()
+        for path in tmp_path.glob("a-*"):
+            (elsewhere / "one" / path.name).symlink_to(path)
+        asked: list[str] = []
+        resolved = os.path.realpath
+
+        def realpath(path: str) -> str:
+            asked.append(path)
+            return resolved(path)
+
+        monkeypatch.setattr(os.path, "realpath", realpath)
+        assert [*trails([elsewhere / "all"])] == [*trails([tmp_path])]
+        assert len(asked) == 2
+        assert [*trails([elsewhere / "one"])] == [*trails([tmp_path])][:1]
 
 
 def test_what_was_planned_can_be_found_again(nodes: LiveNodes, tmp_path: Path) -> None:
@@ -136,6 +170,8 @@ def test_what_is_gone_is_told_and_old_pieces_may_go(nodes: LiveNodes, tmp_path: 
     check([tmp_path], trails([tmp_path]), read)
     with pytest.raises(PipelineError, match=r"000000.parquet is gone, which was found and not yet"):
         list(between({}, read))
+    with pytest.raises(PipelineError, match=r"000000.parquet is gone, which was found and not yet"):
+        written_at(file_of(name, 0))
     (tmp_path / "a-0.manifest.json").unlink()
     with pytest.raises(
         PipelineError, match=r"a-0.\*.parquet is gone, of which a part was read; copy"

@@ -7,11 +7,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.pipeline.live_traces import parts, played, twice
+from tests.pipeline.live_traces import PLANTS, parts, played, twice
 from tests.pipeline.test_live_judge import Told, table
+from tests.unit.check.trial import recounted
 
 pytest.importorskip("pyspark")
 
+from roundelay.check import check
 from roundelay.cli import main
 from roundelay.pipeline import session
 from roundelay.pipeline.errors import PipelineError, plain
@@ -103,20 +105,42 @@ def test_the_command_says_what_it_covers_and_exits_with_one_if_something_broke(
     spark, live, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(session, "open_session", lambda master: nullcontext(spark))
-    manifest, clean = played()
-    for name, rows, code in (("fine", clean, 0), ("broken", tuple(twice(clean)), 1)):
-        nodes = live(tmp_path / name, manifest)
-        nodes.write(rows)
-        nodes.close()
-        out = str(tmp_path / f"{name}.out")
-        assert main(["watch", "--once", str(tmp_path / name), "-o", out]) == code
+    for names in (("nothing",), tuple(PLANTS)):
+        source, out = tmp_path / names[-1], tmp_path / f"{names[-1]}.out"
+        broken, expected = {}, {}
+        for name in names:
+            manifest, clean = played(run=name)
+            rows = list(PLANTS[name](clean)) if name in PLANTS else list(clean)
+            nodes = live(source / name, manifest)
+            nodes.write(rows)
+            nodes.close()
+            held = RunJudge(manifest, one_clock=True).covered
+            whole = check(rows, recounted(manifest, rows), profile=held)
+            broken[name] = {v.property for v in whole.violated}
+            expected[name] = {name} & PLANTS.keys()
+        code = int(names[-1] in PLANTS)
+        assert main(["watch", "--once", str(source), "-o", str(out)]) == code
         said = capsys.readouterr().out
         assert "  judged live: T1 T2 " in said
-        assert f"  left to `roundelay check {tmp_path / name}`: M3 " in said
-        assert ("VIOLATED in run live: D2: b delivers" in said) == (code == 1)
-        checked = main(["check", str(tmp_path / name)])
-        assert checked == code, "the batch check agrees"
-        capsys.readouterr()
+        assert f"  left to `roundelay check {source}`: M3 " in said
+        assert ("VIOLATED in run D2: D2: b delivers" in said) == (code == 1)
+        found: dict[str, set[str]] = {name: set() for name in names}
+        for row in stored(out / "verdicts.parquet"):
+            if row["verdict"] == "violated":
+                found[row["run"]].add(row["property"])
+        assert found == broken, "the local check agrees"
+        assert all(found[name] >= expected[name] for name in names)
+
+        before = {path: path.read_bytes() for path in out.glob("*.parquet")}
+        assert len(before) == 2
+        assert main(["watch", "--once", str(source), "-o", str(out)]) == code, "once more"
+        said = capsys.readouterr().out
+        assert ("VIOLATED before: D2: b delivers" in said) == (code == 1)
+        count = sum(map(len, found.values())) or "no"
+        assert f"{count} violation{'s' * code} of what is judged live;" in said
+        assert {path: path.read_bytes() for path in before} == before
+    capsys.readouterr()
+    assert main(["check", str(source / "D2")]) == 1, "the batch check agrees"
 
 
 def test_files_that_are_gone_before_they_were_read_are_told_in_a_sentence(

@@ -73,6 +73,14 @@ class Outlook:
     cpu_s_per_million: float
     cpu_s: float
     shuffle_mb: float
+    shuffle_share: float
+    """Of the table."""
+    live_mb_per_million: float
+    """What each further million of rows adds to the heap after the check; about 0 if the memory of
+    the driver does not grow with the rows."""
+    live_mb: float
+    peak_mb_per_million: float
+    peak_mb: float
 
 
 def outlook(costs: Sequence[Cost], rows: int) -> Outlook:
@@ -85,7 +93,20 @@ def outlook(costs: Sequence[Cost], rows: int) -> Outlook:
 
     per_row, cpu_s = line([cost.cpu_s for cost in costs])
     _, shuffle_mb = line([cost.shuffle_mb for cost in costs])
-    return Outlook(rows, per_row * 1e6, cpu_s, shuffle_mb)
+    _, table_mb = line([cost.table_mb for cost in costs])
+    live_per_row, live_mb = line([cost.live_mb for cost in costs])
+    peak_per_row, peak_mb = line([cost.peak_mb for cost in costs])
+    return Outlook(
+        rows,
+        cpu_s_per_million=per_row * 1e6,
+        cpu_s=cpu_s,
+        shuffle_mb=shuffle_mb,
+        shuffle_share=shuffle_mb / table_mb,
+        live_mb_per_million=live_per_row * 1e6,
+        live_mb=live_mb,
+        peak_mb_per_million=peak_per_row * 1e6,
+        peak_mb=peak_mb,
+    )
 
 
 def measure(rows: int, directory: Path, master: str, report: Report) -> Cost:

@@ -50,14 +50,23 @@ class Figures:
     waiting_max: int
     state_bytes_first: int
     state_bytes_last: int
-    """What is saved after a batch, early and at the end."""
+    state_bytes_max: int
+    """What is saved after a batch: early, at the end, and at most."""
     left_out: int
     violations: int
+    planted: int = 0
+    """Breaches that were planted."""
+    told_s: float | None = None
+    """How long after its piece was there the planted breach was told, in seconds; None if it was
+    not told."""
+    told_batches: int | None = None
+    """In which batch it was told, of those that ended after its piece was there: 1 is the first."""
 
     @property
     def ok(self) -> bool:
-        """Whether every row was judged, and found to be right."""
-        return self.rows == self.judged and not self.left_out and not self.violations
+        """Whether every row was judged, and nothing was found but what was planted."""
+        whole = self.rows == self.judged and not self.left_out
+        return whole and self.violations == self.planted
 
 
 class _Told:
@@ -66,16 +75,20 @@ class _Told:
     def __init__(self, state: Path) -> None:
         self.batches: list[Batch] = []
         self.sizes: list[int] = []
-        self.violations = 0
+        self.violations: list[tuple[float, int]] = []
+        """When each was told, and how many batches had ended."""
+        self.ended: list[float] = []
+        """When each batch did."""
         self._state = state
 
     def begins(self, judge: RunJudge) -> None:
         pass
 
     def violated(self, manifest: Manifest, verdict: Verdict) -> None:
-        self.violations += 1
+        self.violations.append((time.monotonic(), len(self.batches)))
 
     def batch(self, batch: Batch) -> None:
+        self.ended.append(time.monotonic())
         self.batches.append(batch)
         files = (self._state / str(batch.number)).iterdir()
         self.sizes.append(sum(file.stat().st_size for file in files))
@@ -85,13 +98,19 @@ class _Told:
 
 
 def measure(
-    rate: int, seconds: int, master: str, every_s: float, say: Callable[[str], None]
+    rate: int,
+    seconds: int,
+    master: str,
+    every_s: float,
+    say: Callable[[str], None],
+    plant: int | None = None,
 ) -> Figures:
-    """Offer so many rows a second for so many seconds."""
+    """Offer so many rows a second for so many seconds; with `plant`, one delivery is there twice in
+    what comes then, that many seconds after the first."""
     with TemporaryDirectory(prefix="roundelay-watch-") as name:
         home = Path(name)
         say("writing the traces")
-        pieces = _write(home / "made", rate, seconds)
+        pieces = _write(home / "made", rate, seconds, plant)
         say("judging without Spark")
         alone = _alone(home / "made", home / "alone")
         source, out = home / "in", home / "out"
@@ -104,10 +123,12 @@ def measure(
             query = start(files, watching.batch, out / "checkpoint", every_s)
             say("pieces come in")
             began = time.monotonic()
-            player = Thread(target=_play, args=(home / "made", source, pieces), daemon=True)
+            there: list[float] = []
+            args = (home / "made", source, pieces, there)
+            player = Thread(target=_play, args=args, daemon=True)
             player.start()
             deadline = began + seconds + CATCH_UP_S
-            total = rate * seconds // ROWS_OF_A_PACKET * ROWS_OF_A_PACKET + len(NODES)
+            total = _total(rate, seconds, plant)
             while _judged(watching) < total and time.monotonic() < deadline:
                 if query.awaitTermination(0.1):
                     break
@@ -115,7 +136,23 @@ def measure(
             took = time.monotonic() - began
             query.stop()
             player.join()
-        return _figures(told, total, _judged(watching), took, rate, alone)
+        figures = _figures(told, total, _judged(watching), took, rate, alone)
+        return figures if plant is None else _told_of(figures, told, there[plant])
+
+
+def _total(rate: int, seconds: int, plant: int | None) -> int:
+    """How many rows there are."""
+    packets = rate * seconds // ROWS_OF_A_PACKET
+    return packets * ROWS_OF_A_PACKET + len(NODES) + (plant is not None)
+
+
+def _told_of(figures: Figures, told: _Told, there: float) -> Figures:
+    """With how late a planted breach was told, whose piece was there at that time."""
+    if not told.violations:
+        return replace(figures, planted=1)
+    when, batches = told.violations[0]
+    ended = sum(end >= there for end in told.ended[:batches])
+    return replace(figures, planted=1, told_s=when - there, told_batches=ended + 1)
 
 
 def _judged(watching: Watch) -> int:
@@ -136,8 +173,9 @@ def _figures(told: _Told, rows: int, judged: int, took: float, rate: int, alone:
         waiting_max=max(batch.waiting for batch in busy),
         state_bytes_first=told.sizes[min(3, len(told.sizes) - 1)],
         state_bytes_last=told.sizes[-1],
+        state_bytes_max=max(told.sizes),
         left_out=sum(batch.left_out for batch in told.batches),
-        violations=told.violations,
+        violations=len(told.violations),
     )
 
 
@@ -158,8 +196,8 @@ def _alone(made: Path, out: Path) -> float:
     return _judged(watching) / (time.process_time() - began)
 
 
-def _play(made: Path, source: Path, pieces: int) -> None:
-    """Move the pieces of each second to where they are looked for, and count them."""
+def _play(made: Path, source: Path, pieces: int, there: list[float]) -> None:
+    """Move the pieces of each second to where they are looked for, and note when they are there."""
     manifests = {
         path.name: Manifest.from_json(path.read_text()) for path in made.glob("*.manifest.json")
     }
@@ -175,9 +213,10 @@ def _play(made: Path, source: Path, pieces: int) -> None:
             beside = source / f"{name}.tmp"
             beside.write_text(replace(manifest, pieces=number + 1, rows=rows).to_json())
             beside.rename(source / name)
+        there.append(time.monotonic())
 
 
-def _write(home: Path, rate: int, seconds: int) -> int:
+def _write(home: Path, rate: int, seconds: int, plant: int | None = None) -> int:
     """The traces of nodes that write so many rows a second in all; returns the number of pieces."""
     manifest = Manifest(
         run="bench", nodes=NODES, protocol="totem", mode="views", machine="of this bench"
@@ -186,9 +225,8 @@ def _write(home: Path, rate: int, seconds: int) -> int:
         PieceWriter(home, manifest, name=f"{node}-1", unclosed={f"{number}.1": "as it runs"})
         for number, node in enumerate(NODES)
     ]
-    rows = _rows()
-    packets = rate * seconds // ROWS_OF_A_PACKET
-    total = packets * ROWS_OF_A_PACKET + len(NODES)
+    total = _total(rate, seconds, plant)
+    rows = _rows(None if plant is None else total * (2 * plant + 1) // (2 * seconds))
     for number in range(seconds):
         share = total * (number + 1) // seconds - total * number // seconds
         for row in itertools.islice(rows, share):
@@ -200,8 +238,9 @@ def _write(home: Path, rate: int, seconds: int) -> int:
     return pieces.pop()
 
 
-def _rows() -> Iterator[Row]:
-    """What three nodes do that send in turn and deliver in one order."""
+def _rows(twice: int | None = None) -> Iterator[Row]:
+    """What three nodes do that send in turn and deliver in one order; after `twice` rows a delivery
+    is there twice."""
     counts = [0] * len(NODES)
 
     def row(kind: str, proc: int, lam: int, **more: object) -> Row:
@@ -224,5 +263,8 @@ def _rows() -> Iterator[Row]:
         for proc in everybody:
             if proc != sender:
                 yield row(Kind.RECEIVE, proc, lam + 1, **of)
-        for proc in everybody:
+        times = 1
+        if twice is not None and sum(counts) >= twice:
+            twice, times = None, 2
+        for proc in [*everybody, *everybody[: times - 1]]:
             yield row(Kind.DELIVER, proc, lam + 2, layer="app", k0=1, k1=0, k2=packet, k3=0, **of)

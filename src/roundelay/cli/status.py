@@ -1,13 +1,15 @@
-"""`roundelay status`: shows the state of a running node."""
+"""`roundelay status`: shows the state of a running node, or what is known of a group live."""
 
 import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from roundelay.cli import connection
-from roundelay.runtime.client import Client
+from roundelay.cli import connection, watched
+from roundelay.cli.errors import UserError
 from roundelay.runtime.metrics import prometheus
 
 WATCH_S = 1.0
@@ -21,13 +23,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--json", action="store_true", help="one JSON document, nothing else")
     form.add_argument("--prometheus", action="store_true", help="metrics in Prometheus's format")
     form.add_argument("--watch", action="store_true", help="again every second, until interrupted")
+    parser.add_argument(
+        "--watched",
+        metavar="OUT",
+        type=Path,
+        help="verdicts and measures that `roundelay watch` writes there, instead of a node's state",
+    )
     connection.configure(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.watched is not None:
+        return _watched(args)
     with connection.connected(args) as client:
         if args.watch:
-            _watch(client)
+            _again(lambda: text(client.ask(do="status")))
         document = client.ask(do="status")
         if args.json:
             shown = json.dumps(document) + "\n"
@@ -37,11 +47,27 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _watch(client: Client) -> None:
-    """Show the status again and again until Ctrl-C."""
+def _watched(args: argparse.Namespace) -> int:
+    if args.prometheus or (args.control or args.group or args.node) is not None:
+        raise UserError("--watched shows what `roundelay watch` wrote; leave out what names a node")
+
+    def shown() -> str:
+        return "\n".join(map(connection.printable, watched.text(document()))) + "\n"
+
+    def document() -> dict[str, Any]:
+        return watched.document(args.watched)
+
+    if args.watch:
+        _again(shown)
+    print(json.dumps(document()) + "\n" if args.json else shown(), end="")
+    return 0
+
+
+def _again(show: Callable[[], str]) -> None:
+    """Show something again and again until Ctrl-C."""
     terminal = sys.stdout.isatty()
     while True:
-        shown = text(client.ask(do="status"))
+        shown = show()
         sys.stdout.write(f"\x1b[H\x1b[J{shown}" if terminal else f"{shown}\n")
         sys.stdout.flush()
         time.sleep(WATCH_S)

@@ -60,33 +60,40 @@ def _watch(args: argparse.Namespace) -> int:
     options: dict[str, Any] = {"every_s": every_s, "once": args.once, "first": args.first}
     try:
         with open_session(args.master) as spark:
-            watch(spark, args.paths, args.output, watcher, **options)
+            violated = watch(spark, args.paths, args.output, watcher, **options)
     except KeyboardInterrupt:
         if not watcher.found:
             raise
+        violated = True
     watcher.end()
-    return 1 if watcher.found else 0
+    return 1 if violated else 0
 
 
 class _Printer:
     """Prints what a `Watcher` is told."""
 
     def __init__(self, *, json: bool, last: str) -> None:
-        self.found = 0
-        """Violations."""
+        self.found: set[tuple[str, str]] = set()
+        """Runs and properties that are violated, also those that an earlier process found."""
         self._json = json
         self._last = last
 
     def begins(self, judge: "RunJudge") -> None:
+        run, before = judge.manifest.run, judge.violations
+        self.found |= {(run, verdict.property) for verdict in before}
         if self._json:
-            self._print(run=judge.manifest.run, live=judge.covered, left=judge.left)
+            names = [verdict.property for verdict in before]
+            self._print(run=run, live=judge.covered, left=judge.left, violated_before=names)
             return
-        print(f"run {judge.manifest.run}, {judge.profile.name}")
+        print(f"run {run}, {judge.profile.name}")
         print(f"  judged live: {' '.join(judge.covered)}")
-        print(f"  left to `{self._last}`: {' '.join(judge.left)}", flush=True)
+        print(f"  left to `{self._last}`: {' '.join(judge.left)}")
+        for verdict in before:
+            print(f"  VIOLATED before: {verdict.property}: {verdict.reason}")
+        print(end="", flush=True)
 
     def violated(self, manifest: Manifest, verdict: Verdict) -> None:
-        self.found += 1
+        self.found.add((manifest.run, verdict.property))
         rows = [f"{row.proc}.{row.inc}.{row.lseq}" for row in verdict.witness]
         if self._json:
             self._print(
@@ -126,10 +133,9 @@ class _Printer:
 
     def end(self) -> None:
         if not self._json:
-            told = (
-                f"{self.found} violations" if self.found else "no violation of what is judged live"
-            )
-            print(f"{told}; the rest: {self._last}")
+            count = len(self.found)
+            told = f"{count or 'no'} violation{'s' * (count > 1)}"
+            print(f"{told} of what is judged live; the rest: {self._last}")
 
     def _print(self, **document: object) -> None:
         print(json.dumps(document), flush=True)

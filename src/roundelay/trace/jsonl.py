@@ -70,14 +70,14 @@ class Encoder:
 def decode(
     path: Path, batch_rows: int, found: Findings, *, start: int = 0, end: int | None = None
 ) -> Iterator[list[Row]]:
-    """The rows of a file in batches, or of its lines from byte `start` to byte `end`, which are
-    whole. Raises UnreadableError if reading fails before the end of the file."""
+    """The rows of a file in batches, or of its lines from byte `start` on, as if it ended at byte
+    `end`. Raises UnreadableError if reading fails before the end of the file."""
     batch: list[Row] = []
     number = 0
     try:
         with path.open("rb") as file:
             file.seek(start)
-            while (end is None or file.tell() < end) and (line := file.readline(LINE_BYTES_MAX)):
+            while line := file.readline(_most(file, end)):
                 number += 1
                 whole = line.endswith(b"\n")
                 if not whole and len(line) == LINE_BYTES_MAX:
@@ -110,6 +110,11 @@ def decode(
         raise UnreadableError(EMPTY)
     found.row_count += len(batch)
     yield batch
+
+
+def _most(file: BinaryIO, end: int | None) -> int:
+    """How many bytes the next line has at most."""
+    return LINE_BYTES_MAX if end is None else max(0, min(LINE_BYTES_MAX, end - file.tell()))
 
 
 _NAMES = frozenset(COLUMNS)

@@ -68,11 +68,9 @@ class PieceWriter(Writer):
     def roll(self) -> None:
         """Make a whole file of the rows since the last one, if there are any, and count it in the
         manifest."""
-        self.flush()
-        if not self._filled:
+        if not self._end_filled():
             return
         try:
-            self._end_piece()
             early = dataclasses.replace(self.manifest, rows=None, ended=self._unclosed)
             self._write_manifest(early)
             self._open()
@@ -80,8 +78,20 @@ class PieceWriter(Writer):
             raise self._cannot_write(e) from None
 
     def close(self, **fields: Any) -> Manifest:
-        self.roll()
+        # One manifest counts the last piece and all rows: who has read the piece needs no other.
+        self._end_filled()
         return super().close(**fields)
+
+    def _end_filled(self) -> bool:
+        """Make the present piece whole if it has rows; whether it had."""
+        self.flush()
+        if not self._filled:
+            return False
+        try:
+            self._end_piece()
+        except OSError as e:
+            raise self._cannot_write(e) from None
+        return True
 
     def _close_file(self) -> None:
         if self._closed:
@@ -89,13 +99,14 @@ class PieceWriter(Writer):
         self._closed = True
         if self._filled:
             self._end_piece()
-        else:
+        elif not self._file.closed:
             self._end_file()
             self.path.unlink()
 
     def _end_piece(self) -> None:
         self._end_file()
         self._reveal()
+        self._filled = False
         self._kept = self._counts.copy()
         self.manifest = dataclasses.replace(self.manifest, pieces=self.manifest.pieces + 1)
 

@@ -54,7 +54,8 @@ def test_the_time_of_a_process_that_ended_is_counted():
 def test_what_a_larger_check_costs_is_the_line_through_smaller_ones():
     def cost(millions: int) -> Cost:
         spent = {"cpu_s": 5.0 + 0.5 * millions, "shuffle_mb": 0.1 + 0.02 * millions}
-        rest = {"table_mb": 0.0, "wall_s": 0.0, "peak_mb": 0.0, "live_mb": 0.0}
+        memory = {"peak_mb": 700.0, "live_mb": 60 + 0.001 * millions}
+        rest = {"table_mb": 10.0 * millions, "wall_s": 0.0, **memory}
         return Cost(
             rows=millions * 10**6, shuffle_share=0.0, proved={}, duckdb_cpu_s=None, **spent, **rest
         )
@@ -63,3 +64,6 @@ def test_what_a_larger_check_costs_is_the_line_through_smaller_ones():
     assert found.cpu_s_per_million == pytest.approx(0.5)
     assert found.cpu_s == pytest.approx(505)
     assert found.shuffle_mb == pytest.approx(20.1)
+    assert found.shuffle_share == pytest.approx(20.1 / 10_000)
+    assert (found.live_mb_per_million, found.live_mb) == pytest.approx((0.001, 61))
+    assert (found.peak_mb_per_million, found.peak_mb) == pytest.approx((0, 700))

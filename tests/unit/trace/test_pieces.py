@@ -71,6 +71,18 @@ def test_a_piece_can_be_read_as_soon_as_the_manifest_counts_it(
     assert (manifest(tmp_path).pieces, manifest(tmp_path).ended) == (2, {})
 
 
+def test_the_last_piece_is_counted_by_the_manifest_that_counts_all_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who reads the piece before that would not look at the manifest again."""
+    writer = write(tmp_path, "parquet", range(3), close=False)
+    written: list[Manifest] = []
+    monkeypatch.setattr(writer, "_write_manifest", written.append)
+    writer.append(row(3))
+    writer.close()
+    assert [(one.pieces, one.rows) for one in written] == [(2, {"0.7": 4})]
+
+
 def test_what_a_killed_writer_flushed_can_be_read_from_lines_and_not_from_parquet(
     tmp_path: Path,
 ) -> None:

@@ -85,6 +85,11 @@ def _print(costs: "list[Cost]", further: "Outlook | None", master: str) -> None:
         print(
             f"  each further million of rows takes {further.cpu_s_per_million:.2f} CPU s; "
             f"{further.rows:,} rows would take {further.cpu_s:,.0f} CPU s, "
-            f"and shuffle {further.shuffle_mb:,.0f} MB"
+            f"and shuffle {further.shuffle_mb:,.0f} MB, {further.shuffle_share:.2%} of the table"
+        )
+        print(
+            f"  and adds {further.live_mb_per_million:.3f} MB to the heap after the check, "
+            f"{further.peak_mb_per_million:.3f} MB to the largest size of the JVM: "
+            f"{further.live_mb:,.0f} and {further.peak_mb:,.0f} MB then"
         )
     print("  DuckDB: the order check by blocks alone, on the same files, in one process")

@@ -8,9 +8,10 @@ The rows of a table are sorted by node within each file, so that who reads a fil
 of a node in their order.
 """
 
+import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from json import dumps, loads
 from pathlib import Path
@@ -30,7 +31,7 @@ from roundelay.pipeline.ingest.decode import (
     decode,
     survey,
 )
-from roundelay.pipeline.ingest.sources import Found, Source, end_of_lines, find
+from roundelay.pipeline.ingest.sources import Found, Source, end_of_rows, find
 from roundelay.pipeline.ingest.table import Table, TablePart, part_name
 from roundelay.pipeline.session import parallelism
 from roundelay.trace.manifest import Manifest
@@ -68,28 +69,53 @@ class Ingested:
 
 def ingest(spark: "SparkSession", paths: Sequence[str | Path], directory: str | Path) -> Ingested:
     """Add the traces at `paths` to the table in `directory`."""
-    table = Table.load(directory)
-    found = find(paths)
-    sources = tuple(_rest(source, table) for source in found.sources)
-    return add(spark, replace(found, sources=sources), table)
+    return add(spark, find(paths), Table.load(directory))
 
 
 def _rest(source: Source, table: Table) -> Source:
-    """What is not in the table of a file of lines that was followed while it grew."""
-    start = table.read_to.get(source.path, 0)
-    if not start:
+    """What is to be read of a file: of one of lines that may still grow, those that are whole and
+    that the table does not have."""
+    if not source.lines:
         return source
-    end = end_of_lines(Path(source.path), start)
-    return source if end is None else replace(source, start=start, end=end)
+    path = Path(source.path)
+    start = source.start
+    try:
+        if start < table.read_to.get(source.path, 0):
+            start = max(start, _read_before(source.path, table))
+        over = source.manifest is not None and source.manifest.rows is not None
+        if source.end is not None:
+            return replace(source, start=min(start, source.end))
+        if over and not start:
+            return source  # Its manifest may have a hash of the whole.
+        end = end_of_rows(path, start)
+    except OSError:
+        return source  # The survey will say so.
+    return replace(source, start=start, end=end or None)
+
+
+def _read_before(path: str, table: Table) -> int:
+    """How many bytes of a file of lines are in the table; 0 if it begins with others by now."""
+    at = 0
+    for part in table.parts:
+        if path in part.read_to:
+            end = part.read_to[path]
+            starts = (start for start in (at, 0) if _holds(part, path, start, end))
+            at = end if next(starts, None) is not None else 0
+    return at
+
+
+def _holds(part: TablePart, path: str, start: int, end: int) -> bool:
+    return survey(path, start, end).sha256 == part.sources[path]
 
 
 def add(spark: "SparkSession", found: Found, table: Table) -> Ingested:
     """Add these files to a table. What it has already is left out, so doing it again, or after it
     was interrupted, does no harm."""
-    surveys = _survey(spark, found.sources)
+    sources = tuple(_rest(source, table) for source in found.sources)
+    surveys = _survey(spark, sources)
     fresh: dict[str, Source] = {}
     known: list[str] = []
-    for source in found.sources:
+    for source in sources:
         seen = surveys[source.path]
         sha256 = seen.sha256
         if sha256 in fresh or sha256 in table.sources or (source.start and not seen.bytes):
@@ -97,7 +123,8 @@ def add(spark: "SparkSession", found: Found, table: Table) -> Ingested:
         else:
             fresh[sha256] = source
     if not fresh:
-        return Ingested(table, None, tuple(known))
+        part = renewal(table, _manifests(found.sources, table.latest))
+        return Ingested(table if part is None else table.add(part), part, tuple(known))
     name = part_name(fresh)
     table.sweep()
     shards = sum(surveys[source.path].bytes for source in fresh.values()) // SHARD_BYTES
@@ -106,7 +133,8 @@ def add(spark: "SparkSession", found: Found, table: Table) -> Ingested:
     rows = sum(surveys[source.path].rows for source in fresh.values()) // (2 * parallelism(spark))
     units = _units(fresh.values(), surveys, min(UNIT_ROWS, max(UNIT_ROWS_MIN, rows)))
     _write(spark, units, table.directory / name, shards)
-    part = _part(spark, table, name, fresh, found)
+    read_to = {s.path: s.start + surveys[s.path].bytes for s in fresh.values() if s.lines}
+    part = _part(spark, table, name, fresh, found, read_to)
     return Ingested(table.add(part), part, tuple(known))
 
 
@@ -215,7 +243,12 @@ def _write(spark: "SparkSession", units: list[Unit], path: Path, shards: int) ->
 
 
 def _part(
-    spark: "SparkSession", table: Table, name: str, fresh: dict[str, Source], found: Found
+    spark: "SparkSession",
+    table: Table,
+    name: str,
+    fresh: dict[str, Source],
+    found: Found,
+    read_to: Mapping[str, int],
 ) -> TablePart:
     """What went in, and what is wrong with it."""
     written = Table(table.directory, (TablePart(name, {}, (), {}, {}),))
@@ -241,7 +274,7 @@ def _part(
     for path in sorted(empty):
         source = next(s for s in fresh.values() if s.path == path)
         problems.setdefault(_named(source), []).append(f"{path} gave no rows")
-    manifests = {s.manifest_file: s.manifest for s in fresh.values() if s.manifest is not None}
+    manifests = _manifests(found.sources, table.latest) | _manifests(fresh.values())
     manifests |= {m.to_json(): m for m in found.orphans}
     new = _not_yet(table, manifests)
     return TablePart(
@@ -249,7 +282,7 @@ def _part(
         sources={source.path: sha256 for sha256, source in fresh.items()},
         manifests=tuple(new.values()),
         manifest_files=tuple(new),
-        read_to={s.path: s.end for s in fresh.values() if s.end is not None},
+        read_to=read_to,
         problems={run: tuple(said[:PROBLEMS_MAX]) for run, said in problems.items()},
         rows=dict(rows),
         quarantined=quarantined,
@@ -277,6 +310,28 @@ def _sentences(row: Any) -> Iterator[str]:
 def _named(source: Source) -> str:
     """The run of a file that did not give a row to tell."""
     return source.manifest.run if source.manifest is not None else Path(source.path).stem
+
+
+def _manifests(
+    sources: Iterable[Source], places: Collection[str] | None = None
+) -> dict[str, Manifest]:
+    """By place, the manifests of these files; only those that were read at given places."""
+    return {
+        source.manifest_file: source.manifest
+        for source in sources
+        if source.manifest is not None and (places is None or source.manifest_file in places)
+    }
+
+
+def renewal(table: Table, manifests: Mapping[str, Manifest]) -> TablePart | None:
+    """A part for a table that has no rows, but manifests that say more than they did when rows came
+    in; None if they do not."""
+    new = _not_yet(table, manifests)
+    if not new:
+        return None
+    name = part_name(hashlib.sha256(text.encode()).hexdigest() for text in new.values())
+    (table.directory / name).mkdir(exist_ok=True)
+    return TablePart(name, {}, tuple(new.values()), {}, {}, manifest_files=tuple(new))
 
 
 def _not_yet(table: Table, manifests: Mapping[str, Manifest]) -> dict[str, str]:

@@ -4,9 +4,12 @@ A directory is searched with all that is below it, so that the output of a sweep
 whole. Files that begin with a dot or an underscore are nobody's.
 """
 
+import contextlib
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from roundelay.pipeline.errors import PipelineError
@@ -35,6 +38,11 @@ class Source:
     """Of a file of lines that may still grow: the bytes that are meant, whole lines; None for all
     that there are."""
 
+    @property
+    def lines(self) -> bool:
+        """Whether it can be read piece by piece."""
+        return not self.path.endswith(".parquet")
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -52,9 +60,8 @@ def find(paths: Iterable[str | Path]) -> Found:
     for path in map(Path, paths):
         if not path.exists():
             raise PipelineError(f"there is no trace at {path}; name a directory or a file of one")
-        for file in files(path):
-            place = file.resolve()
-            (manifests if place.name.endswith(MANIFEST) else data)[place] = None
+        for home, name in files(path):
+            (manifests if name.endswith(MANIFEST) else data)[Path(home, name)] = None
     if not data:
         listed = ", ".join(map(str, paths))
         raise PipelineError(
@@ -70,18 +77,30 @@ def find(paths: Iterable[str | Path]) -> Found:
     return Found(tuple(sources), tuple(orphans))
 
 
-def files(path: Path) -> Iterable[Path]:
-    """Data files and manifests at or below a path."""
-    if not path.is_dir():
-        yield path
+def files(path: Path) -> Iterator[tuple[str, str]]:
+    """Directory and name of each data file and manifest at or below a path. There may be many, and
+    whoever follows them asks often: so links are resolved once for a directory."""
+    home = os.path.realpath(path)
+    if not os.path.isdir(home):
+        home, name = os.path.split(home)
+        yield home, name
         return
-    for directory, below, names in os.walk(path):
-        below[:] = sorted(name for name in below if not name.startswith((".", "_")))
-        for name in sorted(names):
-            if name.startswith((".", "_")):
+    below = []
+    with contextlib.suppress(OSError), os.scandir(home) as found:
+        for entry in sorted(found, key=attrgetter("name")):
+            if entry.name.startswith((".", "_")):
                 continue
-            if name.endswith((*SUFFIXES, MANIFEST)):
-                yield Path(directory) / name
+            if entry.is_dir():
+                if not entry.is_symlink():
+                    below.append(Path(entry.path))
+            elif entry.name.endswith((*SUFFIXES, MANIFEST)):
+                if entry.is_symlink():
+                    there, name = os.path.split(os.path.realpath(entry.path))
+                    yield there, name
+                else:
+                    yield home, entry.name
+    for directory in below:
+        yield from files(directory)
 
 
 def end_of_lines(file: Path, start: int) -> int | None:
@@ -99,6 +118,19 @@ def end_of_lines(file: Path, start: int) -> int | None:
                 return first + at + 1
             end = first
     return start
+
+
+def end_of_rows(file: Path, start: int) -> int:
+    """Where the last row of a file of lines ends, which may lack the end of its line."""
+    end = end_of_lines(file, start) or start
+    with file.open("rb") as opened:
+        opened.seek(end)
+        rest = opened.read(TAIL_BYTES)
+    try:
+        json.loads(rest)
+    except (ValueError, RecursionError):
+        return end
+    return end + len(rest)
 
 
 def source_of(file: Path, read: dict[Path, Manifest | str], used: set[Path]) -> Source:

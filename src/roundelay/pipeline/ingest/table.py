@@ -50,7 +50,8 @@ class TablePart:
     """Where each of the manifests was read, as far as that is known: one that is read again later
     takes the place of what it was before."""
     read_to: Mapping[str, int] = field(default_factory=dict)
-    """By path: how many bytes of a file of lines that may still grow are in the table."""
+    """By path: how many bytes of a file of lines were read by then. Their sha256 is that of those
+    since the part before that has the file, or of all if it began anew."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,13 @@ class Table:
         return frozenset(sha256 for part in self.parts for sha256 in part.sources.values())
 
     @cached_property
+    def paths(self) -> frozenset[str]:
+        """Every file that is in, or of which some lines are."""
+        return frozenset(path for part in self.parts for path in part.sources)
+
+    @cached_property
     def read_to(self) -> dict[str, int]:
-        """By path: how much of a file of lines that may still grow is in."""
+        """By path: how many bytes of a file of lines are in."""
         return {path: end for part in self.parts for path, end in part.read_to.items()}
 
     @cached_property

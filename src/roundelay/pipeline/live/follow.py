@@ -5,6 +5,7 @@ interrupted is done again from the same files, and `ingest` leaves out those tha
 each row is in the table once.
 """
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from roundelay.core.value import value
 from roundelay.pipeline.errors import PipelineError
-from roundelay.pipeline.ingest.into_table import Ingested, add
+from roundelay.pipeline.ingest.into_table import Ingested, add, renewal
 from roundelay.pipeline.ingest.sources import Found, Source, source_of
 from roundelay.pipeline.ingest.table import Table
 from roundelay.pipeline.live.source import stream
-from roundelay.pipeline.live.trails import trails
+from roundelay.pipeline.live.trails import Trail, file_of, size_of, trails, written_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,16 +61,48 @@ def follow(
     if any(trail.table is not None for trail in trails(paths).values()):
         raise PipelineError("a table cannot be followed; name the directories that nodes write to")
     directory.mkdir(parents=True, exist_ok=True)
+    lock = threading.Lock()  # Spark calls `use` in a thread of its own.
+
+    def use(sources: list[Source], number: int) -> None:
+        with lock:
+            told(_add(spark, sources, directory))
+
     query = start(
         stream(spark, [str(Path(path).resolve()) for path in paths], rows_max),
-        lambda sources, _: told(_add(spark, sources, directory)),
+        use,
         directory / CHECKPOINT,
         None if once else every_s,
     )
     try:
-        query.awaitTermination()
+        over = False
+        while not over:
+            over = query.awaitTermination(every_s)
+            with lock:
+                _renew(paths, directory)
     finally:
         query.stop()
+
+
+def _renew(paths: Sequence[str | Path], directory: Path) -> None:
+    """Take the manifests of nodes that have stopped, if the table has all of their rows: no batch
+    comes any more that would."""
+    table = Table.load(directory)
+    stopped = {
+        trail.manifest_file: trail.manifest
+        for trail in trails(paths).values()
+        if trail.manifest and trail.closed and _has_all(table, trail)
+    }
+    part = renewal(table, stopped)
+    if part is not None:
+        table.add(part)
+
+
+def _has_all(table: Table, trail: Trail) -> bool:
+    """Whether a table has the last rows of a trail that will not change any more."""
+    last = file_of(trail.name, max(0, trail.whole - 1))
+    if not trail.grows:
+        return str(last) in table.paths
+    return table.read_to.get(str(last), -1) >= size_of(last)
 
 
 def start(
@@ -91,6 +124,13 @@ def start(
     return writer.trigger(processingTime=f"{round(every_s * 1000)} milliseconds").start()
 
 
+def committed(checkpoint: Path) -> int:
+    """The number of the last batch that a query is through with; -1 if there is none."""
+    commits = checkpoint / "commits"
+    names = [path.name for path in commits.iterdir()] if commits.is_dir() else []
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+
 def _sources(frame: "DataFrame") -> list[Source]:
     read: dict[Any, Any] = {}
     found = []
@@ -101,7 +141,7 @@ def _sources(frame: "DataFrame") -> list[Source]:
 
 
 def _add(spark: "SparkSession", sources: list[Source], directory: Path) -> Added:
-    oldest = min((Path(s.path).stat().st_mtime for s in sources), default=time.time())
+    oldest = min((written_at(s.path) for s in sources), default=time.time())
     done = add(spark, Found(tuple(sources), ()), Table.load(directory))
     rows = 0 if done.part is None else sum(done.part.rows.values())
     return Added(rows, len(sources) - len(done.known), time.time() - oldest, done)

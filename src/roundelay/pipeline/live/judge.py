@@ -12,7 +12,7 @@ from roundelay.check import Profile, Standing, Verdict, profile_of
 from roundelay.check.online import COVERED, OnlineChecker
 from roundelay.core.effects import Kind
 from roundelay.pipeline.live.measures import Measures
-from roundelay.pipeline.live.merge import ALL, NOBODY, Known, Merge, Writer
+from roundelay.pipeline.live.merge import ALL, NOBODY, WRITTEN, Known, Merge, Writer
 from roundelay.pipeline.live.trails import Trail
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import COLUMNS, Row
@@ -149,13 +149,27 @@ class RunJudge:
         """How many rows wait for others."""
         return 0 if self.merge.waiting is None else int(self.merge.waiting.num_rows)
 
+    @property
+    def oldest(self) -> float | None:
+        """When the oldest row that is not judged was written; None if there is none."""
+        rows = self.merge.waiting
+        if rows is None or WRITTEN not in rows.column_names:
+            return None
+        oldest: float | None = pc.min(rows.column(WRITTEN)).as_py()
+        return oldest
+
     def verdicts(self) -> list[Verdict]:
         """What is known by now. A breach that was found is never taken back."""
         return self._checker.verdicts()
 
     @property
+    def violations(self) -> list[Verdict]:
+        """The breaches that were found, also those that were told long ago."""
+        return self._checker.violations
+
+    @property
     def violated(self) -> bool:
-        return bool(self._checker.violations)
+        return bool(self.violations)
 
     def save(self) -> dict[str, Any]:
         """Its state as JSON has it, but for the rows that wait."""

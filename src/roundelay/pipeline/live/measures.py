@@ -33,7 +33,7 @@ COLUMNS = pa.schema(
 )
 """One row for each run and batch: when it was judged, in seconds since 1970; rows judged;
 deliveries; from submission to delivery; regular views installed; rows that wait for slower nodes;
-how old the oldest file of the batch was when it was judged."""
+how old the oldest row was that waited to be judged."""
 
 BATCHES_MAX = 1000
 """Rows of the table. More: it takes longer to write in each batch; fewer: it shows less."""

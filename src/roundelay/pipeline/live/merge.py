@@ -18,6 +18,9 @@ from roundelay.core.value import value
 PLACE = "place"
 """A column: where a row stands in the order of the run."""
 
+WRITTEN = "written"
+"""A column: when the file of a row was written, in seconds since 1970."""
+
 NOBODY = -1
 """The place before all rows."""
 
@@ -73,7 +76,8 @@ class Merge:
             self.late += int(behind.sum())
             late = sorted(set(zip(proc[behind].tolist(), inc[behind].tolist(), strict=True)))
             table = table.filter(pa.array(~behind))
-        self.waiting = table if self.waiting is None else pa.concat_tables([self.waiting, table])
+        parts = [table] if self.waiting is None else [self.waiting, table]
+        self.waiting = pa.concat_tables(parts, promote_options="default")
         return late
 
     def take(self, until: int) -> Any:

@@ -57,6 +57,8 @@ class Trail:
     """How many of its pieces will not change any more."""
     table: Table | None = None
     """The table that it is."""
+    manifest_file: str = ""
+    """Where its manifest was read."""
 
     @property
     def grows(self) -> bool:
@@ -105,12 +107,14 @@ def trails(paths: Iterable[str | Path]) -> dict[str, Trail]:
         if (path / POINTER).is_file():
             tables |= _of_table(Table.load(path.resolve()))
             continue
-        for file in files(path):
-            if file.suffix in SUFFIXES and not file.is_dir():
-                place = file.resolve()
-                names.setdefault(trail_name(place), place)
-            elif file.name.endswith(f".{MANIFEST}"):
-                manifests.append(file.resolve())
+        for home, name in files(path):
+            stem, suffix = os.path.splitext(name)
+            if suffix in SUFFIXES:
+                trail = _named(home, stem, suffix)
+                if trail not in names:
+                    names[trail] = Path(home, name)
+            elif name.endswith(f".{MANIFEST}"):
+                manifests.append(Path(home, name))
     begun = {place.with_name(life_of(place.stem)) for place in names.values()}
     for file in manifests:
         life = file.with_name(file.name.removesuffix(f".{MANIFEST}"))
@@ -142,8 +146,12 @@ def position_after(source: Source) -> tuple[str, Position]:
 
 def trail_name(file: Path) -> str:
     """The trail that a data file belongs to."""
-    life = life_of(file.stem)
-    return str(file if life == file.stem else file.with_name(f"{life}{ANY}{file.suffix}"))
+    return _named(str(file.parent), file.stem, file.suffix)
+
+
+def _named(home: str, stem: str, suffix: str) -> str:
+    life = life_of(stem)
+    return os.path.join(home, f"{life}{suffix}" if life == stem else f"{life}{ANY}{suffix}")
 
 
 def file_of(trail: str, piece: int) -> Path:
@@ -155,10 +163,13 @@ def file_of(trail: str, piece: int) -> Path:
 
 
 def _trail(name: str, file: Path, read: dict[Path, Manifest | str]) -> Trail:
-    manifest = source_of(file, read, set()).manifest
+    source = source_of(file, read, set())
+    manifest = source.manifest
     if ANY in Path(name).stem:
-        return Trail(name, manifest, 0 if manifest is None else manifest.pieces)
-    return Trail(name, manifest, int(file.suffix == ".parquet" and _has_end(file)))
+        whole = 0 if manifest is None else manifest.pieces
+    else:
+        whole = int(file.suffix == ".parquet" and _has_end(file))
+    return Trail(name, manifest, whole, manifest_file=source.manifest_file)
 
 
 def _has_end(file: Path) -> bool:
@@ -183,7 +194,7 @@ def check(paths: Iterable[str | Path], found: Mapping[str, Trail], read: Positio
                 f"{name} has {trail.whole} pieces, and {pieces} were read: it is an older copy; "
                 f"{_ADVICE}"
             )
-        if size and trail.whole == pieces and _size(file_of(name, pieces)) < size:
+        if size and trail.whole == pieces and size_of(file_of(name, pieces)) < size:
             raise PipelineError(
                 f"{file_of(name, pieces)} is shorter than the {size} bytes that were read; "
                 f"{_ADVICE}"
@@ -195,6 +206,19 @@ def _without_pieces(name: str) -> Trail | None:
     file = file_of(name, 0)
     manifest = source_of(file, {}, set()).manifest if ANY in Path(name).stem else None
     return None if manifest is None else Trail(name, manifest, manifest.pieces)
+
+
+def written_at(file: str | Path) -> float:
+    """When a file that is to be read was written, in seconds since 1970; PipelineError if it is
+    gone."""
+    try:
+        return os.stat(file).st_mtime
+    except FileNotFoundError:
+        raise _gone(file) from None
+
+
+def _gone(file: str | Path) -> PipelineError:
+    return PipelineError(f"{file} is gone, which was found and not yet read; {_ADVICE}")
 
 
 _ADVICE = "copy it back to where it was, or begin again with a new output directory"
@@ -241,10 +265,10 @@ def between(start: Positions, end: Positions) -> Iterator[Source]:
         while (pieces, size) < last:
             file = file_of(name, pieces)
             if not file.is_file():
-                raise PipelineError(f"{file} is gone, which was found and not yet read; {_ADVICE}")
+                raise _gone(file)
             source = source_of(file, read, set())
             if name.endswith(".jsonl"):
-                end_ = last[1] if pieces == last[0] else _size(file)
+                end_ = last[1] if pieces == last[0] else size_of(file)
                 if end_ > size:
                     yield replace(source, start=size, end=end_)
             else:
@@ -265,7 +289,7 @@ def _new(
         for part in trail.table.parts[pieces:end]:
             pieces += 1
             source = Source(trail.name, None, start=pieces - 1, end=pieces)
-            age = (trail.table.directory / part.name).stat().st_mtime
+            age = written_at(trail.table.directory / part.name)
             yield age, Step(trail.name, source, (pieces, 0), sum(part.rows.values()))
         return
     last = (maxsize, 0) if until is None else until.get(trail.name, BEGIN)
@@ -317,7 +341,7 @@ def _rows(source: Source) -> int:
         return 0  # Whoever reads it will say why it cannot be read.
 
 
-def _size(file: Path) -> int:
+def size_of(file: Path) -> int:
     try:
         return os.stat(file).st_size
     except FileNotFoundError:

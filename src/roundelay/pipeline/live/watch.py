@@ -30,11 +30,20 @@ from roundelay.pipeline.ingest.sources import Source
 from roundelay.pipeline.ingest.table import POINTER, Table
 from roundelay.pipeline.judge.verdict_table import VERDICT_COLUMNS, VERDICTS, ring_of
 from roundelay.pipeline.live import measures, states
-from roundelay.pipeline.live.follow import start
+from roundelay.pipeline.live.follow import committed, start
 from roundelay.pipeline.live.judge import RunJudge
 from roundelay.pipeline.live.measures import MEASURES
+from roundelay.pipeline.live.merge import WRITTEN
 from roundelay.pipeline.live.source import positions, stream
-from roundelay.pipeline.live.trails import BEGIN, Position, Trail, position_after, steps, trails
+from roundelay.pipeline.live.trails import (
+    BEGIN,
+    Position,
+    Trail,
+    position_after,
+    steps,
+    trails,
+    written_at,
+)
 from roundelay.trace.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -76,7 +85,8 @@ class Batch:
     """Rows, and files, that made no sense."""
     seconds: float
     behind_s: float
-    """How old its oldest file was when it was judged, in seconds."""
+    """How old the oldest row was that waited to be judged then, in seconds since it was written:
+    also one of an earlier batch, and also if it waits on."""
 
 
 class Watcher(Protocol):
@@ -126,6 +136,12 @@ class Watch:
     def violated(self) -> bool:
         return any(judge.violated for judge in self.judges.values())
 
+    def resume(self, number: int) -> None:
+        """Know what was known after the last batch that the query is through with; -1 if there is
+        none. If nothing is new, no batch comes that would do so."""
+        with self._lock:
+            self._go_to(number)
+
     def batch(self, sources: list[Source], number: int) -> None:
         """The next batch; or the last one again."""
         with self._lock:
@@ -141,8 +157,7 @@ class Watch:
                 judge = self._judge_of(run, found.values())
                 if judge is not None:
                     judge.add(rows.filter(pc.equal(rows.column("run"), run)), self._now(found))
-            oldest = min((Path(s.path).stat().st_mtime for s in sources), default=time.time())
-            judged = self._judge(found, number, oldest)
+            judged, behind_s = self._judge(found, number)
             self._number = number
             self._save()
             self._watcher.batch(
@@ -153,7 +168,7 @@ class Watch:
                     sum(judge.waiting for judge in self.judges.values()),
                     left_out,
                     self._clock() - began,
-                    time.time() - oldest,
+                    behind_s,
                 )
             )
 
@@ -162,29 +177,33 @@ class Watch:
         with self._lock:
             if any(judge.waiting for judge in self.judges.values()):
                 found = trails(self._paths)
+                if self._unread(found):
+                    return  # A batch comes, and may tell of those who seem to be silent.
                 if _table_of(found) is None:
-                    self._judge(found, self._number, None)
+                    self._judge(found, None)
                 elif self._clock() - self._last >= TABLE_SILENT_S:
-                    self._judge({}, self._number, None)
+                    self._judge({}, None)
 
     def end(self) -> None:
         """Nothing will come any more: judge all there is."""
         with self._lock:
-            self._judge({}, self._number, None)
+            self._judge({}, None)
 
     def _rows(self, sources: Sequence[Source]) -> tuple[Any, int]:
         """The rows of some files, and how many were left out."""
-        tables = [source for source in sources if Path(source.path).name == POINTER]
-        units = [unit_of(source).text() for source in sources if source not in tables]
-        good, left_out = self._decoded(units)
-        return pa.concat_tables([good, *map(_of_parts, tables)]), left_out
-
-    def _decoded(self, units: Sequence[str]) -> tuple[Any, int]:
         # Here and not in tasks: judging takes ten times as long, and is done here too.
-        batches = (batch for unit in units for batch in decode(unit))
-        rows = pa.Table.from_batches(batches, OUT_SCHEMA)
-        good = rows.filter(pc.is_null(rows.column("reason")))
-        return good.drop_columns(list(_PROVENANCE)), rows.num_rows - good.num_rows
+        good, left_out = [_EVENTS.empty_table()], 0
+        for source in sources:
+            if Path(source.path).name == POINTER:
+                rows, written = _of_parts(source)
+            else:
+                written = written_at(source.path)
+                read = pa.Table.from_batches(decode(unit_of(source).text()), OUT_SCHEMA)
+                rows = read.filter(pc.is_null(read.column("reason")))
+                left_out += read.num_rows - rows.num_rows
+                rows = rows.drop_columns(list(_PROVENANCE))
+            good.append(rows.append_column(WRITTEN, pa.repeat(written, rows.num_rows)))
+        return pa.concat_tables(good, promote_options="default"), left_out
 
     def _judge_of(self, run: str, found: Iterable[Trail]) -> RunJudge | None:
         judge = self.judges.get(run)
@@ -204,17 +223,15 @@ class Watch:
             self._watcher.begins(judge)
         return judge
 
-    def _judge(self, found: Mapping[str, Trail], number: int, oldest: float | None) -> int:
-        """Judge what can be judged; how many rows that were."""
+    def _judge(self, found: Mapping[str, Trail], number: int | None) -> tuple[int, float]:
+        """Judge what can be judged; how many rows that were, and how far behind this was. `number`
+        is that of the batch in which this is; None if it is in none."""
         now = self._now(found)
         table = _table_of(found)
-        unread = {
-            step.trail
-            for step in steps(found, self._read)
-            if step.source.end is None or step.source.end > step.source.start
-        }
-        judged = 0
+        unread = self._unread(found)
+        judged, most_behind_s = 0, 0.0
         for run, judge in self.judges.items():
+            oldest = judge.oldest
             mine = [t for t in found.values() if t.manifest and t.manifest.run == run]
             late = table is not None and table.name in unread
             awaited = [t for t in mine if late or t.name in unread or judge.awaits(t, now)]
@@ -223,7 +240,9 @@ class Watch:
                     judge.give_up(trail.writer, trail.manifest)
             writers = {trail.writer for trail in awaited}
             judged += judge.judge(writers, now, one_behind=table is not None)
-            if oldest is not None:
+            behind_s = 0.0 if oldest is None else time.time() - oldest
+            most_behind_s = max(most_behind_s, behind_s)
+            if number is not None:
                 self._measured.append(
                     {
                         **judge.measures.take(max(self._clock() - self._last, 1e-3)),
@@ -231,7 +250,7 @@ class Watch:
                         "batch": number,
                         "time_s": time.time(),
                         "waiting": judge.waiting,
-                        "behind_s": time.time() - oldest,
+                        "behind_s": behind_s,
                     }
                 )
             for verdict in judge.news:
@@ -240,11 +259,19 @@ class Watch:
             for sentence in judge.doubts:
                 self._tell(f"run {run} is judged only in part: {sentence}")
             judge.doubts.clear()
-        if oldest is not None:
+        if number is not None:
             self._last = self._clock()
         del self._measured[: -measures.BATCHES_MAX]
         self._write()
-        return judged
+        return judged, most_behind_s
+
+    def _unread(self, found: Mapping[str, Trail]) -> set[str]:
+        """The trails that have something new."""
+        return {
+            step.trail
+            for step in steps(found, self._read)
+            if step.source.end is None or step.source.end > step.source.start
+        }
 
     def _now(self, found: Mapping[str, Trail]) -> float:
         """The time by which nodes are silent: of a table, when its last part that was read was
@@ -253,7 +280,7 @@ class Watch:
         if table is None or table.table is None:
             return self._clock()
         parts = table.table.parts[: self._read.get(table.name, BEGIN)[0]]
-        return (table.table.directory / parts[-1].name).stat().st_mtime if parts else 0.0
+        return written_at(table.table.directory / parts[-1].name) if parts else 0.0
 
     def _note(self, found: Iterable[Trail]) -> None:
         for trail in found:
@@ -341,8 +368,10 @@ def watch(
     home.mkdir(parents=True, exist_ok=True)
     places = [str(Path(path).resolve()) for path in paths]
     watch = Watch(places, home, watcher)
+    checkpoint = home / "checkpoint"
+    watch.resume(committed(checkpoint))
     query = start(
-        stream(spark, places, rows_max), watch.batch, home / "checkpoint", None if once else every_s
+        stream(spark, places, rows_max), watch.batch, checkpoint, None if once else every_s
     )
     try:
         while not query.awaitTermination(POLL_S):
@@ -375,9 +404,10 @@ def _made(manifest: Manifest, *, one_clock: bool) -> RunJudge:
 _EVENTS = pa.schema([field for field in OUT_SCHEMA if field.name not in _PROVENANCE])
 
 
-def _of_parts(source: Source) -> Any:
-    """The rows of some parts of a table."""
+def _of_parts(source: Source) -> tuple[Any, float]:
+    """The rows of some parts of a table, and when the last of them was made."""
     table = Table.load(Path(source.path).parent)
     some = Table(table.directory, table.parts[source.start : source.end])
     read = [pq.read_table(file, columns=_EVENTS.names, partitioning=None) for file in some.files()]
-    return pa.concat_tables([_EVENTS.empty_table(), *(rows.cast(_EVENTS) for rows in read)])
+    rows = pa.concat_tables([_EVENTS.empty_table(), *(rows.cast(_EVENTS) for rows in read)])
+    return rows, written_at(table.directory / some.parts[-1].name)

@@ -55,6 +55,7 @@ class BatchRows:
         order = [self.column[name] for name in ("m_seq", "lseq", "inc", "proc", "run")]
         if not ascending(order[::-1]):
             self._select(np.lexsort(order))
+        self.column["stretch"] = np.cumsum(np.diff(self.column["lseq"], prepend=0) > 1)
         self._cut()
 
     def _select(self, places: Ints) -> None:
@@ -62,7 +63,7 @@ class BatchRows:
 
     def _cut(self) -> None:
         self.count = len(self.column["run"])
-        self.segment = starts(self.column[name] for name in ("run", "proc", "inc"))
+        self.segment = starts(self.column[name] for name in ("run", "proc", "inc", "stretch"))
         """Where segments begin."""
         self.number = numbered(self.segment, self.count)
         """The segment of each row."""

@@ -1,8 +1,9 @@
 """Facts: what one batch of a table says, in a handful of numbers.
 
-The rows of a batch are sorted by node; what a batch has of one life of a node, (run, proc, inc), is
-a *segment*. Of each segment these facts are kept, and everything else about deliveries is
-concluded from them:
+The rows of a batch are sorted by node; what a batch has of one life of a node, (run, proc, inc),
+without a hole in the numbers of its rows is a *segment*: a batch may have some pieces of a trace,
+and another one those in between. Of each segment these facts are kept, and everything else about
+deliveries is concluded from them:
 
     writer   how its rows are numbered
     order    first and last order key, and whether the keys climb in between; of deliveries that
