@@ -29,12 +29,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, default=5.0)
     kills = parser.add_argument_group(
         "kills",
-        "nodes with journals are killed and started again; at the end their journals are judged",
+        "nodes with journals are killed and started again, some without their disk or with a "
+        "damaged one; at the end their journals are judged",
     )
     kills.add_argument("--journal", action="store_true", help="nodes keep a replicated log")
     kills.add_argument("--kills", action="store_true", help="by kill -9, some nodes or all of them")
     kills.add_argument("--rounds", type=int, default=200, help="of kills (default: 200)")
-    kills.add_argument("--fsync", choices=("always", "interval"), default="always")
+    kills.add_argument(
+        "--fsync",
+        choices=("always", "interval"),
+        default="always",
+        help="(default: always); with interval there are no power cuts of all nodes, for which it "
+        "promises nothing",
+    )
     kills.add_argument("--seed", type=int, default=1, help="of what is killed, and when")
     kills.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="keep the journals in this new directory"
@@ -107,10 +114,22 @@ def _kill(args: argparse.Namespace) -> int:
 
 
 def _print_kills(found: "Outcome") -> None:
+    from roundelay.bench.kills.rounds import WORDS
+    from roundelay.journal.policy import parse_policy
+
     plan, verdict = found.plan, found.verdict
     print(
         f"{plan.engine}, fsync {plan.fsync}: {found.rounds} rounds with {plan.nodes} nodes, seed"
-        f" {plan.seed}: {found.kills} kills, in {found.blackouts} rounds of all nodes at once"
+        f" {plan.seed}: {found.kills} kills"
+    )
+    for kind, words in WORDS.items():
+        if kind in found.rounds_of:
+            print(f"  {found.rounds_of[kind]:>5}  {words}")
+    if not parse_policy(plan.fsync).survives_power:
+        print(f"         no power cut of all: fsync {plan.fsync} promises nothing for it")
+    print(
+        f"  {found.donors} kills interrupted who filled another node's journal; {found.damage_read}"
+        f" damaged records were found by reading, the others at the start"
     )
     if found.outages_s:
         print(
