@@ -331,7 +331,6 @@ def test_a_violation_is_a_file_and_a_command(capsys, tmp_path):
             ["--protocol", "template"],
             "choose a protocol of: allack, atop, causal, fc, fifo, st, totem",
         ),
-        (["--protocol", "fifo", "--log"], "the engine 'fifo' cannot carry a log"),
         (["--situation", "nowhere"], "there is no situation 'nowhere'"),
         (["--nodes", "2"], "--nodes must be 3 to 5, not 2"),
         (["--deviations", "-1"], "--deviations must be 0 or more, not -1"),
