@@ -8,7 +8,7 @@ import pytest
 from roundelay.bench.kills.judge import Receipts, judge
 from roundelay.bench.kills.rounds import Kind, draw
 from roundelay.bench.kills.run import Plan, read, soak
-from roundelay.bench.ring import catchup, runs
+from roundelay.bench.ring import catchup, runs, starts
 from roundelay.bench.ring.jobs import Cell
 from roundelay.bench.ring.systems import LOGGED, PEERS
 from roundelay.cli import main
@@ -62,6 +62,14 @@ def test_a_fresh_node_catches_up_in_an_idle_group_and_under_load(tmp_path):
     assert found.idle_mb_per_s > 0
     assert found.full_msgs_per_s > 0
     assert found.during_msgs_per_s > 0
+
+
+def test_all_nodes_start_again_with_a_short_log_and_a_long_one(tmp_path):
+    cell = Cell(nodes=2, size=1000, journal="interval", timeout_s=PATIENT_S)
+    short, long = starts.measure(cell, 2_000_000, tmp_path, lambda done, due: None)
+    assert (short.mb, long.mb) == (0.001, 2.001)
+    for start in (short, long):
+        assert 0 < start.joined_s < start.killed_s
 
 
 def test_kills_and_damage_break_no_promise(capsys, tmp_path):

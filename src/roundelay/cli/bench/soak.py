@@ -27,21 +27,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--nodes", type=int, default=5)
     parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument(
+        "--journal",
+        action="store_true",
+        help="nodes keep a replicated log, to which they append, and read what is committed",
+    )
+    parser.add_argument("--fsync", choices=("always", "interval"), default="always")
     kills = parser.add_argument_group(
         "kills",
         "nodes with journals are killed and started again, some without their disk or with a "
         "damaged one; at the end their journals are judged",
     )
-    kills.add_argument("--journal", action="store_true", help="nodes keep a replicated log")
-    kills.add_argument("--kills", action="store_true", help="by kill -9, some nodes or all of them")
-    kills.add_argument("--rounds", type=int, default=200, help="of kills (default: 200)")
     kills.add_argument(
-        "--fsync",
-        choices=("always", "interval"),
-        default="always",
-        help="(default: always); with interval there are no power cuts of all nodes, for which it "
-        "promises nothing",
+        "--kills",
+        action="store_true",
+        help="with --journal; with --fsync interval there is no power cut of all nodes, for which "
+        "it promises nothing",
     )
+    kills.add_argument("--rounds", type=int, default=200, help="of kills (default: 200)")
     kills.add_argument("--seed", type=int, default=1, help="of what is killed, and when")
     kills.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="keep the journals in this new directory"
@@ -54,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
 
     if not 2 <= args.nodes <= len(NAMES) or args.minutes <= 0:
         raise UserError(f"give 2 to {len(NAMES)} --nodes and more than 0 --minutes")
-    if args.journal != args.kills:
-        raise UserError("--journal and --kills go together: kills are judged by the journals")
+    if args.kills and not args.journal:
+        raise UserError("--kills needs --journal: kills are judged by the journals")
     if args.kills:
         return _kill(args)
     return guarded(lambda: _soak(args))
@@ -66,14 +69,22 @@ def _soak(args: argparse.Namespace) -> int:
     from roundelay.bench.ring.soak import soak
 
     progress = Progress("soaking")
-    found = soak(Cell(args.engine, nodes=args.nodes), args.minutes * 60, progress.update)
+    cell = Cell(args.engine, nodes=args.nodes, journal=args.fsync if args.journal else "none")
+    found = soak(cell, args.minutes * 60, progress.update)
     progress.close()
     if args.json:
-        document = {"engine": args.engine, **dataclasses.asdict(found), "growth": found.growth}
+        document = {
+            "engine": args.engine,
+            "journal": cell.journal,
+            **dataclasses.asdict(found),
+            "growth": found.growth,
+        }
         print(json.dumps(document, indent=2))
     else:
+        journal = f", journal {args.fsync}" if args.journal else ""
         print(
-            f"{args.engine}: {found.nodes} nodes at full load for {found.seconds / 60:g} minutes:"
+            f"{args.engine}{journal}: {found.nodes} nodes at full load for"
+            f" {found.seconds / 60:g} minutes:"
             f" {found.messages:,} messages, {found.msgs_per_s:,.0f} a second, all in one order\n"
             f"  false suspicions  {found.suspicions}\n"
             f"  recoveries        {found.recoveries}, and {found.lost} datagrams were lost\n"
