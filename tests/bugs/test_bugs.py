@@ -87,6 +87,24 @@ def test_every_bug_has_its_conviction():
     assert CONVICTIONS.keys() == BUGS.keys()
 
 
+def test_the_bugs_of_the_log_are_documented_with_what_convicts_them():
+    text = (SCENARIOS.parents[1] / "docs" / "bugs.md").read_text()
+    rows = re.findall(
+        r"^\| \d+ \| (.*) \| `(\w+)` \| (.*) \| \[\w+\]\(.*/(\w+/\w+).txt\) \|$", text, re.MULTILINE
+    )
+    assert len(rows) == 27
+    for about, name, properties, scenario in rows:
+        assert about == BUGS[name][0]
+        assert CONVICTIONS[name] in (
+            Violates(scenario, properties.replace(",", "")),
+            Violates(scenario, properties.replace(",", ""), watched=False),
+        )
+    listed = {name for _, name, _, _ in rows}
+    assert listed >= {name for name in BUGS if name.startswith("log_")} - {
+        "log_others_answer_probes"  # It shows what else an answer must be.
+    }
+
+
 def test_a_circle_that_no_two_members_see():
     """Of the three packets of example 1(2) every two members agree on the order, but all do not."""
     text = read("st/each_lost_once")

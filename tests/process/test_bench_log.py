@@ -6,8 +6,9 @@ import json
 import pytest
 
 from roundelay.bench.kills.judge import Receipts, judge
+from roundelay.bench.kills.rounds import Kind, draw
 from roundelay.bench.kills.run import Plan, read, soak
-from roundelay.bench.ring import catchup, runs
+from roundelay.bench.ring import catchup, runs, starts
 from roundelay.bench.ring.jobs import Cell
 from roundelay.bench.ring.systems import LOGGED, PEERS
 from roundelay.cli import main
@@ -63,23 +64,38 @@ def test_a_fresh_node_catches_up_in_an_idle_group_and_under_load(tmp_path):
     assert found.during_msgs_per_s > 0
 
 
-def test_kills_break_no_promise(capsys, tmp_path):
-    """Three rounds; the command has two hundred."""
-    words = ["bench", "soak", "--journal", "--kills", "--nodes", "3", "--rounds", "3", "--json"]
-    assert main([*words, "--seed", "7", "-o", str(tmp_path / "journals")]) == 0
+def test_all_nodes_start_again_with_a_short_log_and_a_long_one(tmp_path):
+    cell = Cell(nodes=2, size=1000, journal="interval", timeout_s=PATIENT_S)
+    short, long = starts.measure(cell, 2_000_000, tmp_path, lambda done, due: None)
+    assert (short.mb, long.mb) == (0.001, 2.001)
+    for start in (short, long):
+        assert 0 < start.joined_s < start.killed_s
+
+
+def test_kills_and_damage_break_no_promise(capsys, tmp_path):
+    """Two rounds with five nodes; the command has two hundred. The seed draws the kill of two, with
+    three that go on alone, and a damaged record."""
+    first, second = draw("abcde", "always", 2, 67)
+    assert (first.kind, len(first.victims), first.alone) == (Kind.MINORITY, 2, True)
+    assert second.kind == Kind.DAMAGED
+    words = ["bench", "soak", "--journal", "--kills", "--nodes", "5", "--rounds", "2", "--json"]
+    assert main([*words, "--seed", "67", "-o", str(tmp_path / "journals")]) == 0
     document = json.loads(capsys.readouterr().out)
     verdict = document["verdict"]
     assert document["sound"]
-    assert document["rounds"] == 3
+    assert document["rounds_of"] == {"minority": 1, "damaged": 1}
     assert document["kills"] >= 3
     assert verdict["confirmed"] > 100
     assert verdict["entries"] >= verdict["confirmed"]
 
 
 def test_the_judge_reads_what_nodes_have_written(tmp_path):
-    """With one bit of a real journal changed, it objects."""
-    outcome = soak(Plan(rounds=1, per_s=50, seed=3), tmp_path, lambda done, due: None)
+    """With one bit of a real journal changed, it objects. Before, a node loses its disk, others are
+    killed while they fill it, and then all lose their power, after which two go on."""
+    outcome = soak(Plan(rounds=2, per_s=50, seed=34), tmp_path, lambda done, due: None)
     assert outcome.sound, outcome
+    assert outcome.rounds_of == {Kind.DONORS: 1, Kind.POWER: 1}
+    assert outcome.donors, "nobody was killed while it filled the journal"
     (whole,) = read(tmp_path, "a")
     assert not whole.breaches
     (segment, *_) = sorted((group_directory(tmp_path / "a", "kills") / "log").glob("*.log"))

@@ -158,10 +158,12 @@ def test_an_idle_group_is_looked_at():
     assert all(0 < share < 1 for share in shares)
 
 
-def test_a_soak_follows_memory(monkeypatch):
+@pytest.mark.parametrize("journal", ["none", "interval"])
+def test_a_soak_follows_memory(monkeypatch, journal):
     monkeypatch.setattr(runs, "BEAT_S", 0.2)
     told = []
-    found = soak(Cell(nodes=2, timeout_s=PATIENT_S), 0.8, lambda done, due: told.append(done))
+    cell = Cell(nodes=2, timeout_s=PATIENT_S, journal=journal)
+    found = soak(cell, 0.8, lambda done, due: told.append(done))
     assert told
     assert found.suspicions == 0
     assert 0 < found.early_mb <= found.peak_mb

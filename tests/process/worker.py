@@ -16,7 +16,7 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -48,7 +48,7 @@ async def main(told: dict[str, object]) -> None:
         from roundelay.journal.files import HeldFiles
 
         opening.make_files = HeldFiles
-        machine = OtherBoot(boot=str(power), wall_ns=machine.wall_ns)
+        machine = replace(machine, boot=str(power))
     async with Group(settings(told), machine) as group:
         tasks = [asyncio.create_task(read(group))]
         if appends is None:
@@ -84,17 +84,6 @@ async def load(
                 if safe:
                     notes.create_task(note(receipt, incarnation, file))
                 await asyncio.sleep(1 / rate)
-
-
-@dataclass(frozen=True)
-class OtherBoot(Machine):
-    """A machine that was started at another time."""
-
-    boot: str = ""
-
-    @property
-    def id(self) -> str:
-        return self.boot
 
 
 async def append(group: roundelay.Group, rate: float, appends: Path, quiet: asyncio.Event) -> None:

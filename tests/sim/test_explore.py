@@ -5,12 +5,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.bugs import planted_orders  # noqa: F401  # It registers its bugs.
+from tests.bugs import planted_log, planted_orders  # noqa: F401  # They register their bugs.
 from tests.bugs.planted import planted
 
 from roundelay.cli import main
@@ -19,6 +20,7 @@ from roundelay.membership.config import CONSENSUS
 from roundelay.membership.machine import Membership
 from roundelay.sim.explore import SITUATIONS, Exploration, Search, Tally, Violation
 from roundelay.sim.explore.deviations import Kind
+from roundelay.sim.explore.routes import Route
 from roundelay.sim.explore.states import digest
 from roundelay.sim.explore.stepped import SteppedRunner
 from roundelay.sim.runner import ScenarioRunner
@@ -48,8 +50,14 @@ def search_all(search: Search) -> Tally:
     return total
 
 
-def first_violation(situation: str, deviations: int, protocol: str = "totem") -> Violation:
-    search = Search(protocol, situation, deviations=deviations, limit=1)
+def first_violation(
+    situation: str,
+    deviations: int,
+    protocol: str = "totem",
+    *,
+    log: bool = False,
+) -> Violation:
+    search = Search(protocol, situation, deviations=deviations, limit=1, log=log)
     for number in range(search.parts):
         if found := search.part(number).violations:
             return found[0]
@@ -100,10 +108,17 @@ def test_functions_are_what_they_enclose():
 @pytest.mark.parametrize("protocol", ["totem", "fifo", "atop", "allack", "causal", "fc"])
 def test_a_small_scope_is_searched_completely_and_nothing_is_found(protocol):
     exploration = explore(protocol=protocol, deviations=1, situations=("messages", "crash"))
-    figures = exploration.document()
-    assert exploration.complete
-    assert figures["violations"] == []
+    assert_sound(exploration)
     assert set(exploration.tallies["messages"].tried) >= {"lose", "delay", "copy", "crash"}
+
+
+def test_a_small_scope_with_a_log_is_searched_completely_and_nothing_is_found():
+    assert_sound(explore(deviations=1, situations=("crash",), log=True))
+
+
+def assert_sound(exploration: Exploration) -> None:
+    assert exploration.complete
+    assert exploration.document()["violations"] == []
     for tally in exploration.tallies.values():
         assert 0 < tally.merged < tally.runs
         assert 10 < len(tally.histories) <= tally.runs - tally.merged < len(tally.states)
@@ -127,13 +142,17 @@ def test_every_situation_comes_to_rest_without_deviations(situation):
         ("atop_drops_what_waits", "atop", "messages", 1),
         ("allack_waits_for_nobody", "allack", "messages", 0),
         ("causal_delivers_without_causes", "causal", "messages", 1),
+        ("log_ready_before_the_sync", "totem", "messages", 0),
+        ("log_packets_before_the_opening", "totem", "messages", 1),
+        ("log_transitional_deliveries", "totem", "crash", 1),
     ],
 )
 def test_a_planted_bug_is_found_and_its_scenario_shows_it_again(
     bug, protocol, situation, deviations
 ):
     with planted(bug):
-        violation = first_violation(situation, deviations, protocol)
+        log = bug.startswith("log_")
+        violation = first_violation(situation, deviations, protocol, log=log)
         _, printed = play(violation.scenario)
     assert len(violation.deviations) == deviations
     for failure in violation.failures:
@@ -174,27 +193,76 @@ def test_merging_runs_hides_no_history(situation):
     assert every.histories == merged.histories
 
 
-def story_of(rows: list[Row]) -> list[tuple[object, ...]]:
+Story = list[tuple[object, ...]]
+
+
+def story_of(rows: list[Row]) -> Story:
     """Views and deliveries, with their times, of each node in its order."""
     told = [row for row in rows if row.kind in ("install", "deliver", "crash")]
     told.sort(key=lambda row: (row.proc, row.inc, row.lseq))
     return [(row.kind, row.t_ns, row.proc, row.inc, row.m_src, row.m_seq) for row in told]
 
 
-def test_scenarios_are_the_runs_that_were_searched():
-    """Frames of a second incarnation among them, whose names need quotes."""
-    ended: list[list[tuple[object, ...]]] = []
+def condemned(search: Search, parts: Iterable[int]) -> list[tuple[Violation, Story]]:
+    """All runs of these parts as if each violated something, and what happened in them."""
+    ended: list[Story] = []
 
     def condemn(stage: SteppedRunner) -> tuple[str, ...]:
         ended.append(story_of(stage.rows))
         return ("everything is wrong",)
 
     with patch.object(SteppedRunner, "judge", condemn):
-        found = search_all(Search("totem", "restart", deviations=1, limit=10_000)).violations
-    assert len(found) == len(ended) > 30
-    assert any("'1/" in deviation for violation in found for deviation in violation.deviations)
-    for violation, searched in zip(found, ended, strict=True):
+        found = [violation for number in parts for violation in search.part(number).violations]
+    return list(zip(found, ended, strict=True))
+
+
+def test_scenarios_are_the_runs_that_were_searched():
+    """Frames of a second incarnation among them, whose names need quotes."""
+    search = Search("totem", "restart", deviations=1, limit=10_000)
+    runs = condemned(search, range(search.parts))
+    assert len(runs) > 30
+    assert any("'1/" in deviation for violation, _ in runs for deviation in violation.deviations)
+    for violation, searched in runs:
         assert story_of(play(violation.scenario)[0].rows) == searched, violation.scenario
+
+
+class PowerCuts(Search):
+    """Of all deviations makes only the crash of one node, and its restart."""
+
+    def __init__(self) -> None:
+        super().__init__("totem", "messages", deviations=2, limit=1000, log=True)
+
+    def _lose(self, *_: object) -> None:
+        pass
+
+    def _copy(self, *_: object) -> None:
+        pass
+
+    def _expire(self, *_: object) -> None:
+        pass
+
+    def _crashes(self, route: Route, *others: Any) -> None:
+        if not route.steps:
+            super()._crashes(route, *others)
+
+
+def test_with_a_log_a_machine_may_lose_power_and_come_back():
+    runs = condemned(PowerCuts(), [8])
+    assert any("power keep=0" in violation.deviations[0] for violation, _ in runs)
+    for violation, searched in runs:
+        assert story_of(play(violation.scenario)[0].rows) == searched, violation.scenario
+
+
+def test_a_power_cut_shows_what_was_not_synced():
+    with planted("log_stored_before_the_sync"):
+        violation, *_ = PowerCuts().part(4).violations
+        _, printed = play(violation.scenario)
+    cut, restart = violation.deviations
+    assert "power keep=0" in cut
+    assert "storage=kept" in restart
+    assert violation.failures[0].startswith("J8 violated")
+    assert violation.failures[0] in printed
+    assert "violated" not in play(violation.scenario)[1]
 
 
 def test_figures_are_the_same_twice_and_in_two_processes():

@@ -204,6 +204,7 @@ def test_the_headline_has_the_figures_of_each_policy():
         ("--journal always --full", "leave --sealed"),
         ("--journal always --service safe", "no service"),
         ("--journal always --only idle", "--only takes throughput"),
+        ("--journal off --only start", "lets nobody go on"),
         ("--journal always --fill 0", "--fill 0"),
         ("--journal always --disk /no/such/place", "is no directory"),
         ("--disk /tmp", "add --journal"),
@@ -231,8 +232,7 @@ def test_a_policy_alone_measures_one_cell(monkeypatch):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("--kills", "go together"),
-        ("--journal", "go together"),
+        ("--kills", "--kills needs --journal"),
         ("--journal --kills --nodes 2", "3 to 9"),
         ("--journal --kills --rounds 0", "at least 1"),
         ("--journal --kills -o /proc/nothing", "-o /proc/nothing"),

@@ -4,8 +4,10 @@ Theory of operation
 ===================
 
 Every node is a process of its own (`member`), with a journal in a directory that outlives it. The
-process of the command, the leader, kills nodes with `kill -9` and starts them again (`run`). Two
-kinds of appends go on all the time:
+process of the command, the leader, kills nodes with `kill -9` and starts them again (`run`), some
+without their journal or with a damaged one (`damage`); the seed draws what happens in each round
+(`rounds`). For a power cut of all nodes they first begin a life in which the disk gets only what is
+synced (`HeldFiles`). Two kinds of appends go on all the time:
 
 - Clients, which are parts of the leader and so survive every kill. Each has a named session, and
   some appends under way. If its node dies or is silent, it sends them again through another node,

@@ -8,6 +8,8 @@ from typing import Self
 
 GROUP = "kills"
 """The name of the group."""
+SEGMENT_BYTES = 1 << 20
+"""Size of the journals' files: small, so that there are some that a start does not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,13 @@ class Job:
     """Messages that it appends by itself, per second."""
     size: int
     """Bytes of every message."""
+    boot: str
+    """Names the life of its machine, which ends with a power cut."""
+    holds_writes: bool
+    """Whether its disk gets what was written only when that is synced, so that to kill the node is
+    a power cut."""
+    catchup_bytes_per_s: int
+    """How fast it sends its log to others."""
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))

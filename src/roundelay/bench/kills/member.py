@@ -1,7 +1,9 @@
 """The process of one node in a soak with kills: `python -m roundelay.bench.kills.member JOB`.
 
 It says `acked`, lists of a client, a number and an index, and `own`, lists of an own number and an
-index; `caught` when it was asked to catch up; and `left` before it ends in good order.
+index; its `standing`: `filling` while it fetches what its journal lacks, `voting` while all nodes
+have votes; `caught` when it was asked to catch up; `read` when it was asked to read its whole log,
+and whether it could; and `left` before it ends in good order.
 """
 
 import asyncio
@@ -13,10 +15,14 @@ import threading
 import time
 from typing import Any
 
-from roundelay import Group, join
-from roundelay.bench.kills.jobs import GROUP, Job, client_payload, own_payload
+from roundelay import Group, LogError
+from roundelay.bench.kills.jobs import GROUP, SEGMENT_BYTES, Job, client_payload, own_payload
 from roundelay.bench.ring.member import run
 from roundelay.bench.ring.talk import say
+from roundelay.journal.files import HeldFiles
+from roundelay.runtime.log import opening
+from roundelay.runtime.machine import Machine
+from roundelay.runtime.settings import settings
 
 BEAT_S = 0.02
 """How often what was confirmed is told, in seconds. Too small: the leader is busy with lines; too
@@ -55,6 +61,8 @@ class Member:
                         load.cancel()
                     case {"catch_up": _}:
                         work.append(tasks.create_task(self._catch_up()))
+                    case {"read": _}:
+                        work.append(tasks.create_task(self._read()))
                     case {"leave": _}:
                         ended.set()
 
@@ -109,6 +117,15 @@ class Member:
         while True:
             await asyncio.sleep(BEAT_S)
             self._say_acked()
+            standing = self._standing()
+            if standing:
+                say(standing=standing, life=self._job.life)
+
+    def _standing(self) -> str:
+        log = self._group.log
+        if log.condition == "able" and len(log.voters) == len(self._job.addresses):
+            return "voting"
+        return "filling" if log.condition == "filling" else ""
 
     def _say_acked(self) -> None:
         if self._acked or self._own:
@@ -118,6 +135,20 @@ class Member:
     async def _catch_up(self) -> None:
         await self._group.log.caught_up()
         say(caught=self._group.log.committed, life=self._job.life)
+
+    async def _read(self) -> None:
+        """Read all that is committed, from the files."""
+        log = self._group.log
+        end, index = log.committed, 0
+        try:
+            async for batch in log.batches(0):
+                index += len(batch)
+                if index >= end:
+                    break
+        except LogError:
+            say(read=False, life=self._job.life)
+        else:
+            say(read=True, life=self._job.life)
 
 
 def _listen(loop: asyncio.AbstractEventLoop, hear: Any) -> None:
@@ -129,14 +160,19 @@ def _listen(loop: asyncio.AbstractEventLoop, hear: Any) -> None:
 
 
 async def main(job: Job) -> None:
-    async with join(
-        GROUP,
-        node=job.node,
-        peers=job.addresses,
-        engine=job.engine,
-        journal=job.journal,
-        fsync=job.fsync,
-    ) as group:
+    if job.holds_writes:
+        opening.make_files = HeldFiles
+    told = {
+        "group": GROUP,
+        "node": job.node,
+        "peers": job.addresses,
+        "engine": job.engine,
+        "journal": job.journal,
+        "fsync": job.fsync,
+        "segment_bytes": SEGMENT_BYTES,
+        "catchup_bytes_per_s": job.catchup_bytes_per_s,
+    }
+    async with Group(settings(told), Machine(boot=job.boot)) as group:
         group.ignore()
         await Member(job, group).run()
     say(left=True, life=job.life)

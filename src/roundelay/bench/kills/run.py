@@ -1,14 +1,17 @@
 """The leader of a soak with kills: its clients, the rounds, and the reading of the journals."""
 
 import random
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from roundelay.bench.kills.damage import damage
 from roundelay.bench.kills.jobs import GROUP, Job, client_payload, own_payload
 from roundelay.bench.kills.judge import Held, Receipts, Verdict, judge
+from roundelay.bench.kills.rounds import Kind, Round, draw
 from roundelay.bench.ring.cluster import Cluster, RunError
 from roundelay.bench.ring.runs import names
 from roundelay.journal.directory import group_directory
@@ -31,6 +34,11 @@ killed at once."""
 OPEN_S = 30.0
 """How many seconds the log may take to open, and a node to catch up; then the group counts as
 stuck."""
+FETCH_S = 1.0
+"""How long it takes about to send a whole log to a node that lost its disk, in seconds. Too short:
+the node is filled before its donors are killed; too long: rounds take long."""
+FETCH_BYTES_PER_S_MIN = 1 << 17
+"""How fast it is sent at least, while the log is short."""
 LOOK_S = 0.02
 """How often clients are looked after, in seconds."""
 
@@ -55,9 +63,13 @@ class Outcome:
 
     plan: Plan
     rounds: int = 0
+    rounds_of: dict[str, int] = field(default_factory=dict)
+    """How many rounds of each kind there were."""
     kills: int = 0
-    blackouts: int = 0
-    """Rounds in which all nodes were killed at once."""
+    donors: int = 0
+    """Of the kills those of nodes that just then filled another one's journal, or were about to."""
+    damage_read: int = 0
+    """Damaged records that no start found, but who read the log."""
     retries: int = 0
     """Appends that a client sent again, through another node."""
     outages_s: list[float] = field(default_factory=list)
@@ -101,12 +113,19 @@ class Soak:
         self._plan = plan
         self._cluster = cluster
         self._journals = journals
+        self._rounds = draw(names(plan.nodes), plan.fsync, plan.rounds, plan.seed)
         self._random = random.Random(plan.seed)
         self._members = names(plan.nodes)
         self._addresses = free_addresses(self._members)
         self._lives = dict.fromkeys(self._members, 0)
+        self._boots = 0
+        """How often all machines lost their power."""
         self._caught: set[str] = set()
         """Nodes that have caught up in their present life."""
+        self._standing: dict[str, str] = {}
+        """What nodes said last: that they are being filled, or that all have votes."""
+        self._read: dict[str, bool] = {}
+        """Nodes that were asked to read their whole log, and whether they could."""
         self._clients = {
             name: Client(name, window, self._members[i % plan.nodes])
             for i, window in enumerate(WINDOWS)
@@ -118,10 +137,12 @@ class Soak:
         try:
             self._start(self._members)
             self._await_clients(since=time.monotonic())
-            for i in range(self._plan.rounds):
-                self._round()
-                self.outcome.rounds = i + 1
-                report(i + 1, self._plan.rounds)
+            self.outcome.rounds_of = dict.fromkeys((r.kind for r in self._rounds), 0)
+            for i, drawn in enumerate(self._rounds, 1):
+                self._round(drawn)
+                self.outcome.rounds = i
+                self.outcome.rounds_of[drawn.kind] += 1
+                report(i, self._plan.rounds)
             self._end()
         except StuckError as e:
             self.outcome.stuck = f"round {self.outcome.rounds + 1}: {e}"
@@ -131,29 +152,36 @@ class Soak:
 
     # Rounds
 
-    def _round(self) -> None:
-        chance, members = self._random, self._members
-        blackout = chance.random() < 0.4
-        victims = list(members)
-        chance.shuffle(victims)
-        if not blackout:
-            victims = victims[: chance.randint(1, (len(members) - 1) // 2)]
+    def _round(self, drawn: Round) -> None:
+        chance, victims = self._random, list(drawn.victims)
+        if drawn.kind != Kind.MINORITY:
+            self._await_votes()
+        if drawn.kind == Kind.POWER:
+            self._hold_writes()
+        if drawn.kind == Kind.DONORS:
+            self._await_bytes(2 * FETCH_BYTES_PER_S_MIN)
         self._pass(chance.uniform(0, BETWEEN_S))
         first = time.monotonic()
-        for victim in victims:
-            if not blackout:
+        if drawn.kind == Kind.MINORITY:
+            for victim in victims:
                 self._pass(chance.uniform(0, BETWEEN_S))
-            self._kill(victim)
-        if blackout:
-            self.outcome.blackouts += 1
-        elif chance.random() < 0.5:
-            # The others go on alone before anybody comes back.
+                self._kill(victim)
+        else:
+            self._kill(*victims)
+        self._harm(drawn)
+        if drawn.alone and drawn.kind in (Kind.ALL, Kind.POWER):
+            majority = len(victims) // 2 + 1
+            self._start(victims[:majority])
+            del victims[:majority]
+        if drawn.alone:
             self._await_clients(since=time.monotonic())
         chance.shuffle(victims)
         for victim in victims:
             self._pass(chance.uniform(0, DOWN_S) if chance.random() < 0.5 else 0)
             self._start([victim])
-        if chance.random() < 0.3:  # A node that has just begun to catch up is killed again.
+        if drawn.kind == Kind.DONORS:
+            self._kill_donors(*victims)
+        if drawn.again:  # A node that has just begun to catch up is killed again.
             victim = chance.choice(victims)
             self._pass(chance.uniform(0, DOWN_S))
             self._kill(victim)
@@ -162,6 +190,57 @@ class Soak:
         self._await_clients(since=last)
         self.outcome.outages_s.append(time.monotonic() - first)
         self._await_caught()
+        if drawn.kind == Kind.DAMAGED:
+            self._read_back(*victims)
+
+    def _harm(self, drawn: Round) -> None:
+        """Do to the disks of killed nodes what the round says."""
+        match drawn.kind:
+            case Kind.POWER:
+                self._boots += 1
+            case Kind.WIPED | Kind.DONORS:
+                for victim in drawn.victims:
+                    shutil.rmtree(self._journals / victim)
+            case Kind.DAMAGED:
+                (victim,) = drawn.victims
+                path = group_directory(self._journals / victim, GROUP)
+                damage(path / "log", self._random)
+
+    def _hold_writes(self) -> None:
+        """Let every node begin a life in which its disk gets only what is synced."""
+        self._kill(*self._members)
+        self._start(self._members, hold=True)
+        self._await_caught()
+        self._await_votes()
+
+    def _kill_donors(self, learner: str) -> None:
+        """Kill the others, one after the other, as long as they fill this node's journal."""
+        for donor in self._members:
+            if donor == learner:
+                continue
+            self._standing.clear()
+            limit = time.monotonic() + OPEN_S
+            while learner not in self._caught and self._standing.get(learner) != "filling":
+                self._look(limit, f"{learner} was not filled")
+            if learner in self._caught:
+                return
+            self._kill(donor)
+            self._start([donor])
+            self.outcome.donors += 1
+
+    def _read_back(self, node: str) -> None:
+        """Let a node with a damaged journal read all of it. It finds by this what its start did not
+        look at; then its next start repairs the journal."""
+        self._cluster.tell_one(node, read=True)
+        self._read.pop(node, None)
+        limit = time.monotonic() + OPEN_S
+        while node not in self._read:
+            self._look(limit, f"{node} did not read its log")
+        if not self._read[node]:
+            self.outcome.damage_read += 1
+            self._kill(node)
+            self._start([node])
+            self._await_caught()
 
     def _end(self) -> None:
         """Let everything be confirmed, and all nodes catch up and leave."""
@@ -183,11 +262,13 @@ class Soak:
             elif not name:
                 raise_after(limit, "not all nodes left in time")
 
-    def _start(self, nodes: Sequence[str]) -> None:
+    def _start(self, nodes: Sequence[str], *, hold: bool = False) -> None:
         plan = self._plan
+        rate = max(FETCH_BYTES_PER_S_MIN, round(self._log_bytes / FETCH_S))
         for node in nodes:
             self._lives[node] += 1
             self._caught.discard(node)
+            self._standing.pop(node, None)
             self._cluster.start(
                 Job(
                     node,
@@ -198,13 +279,16 @@ class Soak:
                     self._lives[node],
                     plan.per_s,
                     plan.size,
+                    f"boot {self._boots}",
+                    hold,
+                    rate,
                 )
             )
             self._cluster.tell_one(node, catch_up=True)
 
-    def _kill(self, node: str) -> None:
-        self._cluster.kill(node)
-        self.outcome.kills += 1
+    def _kill(self, *nodes: str) -> None:
+        self._cluster.kill(*nodes)
+        self.outcome.kills += len(nodes)
 
     # Waiting, while clients do their work
 
@@ -224,6 +308,25 @@ class Soak:
         while self._caught != set(self._members):
             missing = ", ".join(sorted(set(self._members) - self._caught))
             self._look(limit, f"{missing} did not catch up")
+
+    @property
+    def _log_bytes(self) -> int:
+        """A little less than what the log has in bytes."""
+        return len(self.receipts.told) * self._plan.size
+
+    def _await_bytes(self, size: int) -> None:
+        """Wait until the log has so many bytes: to send it takes some time."""
+        limit = time.monotonic() + OPEN_S
+        while self._log_bytes < size:
+            self._look(limit, f"less than {size:,} bytes were confirmed")
+
+    def _await_votes(self) -> None:
+        """Wait until all nodes have votes: only then any majority of them can go on, and the disks
+        of the others are not needed."""
+        self._standing.clear()
+        limit = time.monotonic() + OPEN_S
+        while any(self._standing.get(node) != "voting" for node in self._members):
+            self._look(limit, "not all nodes got votes")
 
     def _look(self, limit: float, what: str) -> None:
         raise_after(limit, f"{what} within {OPEN_S:.0f} s")
@@ -261,9 +364,18 @@ class Soak:
         name, words = self._cluster.hear_within(limit - time.monotonic())
         if "acked" in words:
             self._note(name, words)
-        elif "caught" in words and words["life"] == self._lives[name]:
-            self._caught.add(name)
+        elif words.get("life") == self._lives.get(name):
+            self._note_state(name, words)
         return name, words
+
+    def _note_state(self, node: str, words: dict[str, Any]) -> None:
+        match words:
+            case {"caught": _}:
+                self._caught.add(node)
+            case {"standing": str(standing)}:
+                self._standing[node] = standing
+            case {"read": bool(whole)}:
+                self._read[node] = whole
 
     def _note(self, node: str, words: dict[str, Any]) -> None:
         size = self._plan.size

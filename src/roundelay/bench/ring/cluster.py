@@ -61,8 +61,7 @@ class Cluster:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for name in list(self._processes):
-            self.kill(name)
+        self.kill(*self._processes)
         self._scratch.cleanup()
 
     @property
@@ -136,18 +135,20 @@ class Cluster:
             raise RunError(f"node {name} failed: {words['failure']}")
         return name, words
 
-    def kill(self, name: str) -> float:
-        """End a process by `kill -9`; returns the time of that. What it said before can be heard
-        then."""
-        process = self._processes.pop(name)
+    def kill(self, *names: str) -> float:
+        """End processes by `kill -9`, all in one moment; returns the time of that. What they said
+        before can be heard then."""
+        processes = {name: self._processes.pop(name) for name in names}
         at = time.monotonic()
-        process.kill()
-        process.wait()
-        self._listeners.pop(name).join()
-        for pipe in (process.stdin, process.stdout):
-            assert pipe is not None
-            with contextlib.suppress(BrokenPipeError):  # Words that it did not take in.
-                pipe.close()
+        for process in processes.values():
+            process.kill()
+        for name, process in processes.items():
+            process.wait()
+            self._listeners.pop(name).join()
+            for pipe in (process.stdin, process.stdout):
+                assert pipe is not None
+                with contextlib.suppress(BrokenPipeError):  # Words that it did not take in.
+                    pipe.close()
         return at
 
     def leave(self) -> None:

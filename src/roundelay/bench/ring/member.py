@@ -319,12 +319,18 @@ def unusual(variant: str) -> dict[str, Any]:
     }
 
 
+RETAIN_BYTES = 256 << 20
+"""How much of its log a node keeps in a soak, which appends for minutes."""
+
+
 async def main(job: Job, kind: type[Member] = Member) -> None:
     orders = Orders()
     more = fixed_settings(job.cell)
     if job.cell.journal != "none":
         more["journal"] = Path(job.directory) / f"journal-{job.node}"
         more["fsync"] = job.cell.journal
+        if job.beat_s:
+            more["retain_bytes"] = RETAIN_BYTES
     elif job.directory:
         more["state"] = Path(job.directory) / f"state-{job.node}"
     if job.cell.trace:

@@ -137,7 +137,8 @@ def idle(cell: Cell, seconds: float) -> list[float]:
 
 def soak(cell: Cell, seconds: float, beat: Callable[[str, dict[str, Any]], None]) -> Load:
     """One long run at full speed; `beat` is called with the reports of the nodes."""
-    return _load(_run(OURS, "load", cell, seconds, beat_s=BEAT_S, beat=beat))
+    system = OURS if cell.journal == "none" else LOGGED
+    return _load(_run(system, "load", cell, seconds, beat_s=BEAT_S, beat=beat))
 
 
 def _run(

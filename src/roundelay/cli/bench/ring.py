@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ROUNDS, ROUNDS_SEALED, ROUNDS_JOURNAL = 2, 9, 5
 PLAIN_PARTS = ("throughput", "latency", "idle", "formation", "recovery")
 """What is measured of groups without a journal."""
-PARTS = (*PLAIN_PARTS, "reads", "catchup")
+PARTS = (*PLAIN_PARTS, "reads", "catchup", "start")
 TIMEOUT_S = 0.1
 """A short token timeout in seconds, with which recovery is measured too."""
 
@@ -136,7 +136,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=256,
         metavar="MB",
-        help="with --journal: megabytes of log that a fresh node has to fetch (default: 256)",
+        help="with --journal: megabytes of log that a fresh node has to fetch, and that nodes have"
+        " when they start again (default: 256)",
     )
     parser.add_argument(
         "--profile",
@@ -172,7 +173,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.disk is not None:
         raise UserError("--disk says where journals are; add --journal always, or leave it out")
     elif set(args.only or ()) - set(PLAIN_PARTS):
-        raise UserError("--only reads and --only catchup need --journal")
+        raise UserError("--only reads, --only catchup and --only start need --journal")
     if args.verify == "all" and (args.sealed or args.journal or args.profile):
         raise UserError("--verify all is for plain runs; leave --sealed, --journal, --profile out")
     if args.verify == "all" and "throughput" not in (args.only or PLAIN_PARTS):

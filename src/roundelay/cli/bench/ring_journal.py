@@ -11,21 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 from roundelay.cli.bench.ring_tables import PACE_PER_S, Ahead, Printer
 from roundelay.cli.errors import UserError
+from roundelay.journal.policy import parse_policy
 
 if TYPE_CHECKING:
     from roundelay.bench.ring.catchup import Catchup
     from roundelay.bench.ring.disk import Disk
-    from roundelay.bench.ring.jobs import Cell
+    from roundelay.bench.ring.jobs import Cell, Journal
     from roundelay.bench.ring.journals import Commits, Journaled, Reads
     from roundelay.bench.ring.schedule import Part
+    from roundelay.bench.ring.starts import Start
     from roundelay.bench.ring.systems import System
 
 CATCHUP_S = 150.0
 """How long a node may take to catch up while the others append."""
 CATCHUP_STEP_S = 15.0
 """How long each step of that takes, until one was seen."""
+START_STEP_S = 10.0
+"""The same for filling a log, killing all nodes and starting them."""
 POLICIES = ("off", "interval", "always")
-PARTS = ("throughput", "latency", "reads", "catchup")
+PARTS = ("throughput", "latency", "reads", "catchup", "start")
 PEER = "pysyncobj"
 """The peer that has a journal too."""
 
@@ -41,17 +45,27 @@ def check(args: argparse.Namespace) -> None:
         raise UserError("--service safe: what is appended has no service; leave it out")
     if set(args.only or ()) - set(PARTS):
         raise UserError(f"with --journal, --only takes {', '.join(PARTS)}")
+    if "start" in (args.only or ()) and not _surviving(args.journal):
+        raise UserError(
+            "--only start kills all nodes, after which --journal off lets nobody go on; give "
+            "interval or always"
+        )
     if not 1 <= args.fill <= 100_000:
         raise UserError(f"--fill {args.fill}: give 1 to 100000 MB")
     if args.disk is not None and not args.disk.is_dir():
         raise UserError(f"--disk {args.disk} is no directory")
 
 
+def _surviving(policies: "Sequence[Journal]") -> "list[Journal]":
+    """Those with which a group goes on after `kill -9` of all its nodes."""
+    return [policy for policy in policies if parse_policy(policy).survives_kill]
+
+
 def measure(
     cells: "Sequence[Cell]", peers: "Sequence[System]", args: argparse.Namespace, machine: str
 ) -> int:
     """Compare groups with and without a journal; returns the exit code."""
-    from roundelay.bench.ring import catchup, disk, journals
+    from roundelay.bench.ring import catchup, disk, journals, starts
     from roundelay.bench.ring.jobs import Cell
     from roundelay.bench.ring.systems import OURS
 
@@ -118,6 +132,13 @@ def measure(
             ],
             out.catchup,
         )
+    if "start" in parts and (surviving := _surviving(policies)):
+        cell = dataclasses.replace(cells[0], nodes=3, journal=surviving[-1])
+        document["start"] = ahead.shown(
+            "start",
+            lambda report: starts.measure(cell, args.fill * 1_000_000, directory, report),
+            out.starts,
+        )
     document["disk"] = [dataclasses.asdict(d) for d in disks or [disk.measure(directory)]]
     if args.json:
         print(json.dumps({**headline(document), **document}, indent=2))
@@ -140,6 +161,7 @@ def _plan(
     args: argparse.Namespace,
 ) -> "list[Part]":
     """How many runs there will be of each part, and how long each takes."""
+    from roundelay.bench.ring import starts
     from roundelay.bench.ring.catchup import STEPS
     from roundelay.bench.ring.schedule import STARTING_S, Part
 
@@ -156,6 +178,7 @@ def _plan(
         ),
         Part("reads", args.rounds * len(groups), 2 * (STARTING_S + args.seconds)),
         Part("catchup", STEPS, CATCHUP_STEP_S),
+        Part("start", starts.STEPS if _surviving(args.journal) else 0, START_STEP_S),
     )
     return [part for part in plan if part.name in parts]
 
@@ -183,6 +206,9 @@ def headline(document: dict[str, Any]) -> dict[str, Any]:
     for entry in document.get("reads", ())[:1]:
         head["read_p50_ms"] = entry["p50_ms"]
         head["reads_per_s"] = entry["reads_per_s"]
+    for entry in document.get("start", ())[-1:]:
+        head["start_mb"] = entry["mb"]
+        head["start_s"] = entry["joined_s"]
     for entry in document.get("catchup", ())[:1]:
         full = entry["full_msgs_per_s"]
         head["catchup_mb_per_s"] = entry["idle_mb_per_s"]
@@ -256,4 +282,12 @@ class Tables(Printer):
                 f"  under full load: {end}in {f.loaded_s:.0f} s, {f.loaded_mb_per_s:.0f} MB/s;"
                 f" the group commits {f.during_msgs_per_s:,.0f} entries a second"
                 f" meanwhile, {f.ratio:.2f} of {f.full_msgs_per_s:,.0f}"
+            )
+
+    def starts(self, found: "Sequence[Start]") -> None:
+        self.line("kill -9 of all three nodes, until the log is open and whole at all of them")
+        for f in found:
+            self.line(
+                f"  {f.mb:>7,.1f} MB of log: {f.joined_s:.2f} s from join on, {f.killed_s:.2f} s"
+                " with the start of the processes"
             )

@@ -28,14 +28,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--nodes", type=int, default=5)
     parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument(
+        "--journal",
+        action="store_true",
+        help="nodes keep a replicated log, to which they append, and read what is committed",
+    )
+    parser.add_argument("--fsync", choices=("always", "interval"), default="always")
     kills = parser.add_argument_group(
         "kills",
-        "nodes with journals are killed and started again; at the end their journals are judged",
+        "nodes with journals are killed and started again, some without their disk or with a "
+        "damaged one; at the end their journals are judged",
     )
-    kills.add_argument("--journal", action="store_true", help="nodes keep a replicated log")
-    kills.add_argument("--kills", action="store_true", help="by kill -9, some nodes or all of them")
+    kills.add_argument(
+        "--kills",
+        action="store_true",
+        help="with --journal; with --fsync interval there is no power cut of all nodes, for which "
+        "it promises nothing",
+    )
     kills.add_argument("--rounds", type=int, default=200, help="of kills (default: 200)")
-    kills.add_argument("--fsync", choices=("always", "interval"), default="always")
     kills.add_argument("--seed", type=int, default=1, help="of what is killed, and when")
     kills.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="keep the journals in this new directory"
@@ -48,8 +58,8 @@ def run(args: argparse.Namespace) -> int:
 
     if not 2 <= args.nodes <= len(NAMES) or args.minutes <= 0:
         raise UserError(f"give 2 to {len(NAMES)} --nodes and more than 0 --minutes")
-    if args.journal != args.kills:
-        raise UserError("--journal and --kills go together: kills are judged by the journals")
+    if args.kills and not args.journal:
+        raise UserError("--kills needs --journal: kills are judged by the journals")
     if args.kills:
         return _kill(args)
     return guarded(lambda: _soak(args))
@@ -62,20 +72,24 @@ def _soak(args: argparse.Namespace) -> int:
 
     unusual = Printer(args.json).settings((OURS,))
     progress = Progress("soaking")
-    found = soak(Cell(args.engine, nodes=args.nodes), args.minutes * 60, progress.update)
+    cell = Cell(args.engine, nodes=args.nodes, journal=args.fsync if args.journal else "none")
+    found = soak(cell, args.minutes * 60, progress.update)
     progress.close()
     if args.json:
         document = {
             "engine": args.engine,
             "settings": unusual,
+            "journal": cell.journal,
             **dataclasses.asdict(found),
             "cpu_share": found.cpu_share,
             "growth": found.growth,
         }
         print(json.dumps(document, indent=2))
     else:
+        journal = f", journal {args.fsync}" if args.journal else ""
         print(
-            f"{args.engine}: {found.nodes} nodes at full load for {found.seconds / 60:g} minutes:"
+            f"{args.engine}{journal}: {found.nodes} nodes at full load for"
+            f" {found.seconds / 60:g} minutes:"
             f" {found.messages:,} messages, {found.msgs_per_s:,.0f} a second, all in one order\n"
             f"  CPU               {found.cpu_us_per_msg:.2f} us for a message at all nodes;"
             f" the rate is {found.cpu_share:.2f} of what that allows on {found.cores} cores\n"
@@ -118,10 +132,22 @@ def _kill(args: argparse.Namespace) -> int:
 
 
 def _print_kills(found: "Outcome") -> None:
+    from roundelay.bench.kills.rounds import WORDS
+    from roundelay.journal.policy import parse_policy
+
     plan, verdict = found.plan, found.verdict
     print(
         f"{plan.engine}, fsync {plan.fsync}: {found.rounds} rounds with {plan.nodes} nodes, seed"
-        f" {plan.seed}: {found.kills} kills, in {found.blackouts} rounds of all nodes at once"
+        f" {plan.seed}: {found.kills} kills"
+    )
+    for kind, words in WORDS.items():
+        if kind in found.rounds_of:
+            print(f"  {found.rounds_of[kind]:>5}  {words}")
+    if not parse_policy(plan.fsync).survives_power:
+        print(f"         no power cut of all: fsync {plan.fsync} promises nothing for it")
+    print(
+        f"  {found.donors} kills interrupted who filled another node's journal; {found.damage_read}"
+        f" damaged records were found by reading, the others at the start"
     )
     if found.outages_s:
         print(

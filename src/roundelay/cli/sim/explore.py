@@ -10,6 +10,7 @@ from roundelay.cli.engines import engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.cli.sim.pictures import draw_again
+from roundelay.cli.sim.swarm import check_log
 from roundelay.sim.explore import SITUATIONS, Exploration, Violation
 from roundelay.sim.explore.situations import NODES_MAX, NODES_MIN
 from roundelay.sim.simulation import explorable
@@ -98,6 +99,8 @@ def _check(args: argparse.Namespace) -> None:
     if args.protocol not in explorable():
         known = ", ".join(explorable())
         raise UserError(f"{args.protocol!r} cannot be explored; choose a protocol of: {known}")
+    if args.log:
+        check_log(args.protocol)
     if unknown := [name for name in args.situation if name not in SITUATIONS]:
         known = ", ".join(SITUATIONS)
         raise UserError(f"there is no situation {unknown[0]!r}; choose of: {known}")

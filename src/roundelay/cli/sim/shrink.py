@@ -113,7 +113,7 @@ def _given(args: argparse.Namespace) -> _Given:
             check_intruder(args.rules)
         how += " --log" * args.log
         if args.log:
-            check_log(static=static)
+            check_log(args.protocol, args.rules, static=static)
         text = scenario(
             args.seed,
             args.protocol,

@@ -13,7 +13,7 @@ from roundelay.cli.engines import check_rules, engine
 from roundelay.cli.errors import UserError
 from roundelay.cli.progress import Progress
 from roundelay.cli.sim.pictures import draw_again
-from roundelay.group.engines import describe, engine_names
+from roundelay.group.engines import describe, engine_names, log_refusal
 from roundelay.sim.seeds import scenario
 from roundelay.sim.swarm import Campaign
 from roundelay.trace.extras import needs
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     if args.intruder:
         check_intruder(args.rules)
     if args.log:
-        check_log(static=static)
+        check_log(args.protocol, args.rules, static=static)
     for name in ("seeds", "jobs"):
         if getattr(args, name) < 1:
             raise UserError(f"--{name} must be 1 or more, not {getattr(args, name)}")
@@ -97,10 +97,12 @@ def run(args: argparse.Namespace) -> int:
     return 0 if campaign.ok else 1
 
 
-def check_log(*, static: bool) -> None:
+def check_log(protocol: str, rules: str = "safe", *, static: bool = False) -> None:
     """UserError if there can be no log."""
     if static:
         raise UserError("--log goes with views: a fixed group keeps no log; leave out --static")
+    if why := log_refusal(protocol, {} if rules == "safe" else {"rules": rules}):
+        raise UserError(why.replace("leave out journal", "leave out --log"))
 
 
 def check_intruder(rules: str) -> None:
