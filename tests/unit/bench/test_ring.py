@@ -16,6 +16,7 @@ from roundelay.bench.ring import (
     profile,
     runs,
     schedule,
+    starts,
     workload,
 )
 from roundelay.bench.ring.cluster import Cluster, RunError, SplitError
@@ -126,7 +127,7 @@ def test_a_schedule_corrects_what_was_planned():
     [
         ("--nodes 2 3 --sizes equal uniform", 5),
         ("--sealed --nodes 2 3", 2),
-        ("--journal off always --nodes 2 3", 4),
+        ("--journal off always --nodes 2 3", 5),
         ("--profile", 2),
     ],
 )
@@ -145,6 +146,11 @@ def test_a_command_does_as_many_steps_as_it_planned(words, parts, monkeypatch, t
             given[-1](i + 1, catchup.STEPS)
         return catchup.Catchup(1.0, 1.0, 1.0, 1.0, 1.0, True, 1.0, 1.0)
 
+    def started(*given):
+        for i in range(starts.STEPS):
+            given[-1](i + 1, starts.STEPS)
+        return [starts.Start(1.0, 1.0, 1.0)] * starts.STEPS
+
     load = Load(1.0, 1000, 1.0, 1.0, 0)
     crash = runs.Recovery(1.0, 1.0, 1.0, 1.0)
     for module, name, fake in (
@@ -156,6 +162,7 @@ def test_a_command_does_as_many_steps_as_it_planned(words, parts, monkeypatch, t
         (runs, "formation", lambda *given: 1.0),
         (runs, "recovery", lambda *given: [crash]),
         (catchup, "measure", caught_up),
+        (starts, "measure", started),
         (disk, "measure", lambda directory: disk.Disk(1.0, 1.0, 1e8, 1e-9)),
         (profile, "read", lambda file: profile.Profile([profile.Share("Python", 1.0, 1)], [])),
         (profile, "cpu_us_per_datagram", lambda *given: 1.0),
