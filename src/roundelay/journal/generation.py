@@ -1,7 +1,7 @@
 """A new generation of a log, begun by an operator after a majority was lost for good.
 
 No group ever does this by itself. At the survivor with the best log, `begin` appends a mark of the
-next generation and makes the survivors the voters of an imaginary view; at every other survivor
+next generation and makes it the voter of an imaginary view of the survivors; at every other one
 `follow` only does the latter, and the node fetches the best log when they meet. Logs of a greater
 generation are better, so what the others have beyond it is cut off; who knew some of that to be
 committed stops with a `ForkError`.
@@ -39,7 +39,7 @@ def begin(path: Path, survivors: tuple[NodeId, ...], files: Files | None = None)
     finally:
         in_order = journal.close()
     _demand(path, noted and in_order)
-    _write_standing(path, view, survivors, files)
+    _write_standing(path, view, files)
     return mark
 
 
@@ -60,7 +60,7 @@ def follow(
     finally:
         in_order = journal.close()
     _demand(path, noted and in_order)
-    _write_standing(path, view, survivors, files)
+    _write_standing(path, view, files)
 
 
 def _demand(path: Path, noted: bool) -> None:
@@ -94,5 +94,5 @@ def _stored(path: Path) -> bytes | None:
         return None
 
 
-def _write_standing(path: Path, view: ViewId, survivors: tuple[NodeId, ...], files: Files) -> None:
-    replace_file(files, path / "core", standing_of(_stored(path), view, survivors))
+def _write_standing(path: Path, view: ViewId, files: Files) -> None:
+    replace_file(files, path / "core", standing_of(_stored(path), view))

@@ -223,7 +223,7 @@ class World:
         self.observe(best.name, "begins", ranks[best][1].length)
         for host, log in logs.items():
             log.disk.follow()
-            host.storage = standing_of(host.storage, view, names)
+            host.storage = standing_of(host.storage, view)
         for host in self.hosts.values():
             if host.name in lost and host not in logs:
                 host.storage = None

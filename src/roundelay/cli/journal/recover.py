@@ -48,7 +48,10 @@ def run(args: argparse.Namespace) -> int:
 
         if follow is not None:
             join(path, survivors, follow)
-            print(f"{view.node} follows view {follow}; start it together with the others")
+            print(
+                f"{view.node} follows view {follow}; start it together with {follow.rep}, without "
+                "which it does not go on"
+            )
             return 0
         mark = begin(path, survivors)
     others = [node for node in survivors if node != view.node]
@@ -58,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             f"now run at {node}: roundelay journal recover PATH --force "
             f"--survivors {','.join(survivors)} --follow {mark.term}"
         )
-    print("then start the survivors")
+    print(f"then start the survivors; the others do not go on before they have met {view.node}")
     return 0
 
 

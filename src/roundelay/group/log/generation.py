@@ -2,8 +2,10 @@
 
 One of them, with the best log, gets a mark of the next generation behind its log, as if all that
 survived had formed a view with that log; all get a standing that knows of this view and of no
-other. So they are a majority when they meet, and adopt the log with the mark. Logs of a greater
-generation are better than all of a smaller one.
+other. Its only voter is that one, whose disk alone has the mark: no view without it is primary, or
+the others could go on with their logs, and would lose what they confirm when it came. Those that
+meet it adopt its log, since a greater generation is better than all of a smaller one, and vote from
+then on.
 """
 
 from roundelay.core.ids import NodeId, ViewId
@@ -18,7 +20,7 @@ def beginning(kept: KeptLog, place: Place, view: ViewId, survivors: tuple[NodeId
     return Mark(
         term=view,
         base=place.length,
-        voters=survivors,
+        voters=(view.rep,),
         members=survivors,
         sessions=(0,) * len(survivors),
         generation=kept.generation + 1,
@@ -41,8 +43,8 @@ def later_view(node: NodeId, place: Place, stored: bytes | None, wall_us: int) -
     return ViewId(min(STEP * max(max(known) // STEP + 1, clock), SEQ_MAX), node)
 
 
-def standing_of(stored: bytes | None, view: ViewId, survivors: tuple[NodeId, ...]) -> bytes:
+def standing_of(stored: bytes | None, view: ViewId) -> bytes:
     """The stable storage of a node that survived, from what it was."""
     found = None if stored is None else unpack(stored)
     seq = max(0 if found is None else found[0], view.seq)
-    return pack(seq, Standing(able=True, last=Primary(view, survivors)))
+    return pack(seq, Standing(able=True, last=Primary(view, (view.rep,))))
