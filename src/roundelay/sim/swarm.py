@@ -28,7 +28,7 @@ from roundelay.sim.world import World
 from roundelay.trace.manifest import Manifest
 from roundelay.trace.schema import Row
 
-SEEDS_TO_COVER = 200
+SEEDS_TO_COVER = 1000
 """A campaign of fewer seeds may leave goals of its catalogue unreached."""
 
 WHOLE_SHARE = 10
