@@ -40,8 +40,15 @@ def begin(words: list[str], started: Path) -> "subprocess.Popen[str]":
     return process
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+@pytest.mark.parametrize(
+    ("master", "number"),
+    [
+        ("local[2]", signal.SIGINT),
+        ("local[2]", signal.SIGKILL),
+        ("local-cluster[2,1,1024]", signal.SIGTERM),
+        ("local-cluster[2,1,1024]", signal.SIGKILL),
+    ],
+)
 def test_a_command_that_is_ended_in_mid_job_leaves_nobody(master, number, tmp_path):
     with begin(["-m", "tests.pipeline.holding", master, str(tmp_path)], tmp_path) as process:
         family = descendants(process.pid)

@@ -96,7 +96,7 @@ def wrong(reports, expected: dict[str, Verdicts]) -> list[str]:
     ]
 
 
-TRACES = 200
+TRACES = 100
 KINDS = [
     (engine, static)
     for engine in engine_names()
@@ -117,7 +117,7 @@ def swarm(spark, tmp_path_factory):
     return ingest(spark, [home], home / "table").table, expected
 
 
-def test_two_hundred_swarm_traces(spark, swarm):
+def test_a_hundred_swarm_traces(spark, swarm):
     table, expected = swarm
     reports = check_on_spark(spark, table, slice_rows=20_000, small_rows=0)
     assert not differences(reports, expected)

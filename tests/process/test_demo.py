@@ -11,7 +11,7 @@ from roundelay.cli import main
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("engine", ["totem", "atop", "fc", "st"])
+@pytest.mark.parametrize("engine", ["totem", "st"])
 def test_the_demo_judges_real_nodes_and_writes_a_report(tmp_path, capsys, engine):
     pytest.importorskip("pyspark")
     assert main(["demo", "--engine", engine, "-o", str(tmp_path)]) == 0

@@ -2,12 +2,20 @@
 
 import contextlib
 import ipaddress
+import random
 import socket
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 SocketAddress: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
 """Numeric host and port, as `sendto` takes them: two fields for IPv4, four for IPv6."""
+
+FREE_PORTS = range(20_000, 32_768)
+"""Where `free_addresses` looks: Linux gives higher ones to sockets that ask for none."""
+PORTS_TRIED = 16
+
+_RANDOM = random.SystemRandom()
+"""Whatever a program seeds: processes that start together must not try the same ports."""
 
 
 class AddressError(ValueError):
@@ -60,14 +68,23 @@ def resolve(address: Address, family: int = socket.AF_UNSPEC) -> tuple[int, Sock
 def free_addresses(
     names: Iterable[str], kind: socket.SocketKind = socket.SOCK_DGRAM
 ) -> dict[str, str]:
-    """For each name an address of this machine, at a port that no process uses now."""
+    """For each name an address of this machine, at a port that no process uses now, and that the
+    system gives to none that does not ask for it."""
     with contextlib.ExitStack() as stack:
         found = {}
         for name in names:
             probe = stack.enter_context(socket.socket(socket.AF_INET, kind))
-            probe.bind(("127.0.0.1", 0))
+            _bind_somewhere(probe)
             found[name] = str(Address(*probe.getsockname()))
         return found
+
+
+def _bind_somewhere(probe: socket.socket) -> None:
+    for port in _RANDOM.sample(FREE_PORTS, PORTS_TRIED):
+        with contextlib.suppress(OSError):  # It is taken.
+            probe.bind(("127.0.0.1", port))
+            return
+    probe.bind(("127.0.0.1", 0))
 
 
 def is_literal(address: Address) -> bool:

@@ -5,8 +5,10 @@ import socket
 import pytest
 
 from roundelay.transport.address import (
+    FREE_PORTS,
     Address,
     AddressError,
+    free_addresses,
     is_literal,
     is_loopback,
     parse_address,
@@ -52,3 +54,16 @@ def test_a_name_is_told_from_a_numeric_address():
         assert is_literal(parse_address(literal))
     for name in ("localhost:1", "node-a.example:1", "1.2.3:1"):
         assert not is_literal(parse_address(name))
+
+
+def test_free_addresses_differ_and_are_none_that_the_system_gives_away():
+    found = free_addresses("abc")
+    ports = [parse_address(text).port for text in found.values()]
+    assert len(set(ports)) == 3
+    assert all(port in FREE_PORTS for port in ports)
+
+
+def test_a_taken_port_is_passed_over(monkeypatch):
+    monkeypatch.setattr("roundelay.transport.address.FREE_PORTS", range(20_000, 20_016))
+    found = free_addresses("abcdefghijklmnopqrst")  # More than there are: the system gives some.
+    assert len(set(found.values())) == 20
