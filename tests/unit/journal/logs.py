@@ -87,7 +87,11 @@ def open_journal(path: Path, policy: str = "always", **options: Any) -> Journal:
 
 def held(journal: Journal, place: Place = BEGIN) -> list[LogRecord]:
     """The records behind a place, without checkpoints inside."""
-    return [decode_record(data) for data in journal.read(place, 1 << 30)]
+    records = [decode_record(data) for data in journal.read(place, 1 << 30)]
+    if journal._lock is None:  # It is closed already, and to read it has opened its files again.
+        for segment in journal._segments:
+            segment.close()
+    return records
 
 
 def plain(records: list[LogRecord]) -> list[LogRecord]:
