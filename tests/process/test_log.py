@@ -94,17 +94,24 @@ def test_after_kill_9_of_all_under_the_policy_off_an_operator_goes_on(tmp_path):
         cluster.open()
         cluster.progress(entries=50)
         cluster.kill_at_once()
-        for node in cluster.nodes:
-            cluster.fork(node)
-        cluster.view()
-        _nobody_is_able(cluster)
-        cluster.kill_at_once()
-        cluster.wipe("c")
-        _recover_two(cluster)
-        for node in cluster.nodes:
-            cluster.fork(node)
-        cluster.open()
+        _recover_after_all_failed(cluster)
         cluster.progress(entries=5)
+
+
+def _recover_after_all_failed(cluster: LogCluster) -> int:
+    """All come back and nobody is able; c loses its disk, and an operator goes on with a and b. The
+    index where the new generation begins."""
+    for node in cluster.nodes:
+        cluster.fork(node)
+    cluster.view()
+    _nobody_is_able(cluster)
+    cluster.kill_at_once()
+    cluster.wipe("c")
+    begun = _recover_two(cluster)
+    for node in cluster.nodes:
+        cluster.fork(node)
+    cluster.open()
+    return begun
 
 
 def _nobody_is_able(cluster: LogCluster) -> None:
@@ -134,16 +141,7 @@ def test_a_power_cut_under_interval_leaves_nobody_able_and_an_operator_goes_on(t
         cluster.open()
         cluster.progress(entries=150)
         cluster.kill_at_once()
-        for node in cluster.nodes:
-            cluster.fork(node)
-        cluster.view()
-        _nobody_is_able(cluster)
-        cluster.kill_at_once()
-        cluster.wipe("c")
-        begun = _recover_two(cluster)
-        for node in cluster.nodes:
-            cluster.fork(node)
-        cluster.open()
+        begun = _recover_after_all_failed(cluster)
         cluster.progress(entries=20)
         cluster.stop_load()
         length = cluster.committed("a")

@@ -122,9 +122,9 @@ MESSAGES = [f"message {i:02}".ljust(700).encode() for i in range(12)]
 """One to a packet."""
 
 
-async def next_burst(net: Net) -> list[bytes]:
+async def next_burst(net: Net, messages: Sequence[bytes] = MESSAGES) -> list[bytes]:
     """Let a send all messages; what leaves for b together is held back and returned."""
-    for message in MESSAGES:
+    for message in messages:
         net.nodes["a"].sending.accept(message)
     found: list[list[bytes]] = []
 
@@ -150,6 +150,24 @@ def test_all_of_a_burst_is_delivered_in_order(engine: str) -> None:
         assert net.payloads("b") == net.payloads("a") == MESSAGES
 
     run(story, engine)
+
+
+@pytest.mark.parametrize("segmented", [True, False])
+def test_frames_of_a_burst_have_one_size_if_that_lets_them_leave_together(segmented: bool) -> None:
+    messages = [bytes(900 - 20 * i) for i in range(12)]
+
+    async def story(net: Net) -> None:
+        net.segmented = segmented
+        datagrams = await next_burst(net, messages)
+        assert len(datagrams) > 5
+        sizes = {len(data) for data in datagrams[:-1]}
+        assert (len(sizes) == 1) == segmented
+        net.nodes["b"].receive_many(datagrams)
+        await net.until(lambda: len(net.payloads("b")) == len(messages))
+        assert net.payloads("b") == messages
+        assert not net.nodes["b"].endpoint.drops
+
+    run(story)
 
 
 @pytest.mark.parametrize("engine", ["totem", "dtp", "fifo"])
